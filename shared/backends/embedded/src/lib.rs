@@ -1,0 +1,1 @@
+//! Embedded backends: in memory, and durable in one folder.

@@ -1,0 +1,1 @@
+//! The pure workflow engine: step and apply.

@@ -1,0 +1,1 @@
+//! Workflow expressions: compiled once, evaluated within bounds.

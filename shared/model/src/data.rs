@@ -1,0 +1,372 @@
+//! JSON data as the engine holds it.
+//!
+//! [`Data`] wraps jaq's value type, so that expressions run on state data without a conversion
+//! (`docs/adr/0002-data-is-a-jq-value.md`). A clone is a reference count, a change copies only the
+//! nodes on its way (`Arc::make_mut`). Everything that enters is JSON: text keys only, no byte
+//! strings, no NaN or infinity; [`Data::checked`] is the gate for values that an expression made.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jaq_json::{Map, Num, Val};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::ser::{Error as _, SerializeMap, SerializeSeq};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A JSON value. Equality is by value: `1` equals `1.0`, objects ignore the order of their keys.
+#[derive(Clone, Default)]
+pub struct Data(pub Val);
+
+/// Why a value cannot be data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotJson {
+    #[error("an object key that is no string")]
+    Key,
+    #[error("a byte string")]
+    Bytes,
+    #[error("a string that is not valid UTF-8")]
+    Utf8,
+}
+
+impl Data {
+    pub const NULL: Data = Data(Val::Null);
+
+    /// An empty object, `{}`.
+    pub fn object() -> Data {
+        Data(Val::Obj(Arc::default()))
+    }
+
+    pub fn array(items: Vec<Data>) -> Data {
+        Data(Val::Arr(Arc::new(items.into_iter().map(|d| d.0).collect())))
+    }
+
+    pub fn string(text: impl Into<String>) -> Data {
+        Data(Val::from(text.into()))
+    }
+
+    pub fn bool(value: bool) -> Data {
+        Data(Val::Bool(value))
+    }
+
+    pub fn int(value: i64) -> Data {
+        Data(Val::Num(Num::from_integral(value)))
+    }
+
+    /// The gate for values made by an expression: refuses what JSON cannot hold.
+    pub fn checked(value: Val) -> Result<Data, NotJson> {
+        fn check(value: &Val) -> Result<(), NotJson> {
+            match value {
+                Val::Null | Val::Bool(_) | Val::Num(_) => Ok(()),
+                Val::BStr(_) => Err(NotJson::Bytes),
+                Val::TStr(text) => std::str::from_utf8(text).map(drop).map_err(|_| NotJson::Utf8),
+                Val::Arr(items) => items.iter().try_for_each(check),
+                Val::Obj(map) => map.iter().try_for_each(|(key, value)| match key {
+                    Val::TStr(_) => check(key).and_then(|()| check(value)),
+                    _ => Err(NotJson::Key),
+                }),
+            }
+        }
+        check(&value).map(|()| Data(value))
+    }
+
+    /// Parses JSON text.
+    pub fn parse(text: &[u8]) -> Result<Data, serde_json::Error> {
+        serde_json::from_slice(text)
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self.0, Val::Null)
+    }
+
+    pub fn is_object(&self) -> bool {
+        matches!(self.0, Val::Obj(_))
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.0 {
+            Val::Bool(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.0 {
+            Val::TStr(text) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
+
+    pub fn as_array(&self) -> Option<&[Val]> {
+        match &self.0 {
+            Val::Arr(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn as_object(&self) -> Option<&Map> {
+        match &self.0 {
+            Val::Obj(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The member of an object, if this is one and has it.
+    pub fn get(&self, key: &str) -> Option<Data> {
+        self.as_object()?.get(&text(key)).cloned().map(Data)
+    }
+
+    /// Sets a member; anything but an object becomes one first.
+    pub fn set(&mut self, key: &str, value: Data) {
+        if !matches!(self.0, Val::Obj(_)) {
+            self.0 = Val::Obj(Arc::default());
+        }
+        if let Val::Obj(map) = &mut self.0 {
+            Arc::make_mut(map).insert(text(key), value.0);
+        }
+    }
+
+    /// `null`, `boolean`, `number`, `string`, `array` or `object`.
+    pub fn kind(&self) -> &'static str {
+        match &self.0 {
+            Val::Null => "null",
+            Val::Bool(_) => "boolean",
+            Val::Num(_) => "number",
+            Val::BStr(_) | Val::TStr(_) => "string",
+            Val::Arr(_) => "array",
+            Val::Obj(_) => "object",
+        }
+    }
+
+    /// As it stands inside a longer string: strings bare, the rest as compact JSON (decision 13).
+    pub fn to_text(&self) -> String {
+        match self.as_str() {
+            Some(text) => text.to_owned(),
+            None => self.to_string(),
+        }
+    }
+}
+
+/// A string value, as object keys are.
+pub fn text(value: &str) -> Val {
+    Val::from(value.to_owned())
+}
+
+impl PartialEq for Data {
+    fn eq(&self, other: &Data) -> bool {
+        self.0 == other.0
+    }
+}
+
+/// Compact JSON.
+impl fmt::Display for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<serde_json::Value> for Data {
+    fn from(value: serde_json::Value) -> Data {
+        use serde_json::Value;
+        Data(match value {
+            Value::Null => Val::Null,
+            Value::Bool(value) => Val::Bool(value),
+            Value::Number(number) => num(&number),
+            Value::String(text) => Val::from(text),
+            Value::Array(items) => {
+                Val::Arr(Arc::new(items.into_iter().map(|v| Data::from(v).0).collect()))
+            }
+            Value::Object(map) => Val::Obj(Arc::new(
+                map.into_iter().map(|(k, v)| (Val::from(k), Data::from(v).0)).collect(),
+            )),
+        })
+    }
+}
+
+fn num(number: &serde_json::Number) -> Val {
+    Val::Num(match number.as_i64() {
+        Some(int) => Num::from_integral(int),
+        None => match number.as_u64() {
+            Some(int) => Num::from_integral(int),
+            None => Num::Float(number.as_f64().unwrap_or(f64::MAX)),
+        },
+    })
+}
+
+impl From<&Data> for serde_json::Value {
+    fn from(data: &Data) -> serde_json::Value {
+        serde_json::to_value(data).unwrap_or_default()
+    }
+}
+
+impl Serialize for Data {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(&self.0, serializer)
+    }
+}
+
+struct Ref<'a>(&'a Val);
+
+impl Serialize for Ref<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, serializer)
+    }
+}
+
+fn serialize<S: Serializer>(value: &Val, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Val::Null => serializer.serialize_unit(),
+        Val::Bool(value) => serializer.serialize_bool(*value),
+        Val::Num(Num::Int(int)) => serializer.serialize_i64(*int as i64),
+        Val::Num(Num::Float(float)) => serialize_float(*float, serializer),
+        Val::Num(number) => match number.to_string().parse::<i128>() {
+            Ok(int) => match (i64::try_from(int), u64::try_from(int)) {
+                (Ok(int), _) => serializer.serialize_i64(int),
+                (_, Ok(int)) => serializer.serialize_u64(int),
+                _ => serialize_float(int as f64, serializer),
+            },
+            Err(_) => serialize_float(
+                number.to_string().parse().unwrap_or(f64::MAX),
+                serializer,
+            ),
+        },
+        Val::TStr(text) | Val::BStr(text) => {
+            serializer.serialize_str(std::str::from_utf8(text).map_err(S::Error::custom)?)
+        }
+        Val::Arr(items) => {
+            let mut seq = serializer.serialize_seq(Some(items.len()))?;
+            for item in items.iter() {
+                seq.serialize_element(&Ref(item))?;
+            }
+            seq.end()
+        }
+        Val::Obj(members) => {
+            let mut map = serializer.serialize_map(Some(members.len()))?;
+            for (key, value) in members.iter() {
+                map.serialize_entry(&Ref(key), &Ref(value))?;
+            }
+            map.end()
+        }
+    }
+}
+
+/// A float that is a whole number is written as one, as jq does: `3 / 1.5` is `2`.
+/// NaN is null and infinity the largest number, as jq prints them.
+fn serialize_float<S: Serializer>(float: f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if float.is_nan() {
+        serializer.serialize_unit()
+    } else if float.is_infinite() {
+        serializer.serialize_f64(f64::MAX.copysign(float))
+    } else if float.fract() == 0.0 && float.abs() < EXACT {
+        serializer.serialize_i64(float as i64)
+    } else {
+        serializer.serialize_f64(float)
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Data, D::Error> {
+        deserializer.deserialize_any(DataVisitor)
+    }
+}
+
+struct DataVisitor;
+
+impl<'de> Visitor<'de> for DataVisitor {
+    type Value = Data;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Data, E> {
+        Ok(Data::NULL)
+    }
+
+    fn visit_none<E>(self) -> Result<Data, E> {
+        Ok(Data::NULL)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Data, E> {
+        Ok(Data::bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Data, E> {
+        Ok(Data(Val::Num(Num::from_integral(value))))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Data, E> {
+        Ok(Data(Val::Num(Num::from_integral(value))))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Data, E> {
+        Ok(Data(Val::Num(Num::Float(value))))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Data, E> {
+        Ok(Data(text(value)))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Data, E> {
+        Ok(Data(Val::from(value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Data, A::Error> {
+        let mut items = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(4096));
+        while let Some(Data(item)) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Data(Val::Arr(Arc::new(items))))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Data, A::Error> {
+        let mut map = Map::default();
+        while let Some((key, Data(value))) = access.next_entry::<String, Data>()? {
+            map.insert(Val::from(key), value);
+        }
+        Ok(Data(Val::Obj(Arc::new(map))))
+    }
+}
+
+/// Builds [`Data`] from JSON-like syntax, in tests and where the shape is fixed.
+#[macro_export]
+macro_rules! data {
+    ($($json:tt)+) => {
+        $crate::Data::from(::serde_json::json!($($json)+))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(text: &str) -> String {
+        Data::parse(text.as_bytes()).unwrap().to_string()
+    }
+
+    #[test]
+    fn json_survives() {
+        for text in [r#"{"b":[1,-2.5,"x",null,true],"a":{}}"#, "18446744073709551615", "[]", r#""é\n""#] {
+            assert_eq!(round(text), text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_equal_by_value() {
+        assert_eq!(Data::parse(b"1.0").unwrap(), Data::int(1));
+        assert_eq!(round("1.0"), "1");
+        assert_eq!(data!({"a": 1, "b": 2}), data!({"b": 2.0, "a": 1}));
+    }
+
+    #[test]
+    fn what_json_cannot_hold_is_refused() {
+        let map: Map = [(Val::Num(Num::from_integral(1)), Val::Null)].into_iter().collect();
+        assert_eq!(Data::checked(Val::Obj(Arc::new(map))), Err(NotJson::Key));
+    }
+}

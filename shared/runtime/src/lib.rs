@@ -1,0 +1,1 @@
+//! The driver: acquire, step, apply, commit, flush, acknowledge.

@@ -1,0 +1,1 @@
+//! Documents to canonical workflows and diagnostics.

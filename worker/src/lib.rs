@@ -1,0 +1,1 @@
+//! The worker: function callers, one file a function type.
