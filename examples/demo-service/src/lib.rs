@@ -1,0 +1,1 @@
+//! A small HTTP service for the examples and tests to call.
