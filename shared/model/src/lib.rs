@@ -1,5 +1,20 @@
 //! Plain data: the canonical workflow, scopes, inputs, commands, events, ids.
+//!
+//! Nothing here decides or does anything. Who reads a document makes a [`workflow::Workflow`], the
+//! engine turns [`event::Input`]s into [`event::Event`]s and [`event::Command`]s over a
+//! [`scope::Scope`], backends keep and carry these.
 
+pub mod cloudevent;
 pub mod data;
+pub mod error;
+pub mod event;
+pub mod ids;
+pub mod instance;
+pub mod merge;
+pub mod scope;
+pub mod time;
+pub mod workflow;
 
+pub use cloudevent::CloudEvent;
 pub use data::Data;
+pub use error::WorkflowError;

@@ -1,0 +1,217 @@
+//! What the engine is told ([`Input`]), what it decides ([`Event`]) and what it wants done
+//! ([`Command`]).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::WorkflowError;
+use crate::ids::{InstanceId, ScopeRef};
+use crate::instance::{EndStatus, ParentLink};
+use crate::scope::{
+    BranchResult, Compensation, Cursor, Fork, Merge, Position, Purpose, Scope, StartEvent, Timer,
+};
+use crate::time::Timestamp;
+use crate::workflow::{EventId, OnParentEnd, StateId, TimeoutOverride};
+use crate::{CloudEvent, Data};
+
+/// What reaches a scope from outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Input {
+    /// Go on from where the cursor stands.
+    Wake,
+    Timer { seq: u32 },
+    CallDone { call: u32, result: Result<Data, WorkflowError> },
+    SubflowDone { call: u32, result: Result<Data, WorkflowError>, terminate: bool },
+    Event { wait: u32, slot: u16, def: EventId, event: CloudEvent },
+    /// Enough branches of a fork are done, or one failed.
+    Joined { fork: u32, results: Vec<(u32, BranchResult)> },
+    /// The fork that this scope belongs to is closed, or the instance is to end.
+    Cancel { status: EndStatus },
+    /// Go on at what failed.
+    Retry,
+    /// Take this as the result of the action that failed.
+    Skip { result: Data },
+    /// Go on at this state.
+    Rerun { state: String },
+}
+
+impl Input {
+    /// Inputs are added at most once for an id.
+    pub fn id(&self) -> String {
+        match self {
+            Input::Wake => "wake".to_owned(),
+            Input::Timer { seq } => format!("timer-{seq}"),
+            Input::CallDone { call, .. } => format!("call-{call}"),
+            Input::SubflowDone { call, .. } => format!("call-{call}"),
+            Input::Event { wait, slot, event, .. } => format!("event-{wait}-{slot}-{}", event.key()),
+            Input::Joined { fork, .. } => format!("fork-{fork}"),
+            Input::Cancel { .. } => "cancel".to_owned(),
+            Input::Retry => "retry".to_owned(),
+            Input::Skip { .. } => "skip".to_owned(),
+            Input::Rerun { .. } => "rerun".to_owned(),
+        }
+    }
+}
+
+/// What happened: the only thing that changes a scope, and the instance's history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    InstanceStarted,
+    StateEntered { state: StateId, name: Arc<str>, purpose: Purpose },
+    StateLeft { state: StateId, name: Arc<str>, failed: bool },
+    ActionStarted { action: String, attempt: u32, call: u32 },
+    ActionCompleted { action: String, attempt: u32 },
+    ActionFailed { action: String, attempt: u32, error: WorkflowError, retry_ms: Option<u64> },
+    ActionSkipped { action: String },
+    EventConsumed { name: Arc<str>, source: String, id: String },
+    EventProduced { name: Arc<str>, id: String },
+    Forked { fork: u32, branches: u32 },
+    Joined { fork: u32 },
+    TimedOut { timer: Timer },
+    ErrorHandled { error: WorkflowError },
+    Compensating { states: Vec<Arc<str>> },
+    Compensated,
+    BranchFailed { error: WorkflowError },
+    Retried,
+    Idle,
+    Ended { status: EndStatus, error: Option<WorkflowError> },
+
+    // Below: movements within a scope that people don't read. They aren't kept as history.
+    #[serde(skip)]
+    Moved(Cursor),
+    #[serde(skip)]
+    Data(Data),
+    #[serde(skip)]
+    Seq(u32),
+    #[serde(skip)]
+    Armed(Timer),
+    #[serde(skip)]
+    Disarmed(u32),
+    #[serde(skip)]
+    Waiting(Option<Subscription>),
+    #[serde(skip)]
+    Merged(Merge),
+    #[serde(skip)]
+    Result(Option<Data>),
+    #[serde(skip)]
+    Completed(StateId),
+    #[serde(skip)]
+    Compensation(Option<Compensation>),
+    #[serde(skip)]
+    StartEvents(Vec<StartEvent>),
+    #[serde(skip)]
+    LastError(Option<WorkflowError>),
+    #[serde(skip)]
+    Fault(Option<WorkflowError>),
+    #[serde(skip)]
+    SoftTimeout,
+}
+
+impl Event {
+    /// Whether it is part of the history that people read.
+    pub fn is_history(&self) -> bool {
+        use Event::*;
+        !matches!(
+            self,
+            Moved(_) | Data(_) | Seq(_) | Armed(_) | Disarmed(_) | Waiting(_) | Merged(_)
+                | Result(_) | Completed(_) | Compensation(_) | StartEvents(_) | LastError(_)
+                | Fault(_) | SoftTimeout
+        )
+    }
+}
+
+/// What is to be done once the decision is committed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Command {
+    Arm(Timer),
+    Disarm(u32),
+    Subscribe(Subscription),
+    Unsubscribe(u32),
+    Publish(CloudEvent),
+    /// Values that events with these attributes must have to be this instance's.
+    Correlate(Vec<(Arc<str>, String)>),
+    Fork(Fork),
+    /// Lets more branches of a fork run.
+    ExtendFork { fork: u32, open: u32, needed: u32 },
+    /// Cancels the branches that are left.
+    CloseFork(u32),
+    /// Lets a branch that failed go on.
+    ReviveBranch { fork: u32, index: u32, input: Box<Input> },
+    /// A scope of its own that nobody waits for.
+    Detach(Box<Scope>),
+    /// This branch's result, for the fork that it belongs to.
+    Report(BranchResult),
+    Start(Box<StartInstance>),
+    EndInstance { id: InstanceId, status: EndStatus },
+    /// Tells the scope that waits for this sub-workflow.
+    Tell { to: ScopeRef, input: Box<Input> },
+    /// This instance is over.
+    End { status: EndStatus, output: Option<Data>, error: Option<WorkflowError> },
+    /// This instance, faulted before, is running again.
+    Reopen,
+    /// More to do, but others have a turn first.
+    Yield,
+    /// The scope is gone: nothing of it is kept.
+    Drop,
+}
+
+/// A sub-workflow or a continuation to start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartInstance {
+    pub id: InstanceId,
+    pub workflow: String,
+    pub version: Option<String>,
+    pub input: Data,
+    pub parent: Option<ParentLink>,
+    pub on_parent_end: Option<OnParentEnd>,
+    pub continued_from: Option<InstanceId>,
+    pub timeout: Option<TimeoutOverride>,
+    pub depth: u16,
+    pub at: Timestamp,
+}
+
+/// What a scope waits for: each slot takes one event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Subscription {
+    pub wait: u32,
+    pub slots: Vec<Slot>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slot {
+    pub slot: u16,
+    /// Any of these.
+    pub filters: Vec<EventMatch>,
+}
+
+/// What an event must look like.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventMatch {
+    pub def: EventId,
+    pub source: Option<String>,
+    pub kind: Option<String>,
+    /// Attribute and the value it must have; without one the instance's own correlation value holds.
+    pub correlation: Vec<(Arc<str>, Option<String>)>,
+}
+
+impl EventMatch {
+    /// Whether the event is of this definition at all, its correlation aside: source and type.
+    pub fn is_kind(&self, event: &CloudEvent) -> bool {
+        self.source.as_ref().is_none_or(|source| *source == event.source)
+            && self.kind.as_ref().is_none_or(|kind| *kind == event.kind)
+    }
+}
+
+/// A line of an instance's history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    pub at: Timestamp,
+    pub scope: crate::ids::ScopeId,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Used by `apply`.
+pub type At = Position;

@@ -1,0 +1,114 @@
+//! An instance: one run of one definition version.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Data;
+use crate::error::WorkflowError;
+use crate::ids::{DefinitionId, InstanceId, ScopeRef};
+use crate::time::Timestamp;
+use crate::workflow::TimeoutOverride;
+
+/// What is known of an instance from its beginning; it never changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub id: InstanceId,
+    pub definition: DefinitionId,
+    /// The version as `$WORKFLOW` shows it: evaluated, where the definition has an expression.
+    pub version: String,
+    pub input: Data,
+    pub started_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentLink>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_from: Option<InstanceId>,
+    /// The idempotency key it was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeoutOverride>,
+    /// How many sub-workflows deep.
+    pub depth: u16,
+}
+
+/// Who waits for a sub-workflow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParentLink {
+    pub scope: ScopeRef,
+    pub call: u32,
+    /// Nobody waits: it was invoked async.
+    pub detached: bool,
+}
+
+/// What changes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct InstanceState {
+    pub status: Status,
+    pub suspended: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Data>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<WorkflowError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// By attribute name, in lower case.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub correlation: BTreeMap<Arc<str>, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Instance {
+    pub header: Arc<Header>,
+    pub state: InstanceState,
+}
+
+/// Decision 44. A suspended instance is `Running` with its flag set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    #[default]
+    Running,
+    Completed,
+    Faulted,
+    Cancelled,
+    Terminated,
+}
+
+/// How an instance ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndStatus {
+    Completed,
+    Faulted,
+    Cancelled,
+    Terminated,
+}
+
+impl From<EndStatus> for Status {
+    fn from(status: EndStatus) -> Status {
+        match status {
+            EndStatus::Completed => Status::Completed,
+            EndStatus::Faulted => Status::Faulted,
+            EndStatus::Cancelled => Status::Cancelled,
+            EndStatus::Terminated => Status::Terminated,
+        }
+    }
+}
+
+impl Status {
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Completed => "completed",
+            Status::Faulted => "faulted",
+            Status::Cancelled => "cancelled",
+            Status::Terminated => "terminated",
+        }
+    }
+
+    pub fn ended(self) -> bool {
+        self != Status::Running
+    }
+}

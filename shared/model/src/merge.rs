@@ -1,0 +1,106 @@
+//! How a result or a payload meets the data it is merged into (decision 9).
+
+use std::sync::Arc;
+
+use jaq_json::Val;
+
+use crate::Data;
+
+/// An object met an array, or the other way round, at the target itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{new} cannot be merged into {old}; say with `toStateData` where it belongs")]
+pub struct Mismatch {
+    pub old: &'static str,
+    pub new: &'static str,
+}
+
+/// Merges `new` into `target`. A missing, null or scalar target takes whatever comes.
+pub fn merge(target: &mut Data, new: &Data) -> Result<(), Mismatch> {
+    match (&target.0, &new.0) {
+        (Val::Obj(_), Val::Obj(_)) | (Val::Arr(_), Val::Arr(_)) => {}
+        (Val::Obj(_) | Val::Arr(_), _) => {
+            return Err(Mismatch { old: article(target), new: article(new) });
+        }
+        _ => {}
+    }
+    inner(&mut target.0, &new.0);
+    Ok(())
+}
+
+/// As [`merge`], but where the kinds differ the newcomer wins, at the target too.
+pub fn merge_over(target: &mut Data, new: &Data) {
+    inner(&mut target.0, &new.0);
+}
+
+fn inner(target: &mut Val, new: &Val) {
+    match (&mut *target, new) {
+        (Val::Obj(old), Val::Obj(new)) => {
+            let old = Arc::make_mut(old);
+            for (key, value) in new.iter() {
+                match old.get_mut(key) {
+                    Some(nested) => inner(nested, value),
+                    None => {
+                        old.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (Val::Arr(old), Val::Arr(new)) => union(Arc::make_mut(old), new),
+        _ => *target = new.clone(),
+    }
+}
+
+/// The old elements, then the new ones, each value once.
+fn union(old: &mut Vec<Val>, new: &[Val]) {
+    let mut seen = std::collections::HashSet::with_capacity(old.len() + new.len());
+    old.retain(|value| seen.insert(value.clone()));
+    old.extend(new.iter().filter(|value| seen.insert((*value).clone())).cloned());
+}
+
+fn article(data: &Data) -> &'static str {
+    match data.kind() {
+        "object" => "an object",
+        "array" => "an array",
+        "string" => "a string",
+        "number" => "a number",
+        "boolean" => "a boolean",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data;
+
+    fn give(mut old: Data, new: Data) -> Result<Data, Mismatch> {
+        merge(&mut old, &new)?;
+        Ok(old)
+    }
+
+    #[test]
+    fn objects_key_by_key() {
+        let merged = give(data!({"a": {"b": 1, "c": 2}}), data!({"a": {"c": 3}, "d": [1]}));
+        assert_eq!(merged, Ok(data!({"a": {"b": 1, "c": 3}, "d": [1]})));
+    }
+
+    #[test]
+    fn nested_kinds_that_differ_take_the_newcomer() {
+        assert_eq!(give(data!({"a": [1]}), data!({"a": {"b": 1}})), Ok(data!({"a": {"b": 1}})));
+        assert_eq!(give(data!({"a": {"b": 1}}), data!({"a": 5})), Ok(data!({"a": 5})));
+    }
+
+    #[test]
+    fn arrays_keep_each_value_once() {
+        assert_eq!(give(data!([1, 2, 1]), data!([2.0, 3, {"a": 1}])), Ok(data!([1, 2, 3, {"a": 1}])));
+    }
+
+    #[test]
+    fn the_target_itself_must_match() {
+        assert!(give(data!({}), data!([1])).is_err());
+        assert!(give(data!([]), data!({})).is_err());
+        assert!(give(data!({}), data!(5)).is_err());
+        assert_eq!(give(data!(5), data!({"a": 1})), Ok(data!({"a": 1})));
+        assert_eq!(give(data!("x"), data!("y")), Ok(data!("y")));
+    }
+}

@@ -1,0 +1,390 @@
+//! A scope's record: all that is to be known to go on with one path of an instance.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::WorkflowError;
+use crate::event::Subscription;
+use crate::ids::ScopeId;
+use crate::time::Timestamp;
+use crate::workflow::{Body, FlowId, ListId, PathId, StateId};
+use crate::{CloudEvent, Data};
+
+/// One path of execution. The engine's `apply` is the only thing that changes one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scope {
+    pub id: ScopeId,
+    pub role: Role,
+    /// Counts commits; who writes must have read the last one.
+    pub rev: u64,
+    /// Where the ids of calls, waits, timers, forks and produced events come from.
+    pub seq: u32,
+    /// State data; in a scope of actions only, its own copy.
+    pub data: Data,
+    /// Iteration parameters in sight, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<(Arc<str>, Data)>,
+    pub cursor: Cursor,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timers: Vec<Timer>,
+    /// The events this scope waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Subscription>,
+    /// Events that created the instance and aren't consumed yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub start_events: Vec<StartEvent>,
+    /// What the actions of a branch produced, to be merged by the state that forked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merges: Vec<Merge>,
+    /// What an iteration yields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Data>,
+    /// Executions of states with `compensatedBy`, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub completed: Vec<StateId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensation: Option<Compensation>,
+    /// The last error that was handled: `$WORKFLOW.error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<WorkflowError>,
+    /// The error that stopped this scope, while it may be retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<WorkflowError>,
+    /// `workflowExecTimeout` has passed and the running state is being finished.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+}
+
+/// What a scope is to its instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    Root,
+    Branch { state: StateId, index: u32 },
+    Iteration { state: StateId, index: u32 },
+    /// One of actions that run in parallel.
+    Action { list: ListId, index: u32 },
+    /// An action invoked async: nobody waits for it.
+    Detached { list: ListId, index: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Cursor {
+    /// Nothing done yet.
+    Fresh,
+    At(Position),
+    /// No active path, but kept active (`keepActive`).
+    Idle,
+    Ended,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// Absent in a scope of actions only.
+    pub state: Option<StateId>,
+    pub purpose: Purpose,
+    /// The input filter has been applied.
+    pub entered: bool,
+    pub work: Work,
+    /// Of an event state: what has arrived and what has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventRun>,
+    /// Of a state that is retried as a whole (0.5): attempts so far and the last delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<StateRetry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StateRetry {
+    pub handler: u16,
+    pub retries: u32,
+    pub waited_ms: u64,
+}
+
+/// Why a state is being run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    Main,
+    Compensation,
+    /// `runBefore` of an elapsed workflow timeout.
+    RunBefore,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Work {
+    /// The state's own work is to be begun.
+    Begin,
+    List(ListRun),
+    Fork(ForkRun),
+    Sleep,
+    /// Waits for the events in [`Scope::wait`].
+    Events,
+    /// Waits to retry the state as a whole (0.5).
+    Retry,
+}
+
+/// A list of actions under way, one after another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ListRun {
+    pub list: ListId,
+    pub index: u16,
+    /// Exclusive.
+    pub end: u16,
+    /// The running attempt, from 1; 0 before the first.
+    pub attempt: u32,
+    /// The delay before this attempt, as it was waited.
+    pub waited_ms: u64,
+    pub step: ActionStep,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum ActionStep {
+    Ready,
+    SleepBefore,
+    /// The attempt is to be made now.
+    Attempt,
+    /// A function call is under way; `at` is the clock that its arguments see.
+    Call { call: u32, at: Timestamp },
+    /// The event to produce is out; its answer is awaited in [`Scope::wait`].
+    Event { call: u32 },
+    Subflow { call: u32 },
+    RetryDelay,
+    SleepAfter,
+}
+
+/// Branches under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ForkRun {
+    pub fork: u32,
+    pub total: u32,
+    /// So many have been allowed to begin.
+    pub open: u32,
+    /// How many must be done for the next look.
+    pub needed: u32,
+    /// Set for a list of actions that run in parallel.
+    pub list: Option<ListId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EventRun {
+    /// By event definition: what arrived.
+    pub arrived: Vec<(u32, CloudEvent)>,
+    /// Entries whose actions have run.
+    pub done: Vec<u16>,
+    pub running: Option<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartEvent {
+    /// The event definition.
+    pub def: u32,
+    pub event: CloudEvent,
+}
+
+/// A result on its way into the state data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Merge {
+    pub to: Option<PathId>,
+    pub value: Data,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compensation {
+    /// Still to be compensated, the next one last.
+    pub left: Vec<StateId>,
+    /// The way that is taken afterwards.
+    pub then: Way,
+}
+
+/// Which `transition` or `end` of a definition is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Way {
+    State(StateId),
+    Handler(StateId, u16),
+    Condition(StateId, u16),
+    EventCondition(StateId, u16),
+    Default(StateId),
+    Entry(StateId, u16),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timer {
+    pub seq: u32,
+    pub kind: TimerKind,
+    pub due: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// `workflowExecTimeout`.
+    Workflow,
+    /// `stateExecTimeout`.
+    State,
+    /// `branchExecTimeout`.
+    Branch,
+    /// `actionExecTimeout`.
+    Action,
+    /// `eventTimeout`.
+    Event,
+    /// `consumeEventTimeout`.
+    ConsumeEvent,
+    Sleep,
+    RetryDelay,
+}
+
+/// What a branch or iteration came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum BranchResult {
+    Done { merges: Vec<Merge>, result: Option<Data> },
+    Failed(WorkflowError),
+    /// A `terminate` end within it: ends the whole instance with this output.
+    Terminated { data: Data, parents: bool },
+}
+
+/// A fork's record: the branches' common origin, and their results as a set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fork {
+    pub parent: ScopeId,
+    pub fork: u32,
+    pub origin: ForkOrigin,
+    /// The state data at the fork: each branch begins with a copy.
+    pub data: Data,
+    pub items: Option<Data>,
+    pub params: Vec<(Arc<str>, Data)>,
+    pub last_error: Option<WorkflowError>,
+    pub total: u32,
+    /// Branches below this index may run.
+    pub open: u32,
+    /// The parent is told when so many are done.
+    pub needed: u32,
+    pub results: std::collections::BTreeMap<u32, BranchResult>,
+    /// The parent has been told.
+    pub told: bool,
+    pub closed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ForkOrigin {
+    Parallel(StateId),
+    Foreach(StateId),
+    Actions(ListId),
+}
+
+/// What came of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// Nobody waits for it any more, or it is known already.
+    Stale,
+    Noted,
+    /// The parent is to be told now.
+    Tell,
+}
+
+impl Fork {
+    /// Notes a branch's result; each branch counts once.
+    pub fn report(&mut self, index: u32, result: BranchResult) -> Reported {
+        if self.closed || index >= self.total || self.results.contains_key(&index) {
+            return Reported::Stale;
+        }
+        let urgent = !matches!(result, BranchResult::Done { .. });
+        self.results.insert(index, result);
+        if !self.told && (urgent || self.done() >= self.needed) {
+            self.told = true;
+            Reported::Tell
+        } else {
+            Reported::Noted
+        }
+    }
+
+    /// Lets more branches run and waits for more results.
+    pub fn extend(&mut self, open: u32, needed: u32) {
+        self.open = open.min(self.total);
+        self.needed = needed;
+        self.told = false;
+    }
+
+    fn done(&self) -> u32 {
+        let done = |result: &&BranchResult| matches!(result, BranchResult::Done { .. });
+        self.results.values().filter(done).count() as u32
+    }
+}
+
+impl Scope {
+    pub fn new(id: ScopeId, role: Role, data: Data) -> Scope {
+        Scope {
+            id,
+            role,
+            rev: 0,
+            seq: 0,
+            data,
+            params: Vec::new(),
+            cursor: Cursor::Fresh,
+            timers: Vec::new(),
+            wait: None,
+            start_events: Vec::new(),
+            merges: Vec::new(),
+            result: None,
+            completed: Vec::new(),
+            compensation: None,
+            last_error: None,
+            fault: None,
+            timed_out: false,
+        }
+    }
+
+    pub fn position(&self) -> Option<&Position> {
+        match &self.cursor {
+            Cursor::At(position) => Some(position),
+            _ => None,
+        }
+    }
+
+    pub fn state(&self) -> Option<StateId> {
+        self.position()?.state
+    }
+
+    pub fn list(&self) -> Option<&ListRun> {
+        match &self.position()?.work {
+            Work::List(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The function call that is under way, if any.
+    pub fn pending_call(&self) -> Option<u32> {
+        match self.list()?.step {
+            ActionStep::Call { call, .. } if self.fault.is_none() => Some(call),
+            _ => None,
+        }
+    }
+
+    pub fn ended(&self) -> bool {
+        matches!(self.cursor, Cursor::Ended)
+    }
+}
+
+impl Role {
+    /// The fork's index of this scope, if it is one of a fork's.
+    pub fn index(&self) -> Option<u32> {
+        match self {
+            Role::Branch { index, .. } | Role::Iteration { index, .. } | Role::Action { index, .. } => {
+                Some(*index)
+            }
+            Role::Root | Role::Detached { .. } => None,
+        }
+    }
+}
+
+/// What a fork's branch runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    Body(Body),
+    One(ListId, u32),
+}
+
+impl From<FlowId> for Body {
+    fn from(flow: FlowId) -> Body {
+        Body::Flow(flow)
+    }
+}
