@@ -1,1 +1,21 @@
-//! Traits of the world around the engine: store, queue, event bus, function caller, clock, secrets.
+//! Traits of the world around the engine: store, queue, event log, function caller, clock, secrets.
+//!
+//! A backend implements them, the driver (`swirl-runtime`) uses them, and only binaries and tests
+//! put the two together.
+
+pub mod call;
+pub mod clock;
+pub mod definitions;
+pub mod events;
+pub mod queue;
+pub mod store;
+
+pub use call::{CallRequest, FunctionCaller, Secrets};
+pub use clock::Clock;
+pub use definitions::{DefinitionRecord, Definitions};
+pub use events::{EventLog, Offered, Start, Trigger};
+pub use queue::Queue;
+pub use store::{
+    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
+    NewInstance, OutboxEntry, Released, Result, Store, Summary,
+};

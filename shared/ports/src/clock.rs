@@ -1,0 +1,12 @@
+//! Time. The engine is told the time; only drivers and coordinators ask for it.
+
+use async_trait::async_trait;
+use swirl_model::time::Timestamp;
+
+#[async_trait]
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+
+    /// Returns at `at` or shortly after, never before.
+    async fn sleep_until(&self, at: Timestamp);
+}

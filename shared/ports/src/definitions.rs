@@ -1,0 +1,33 @@
+//! Stored definitions: the document as it was deployed with all that it refers to.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+
+use crate::store::Result;
+
+/// Immutable under its id. It is lowered again when it is loaded; what a digest has been lowered
+/// to is cached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionRecord {
+    pub id: DefinitionId,
+    /// Of the document and its resources.
+    pub digest: String,
+    /// Where the document came from, for messages.
+    pub name: String,
+    pub document: String,
+    /// What the document refers to: URI and content, as fetched at deployment.
+    pub resources: Vec<(String, String)>,
+    pub deployed_at: Timestamp,
+}
+
+#[async_trait]
+pub trait Definitions: Send + Sync {
+    /// Stores a definition. The one that is there already under the same id is returned instead,
+    /// if there is one.
+    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>>;
+    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
+    /// All of them, in the order of deployment.
+    async fn all(&self) -> Result<Vec<DefinitionRecord>>;
+}

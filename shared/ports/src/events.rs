@@ -1,0 +1,67 @@
+//! Events: who waits for them, which came early, what they start.
+//!
+//! An event is offered, what it starts is created, then it is confirmed. A crash in between repeats
+//! the offer, which has the same outcome: deliveries are inputs with derived ids, instances are
+//! created under derived ids.
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
+use swirl_model::ids::{DefinitionId, ScopeRef};
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+
+use crate::store::Result;
+
+/// An event state that is a workflow's starting state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trigger {
+    pub definition: DefinitionId,
+    /// Any of `events` starts an instance; else one of each entry's.
+    pub exclusive: bool,
+    pub events: Vec<EventMatch>,
+    /// How long a set of events may take to be complete.
+    pub timeout_ms: Option<u64>,
+    /// Counts anew with each event (tasks draft).
+    pub timeout_restarts: bool,
+}
+
+/// An instance that is to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// Which of the triggers.
+    pub trigger: usize,
+    pub events: Vec<StartEvent>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Offered {
+    /// It was confirmed before: nothing was done.
+    pub duplicate: bool,
+    /// Scopes that got it as an input, to be put into the queue.
+    pub woken: Vec<ScopeRef>,
+    pub starts: Vec<Start>,
+}
+
+#[async_trait]
+pub trait EventLog: Send + Sync {
+    /// Matches an event with those who wait for it and with the triggers of the latest versions of
+    /// all definitions. `consumed` are the consumed event definitions with a correlation of all
+    /// deployed workflows: an event that one of these matches is kept for those who come later.
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered>;
+
+    /// All that came of an event has been done.
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
+
+    /// Drops what is older than the configured retention.
+    async fn expire(&self, now: Timestamp) -> Result<()>;
+
+    /// An event that reached a scope too late to be consumed is free for the instance again.
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<()>;
+}

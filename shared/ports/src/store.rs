@@ -1,0 +1,229 @@
+//! The store: the truth about every instance.
+//!
+//! All changes of one instance that belong together come in one [`Commit`], which takes effect
+//! wholly or not at all. What a commit says beyond its instance (start another one, publish an
+//! event) is kept in the instance's outbox until [`Store::flushed`] says that it was carried out.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{Header, Instance, Status};
+use swirl_model::scope::{Fork, Scope, Timer};
+use swirl_model::time::Timestamp;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The store cannot be reached or is overloaded: trying again can help.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// What is stored cannot be read: trying again cannot help.
+    #[error("stored data of {what} is damaged: {reason}")]
+    Damaged { what: String, reason: String },
+    /// A limit of the store: trying again cannot help.
+    #[error("{what} is {size} bytes large; the limit is {limit}")]
+    TooLarge { what: String, size: usize, limit: usize },
+}
+
+impl Error {
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Error::Unavailable(_))
+    }
+}
+
+/// A scope that is held by this process, and until when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub scope: ScopeRef,
+    /// The fencing token: larger with each acquisition of the scope.
+    pub token: u64,
+}
+
+/// An input that waits to be acted on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InboxItem {
+    /// An input is added at most once for an id.
+    pub id: String,
+    pub input: Input,
+}
+
+impl InboxItem {
+    pub fn new(input: Input) -> InboxItem {
+        InboxItem { id: input.id(), input }
+    }
+}
+
+#[derive(Debug)]
+pub enum Acquired {
+    /// Ours, with what there is to do.
+    Held(Box<Held>),
+    /// Somebody else has it, and will see what is in the inbox.
+    Busy,
+    /// It ended, or never was.
+    Gone,
+}
+
+#[derive(Debug)]
+pub struct Held {
+    pub lease: Lease,
+    pub instance: Instance,
+    /// The record, or for a branch that has none yet, its fork.
+    pub record: Record,
+    pub inbox: Vec<InboxItem>,
+    /// The fork is closed or the instance has ended: only a cancellation may be acted on.
+    pub closed: bool,
+}
+
+#[derive(Debug)]
+pub enum Record {
+    Scope(Scope),
+    /// A branch that has not begun: made from the fork by the engine.
+    Branch { fork: Fork, index: u32 },
+}
+
+#[derive(Debug)]
+pub struct Commit {
+    pub lease: Lease,
+    /// With the revision that it had when it was read; the store increments it.
+    pub scope: Scope,
+    /// Inputs that have been acted on or refused.
+    pub consumed: Vec<String>,
+    pub history: Vec<HistoryEntry>,
+    pub commands: Vec<Command>,
+    pub at: Timestamp,
+}
+
+#[derive(Debug)]
+pub enum Committed {
+    Done {
+        /// What is to be carried out now, and told to [`Store::flushed`].
+        outbox: Vec<OutboxEntry>,
+        /// Scopes that became runnable, to be put into the queue.
+        wake: Vec<ScopeRef>,
+    },
+    /// The lease was lost, the scope was changed by somebody else, its fork is closed or its
+    /// instance has ended: nothing took effect.
+    Refused,
+}
+
+/// A command that concerns more than its instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutboxEntry {
+    pub instance: InstanceId,
+    pub id: u64,
+    pub command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    Free,
+    /// Inputs came meanwhile: the lease is kept, go on.
+    More,
+    /// The lease was lost.
+    Lost,
+}
+
+#[derive(Debug)]
+pub struct NewInstance {
+    pub header: Header,
+    pub root: Scope,
+    /// Ids of instances to be ended when this one's parent ends are kept with the parent.
+    pub ends_with_parent: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    New,
+    /// The same id exists: nothing was changed. A key that was used with another input or
+    /// workflow is a conflict.
+    Exists { conflict: bool },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueTimer {
+    pub scope: ScopeRef,
+    pub timer: Timer,
+}
+
+/// A line of a listing.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub header: Arc<Header>,
+    pub status: Status,
+    pub suspended: bool,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What a listing is narrowed to.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub workflow: Option<String>,
+    pub version: Option<String>,
+    pub status: Option<Status>,
+    pub key: Option<String>,
+    /// Instances that come after this one in the listing (newest first).
+    pub after: Option<InstanceId>,
+    pub limit: usize,
+}
+
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Creates an instance with its root scope, runnable.
+    async fn create(&self, new: NewInstance) -> Result<Created>;
+
+    /// Takes a scope's lease for `lease_ms`. A suspended or faulted instance's scopes can be taken
+    /// only when an operator's input is there.
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired>;
+
+    /// Prolongs a lease; false if it was lost.
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;
+
+    /// What has come into the inbox of a held scope since, and whether the scope is closed.
+    /// `None`: the lease was lost. While the instance is suspended or faulted the inbox looks empty.
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>>;
+
+    /// Waits until a held scope's inbox has something new, or it is closed. May return early.
+    async fn wait_input(&self, lease: &Lease);
+
+    /// Whether the instance's scopes may be stepped: neither suspended nor ended.
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool>;
+
+    async fn commit(&self, commit: Commit) -> Result<Committed>;
+
+    /// Gives a lease back, unless inputs came meanwhile.
+    async fn release(&self, lease: &Lease) -> Result<Released>;
+
+    /// Adds an input for a scope. False: the same was there already, or the scope is gone.
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool>;
+
+    /// Outbox entries were carried out.
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()>;
+
+    /// Outbox entries that nobody carried out yet: after a crash.
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
+
+    /// Scopes that should be running and are not: after a crash or a lost message.
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>>;
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
+    /// The root scope's record, and the others'.
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>>;
+
+    /// Suspends or resumes; resuming returns the scopes to poke. `None`: there is no such active
+    /// instance.
+    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Vec<ScopeRef>>>;
+
+    /// Timers that are due, earliest first. They stay armed until the engine disarms them.
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>>;
+
+    /// When the next timer is due.
+    async fn next_timer(&self) -> Result<Option<Timestamp>>;
+
+    /// Waits until [`Store::next_timer`] may have become earlier.
+    async fn timers_changed(&self);
+}
