@@ -1,1 +1,11 @@
-//! The worker: function callers, one file a function type.
+//! The worker: function callers, one folder a function type.
+//!
+//! A function type has two halves: reading what a definition refers to, at deployment, and calling
+//! it. What deployment reads is kept with the definition, so a call looks nothing up.
+
+pub mod auth;
+pub mod error;
+pub mod functions;
+pub mod http;
+
+pub use error::{CallError, CallErrorKind};

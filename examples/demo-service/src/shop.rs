@@ -49,23 +49,35 @@ impl Shop {
     }
 }
 
-pub(crate) type Answer = Result<Json<Value>, Response>;
+pub(crate) type Answer = Result<Json<Value>, Problem>;
 
-fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
-    (
-        status,
-        Json(json!({"status": status.as_u16(), "detail": detail.into()})),
-    )
-        .into_response()
+/// Why a call is refused.
+pub(crate) struct Problem {
+    status: StatusCode,
+    detail: String,
 }
 
-fn member<'a>(body: &'a Value, name: &str) -> Result<&'a Value, Response> {
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({"status": self.status.as_u16(), "detail": self.detail});
+        (self.status, Json(body)).into_response()
+    }
+}
+
+fn problem(status: StatusCode, detail: impl Into<String>) -> Problem {
+    Problem {
+        status,
+        detail: detail.into(),
+    }
+}
+
+fn member<'a>(body: &'a Value, name: &str) -> Result<&'a Value, Problem> {
     body.get(name)
         .filter(|value| !value.is_null())
         .ok_or_else(|| problem(StatusCode::BAD_REQUEST, format!("`{name}` is missing")))
 }
 
-fn number(body: &Value, name: &str) -> Result<i64, Response> {
+fn number(body: &Value, name: &str) -> Result<i64, Problem> {
     member(body, name)?.as_i64().ok_or_else(|| {
         problem(
             StatusCode::BAD_REQUEST,
@@ -74,7 +86,7 @@ fn number(body: &Value, name: &str) -> Result<i64, Response> {
     })
 }
 
-fn item(name: &str) -> Result<(&'static str, i64, i64), Response> {
+fn item(name: &str) -> Result<(&'static str, i64, i64), Problem> {
     ITEMS
         .into_iter()
         .find(|item| item.0 == name)

@@ -1,0 +1,223 @@
+//! Calling an operation.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::multipart;
+use swirl_model::Data;
+
+use super::answer;
+use super::body::Body;
+use super::operation::{Operation, Scheme};
+use super::request::{self, Request};
+use super::security::{self, Carrier};
+use crate::auth::{Auth, Hints, OAuth2, Secret, Tokens};
+use crate::http::{Answer, Http, shown};
+use crate::{CallError, CallErrorKind};
+
+/// The header that tells a receiver which calls are the same one.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// Calls operations over a shared client; keeps OAuth2 tokens.
+#[derive(Debug)]
+pub struct RestCaller {
+    http: Http,
+    tokens: Tokens,
+}
+
+/// What a call has beside its arguments.
+#[derive(Debug, Clone, Copy)]
+pub struct CallContext<'a> {
+    /// Sent as `Idempotency-Key`, the same for each repeat of the call.
+    pub idempotency_key: &'a str,
+    /// For the whole call; [`HttpConfig::timeout`](crate::http::HttpConfig) if none.
+    pub timeout: Option<Duration>,
+    pub auth: Option<&'a Auth>,
+    /// Further headers, such as `traceparent`. Those of the operation win.
+    pub headers: &'a [(&'a str, &'a str)],
+}
+
+impl RestCaller {
+    pub fn new(http: Http) -> RestCaller {
+        RestCaller {
+            tokens: Tokens::new(http.clone()),
+            http,
+        }
+    }
+
+    /// Calls an operation with an object of arguments (or null). Dropping the future ends the call.
+    ///
+    /// # Errors
+    /// [`CallError`]; of kind `Arguments` if nothing was sent.
+    pub async fn call(
+        &self,
+        operation: &Operation,
+        arguments: &Data,
+        context: &CallContext<'_>,
+    ) -> Result<Data, CallError> {
+        let request = self.prepare(operation, arguments, context)?;
+        let what = format!("{} {}", request.method, shown(&request.url));
+        let timeout = context.timeout.unwrap_or(self.http.config().timeout);
+        match tokio::time::timeout(timeout, self.exchange(operation, request, context, &what)).await
+        {
+            Ok(result) => result,
+            Err(_) => {
+                let message = format!("{what}: no answer within {} s", timeout.as_secs_f64());
+                Err(CallError::new(CallErrorKind::Timeout, message))
+            }
+        }
+    }
+
+    /// The request without credentials.
+    fn prepare(
+        &self,
+        operation: &Operation,
+        arguments: &Data,
+        context: &CallContext<'_>,
+    ) -> Result<Request, CallError> {
+        let mut request = request::build(operation, arguments)?;
+        let (size, limit) = (request.body.len(), self.http.config().request_bytes_max);
+        if size > limit {
+            let message = format!(
+                "operation `{}`: the request body has {size} bytes; at most {limit} are sent",
+                operation.id
+            );
+            return Err(CallError::new(CallErrorKind::Limit, message));
+        }
+        let key = (IDEMPOTENCY_KEY, context.idempotency_key);
+        for (name, value) in context.headers.iter().copied().chain([key]) {
+            if request.headers.contains_key(name) {
+                continue;
+            }
+            request
+                .set_header(name, value, false)
+                .map_err(CallError::arguments)?;
+        }
+        Ok(request)
+    }
+
+    async fn exchange(
+        &self,
+        operation: &Operation,
+        request: Request,
+        context: &CallContext<'_>,
+        what: &str,
+    ) -> Result<Data, CallError> {
+        let Some(auth) = context.auth else {
+            let answer = self.send(&request, what).await?;
+            let wanted = security::wanted(operation);
+            let is_asked = !wanted.is_empty() && request.keys_given.is_empty();
+            let hint = if is_asked {
+                format!("the operation asks for {wanted}, and the function has no auth")
+            } else {
+                String::new()
+            };
+            return answer::data(&answer, what, &request.secrets, &hint);
+        };
+        let carrier = security::carrier(operation, &request, auth)?;
+        let (request, answer) = match auth {
+            Auth::Basic { username, password } => {
+                self.send_with(request, &carrier, Some(username), password, what)
+                    .await?
+            }
+            Auth::Bearer { token } => self.send_with(request, &carrier, None, token, what).await?,
+            Auth::OAuth2(oauth2) => {
+                self.send_with_token(operation, request, &carrier, oauth2, what)
+                    .await?
+            }
+        };
+        answer::data(&answer, what, &request.secrets, "")
+    }
+
+    /// Sends with a token; once more with a fresh one if the service answers 401.
+    async fn send_with_token(
+        &self,
+        operation: &Operation,
+        request: Request,
+        carrier: &Carrier,
+        oauth2: &OAuth2,
+        what: &str,
+    ) -> Result<(Request, Answer), CallError> {
+        let hints = hints(operation);
+        let token = self.tokens.token(oauth2, &hints, None).await?;
+        let (sent, answer) = self
+            .send_with(request.clone(), carrier, None, &token, what)
+            .await?;
+        if answer.status != 401 {
+            return Ok((sent, answer));
+        }
+        let fresh = self.tokens.token(oauth2, &hints, Some(&token)).await?;
+        self.send_with(request, carrier, None, &fresh, what).await
+    }
+
+    async fn send_with(
+        &self,
+        mut request: Request,
+        carrier: &Carrier,
+        user: Option<&str>,
+        secret: &Secret,
+        what: &str,
+    ) -> Result<(Request, Answer), CallError> {
+        security::place(&mut request, carrier, user, secret.expose())?;
+        let answer = self.send(&request, what).await?;
+        Ok((request, answer))
+    }
+
+    async fn send(&self, request: &Request, what: &str) -> Result<Answer, CallError> {
+        let method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| CallError::arguments(format!("`{}` is no HTTP method", request.method)))?;
+        let headers = request.all_headers()?;
+        let has_type = headers.contains_key(CONTENT_TYPE);
+        let mut out = self
+            .http
+            .request(method, request.url.clone())
+            .headers(headers);
+        match &request.body {
+            Body::Empty => {}
+            Body::Bytes {
+                content_type,
+                bytes,
+            } => {
+                if !has_type {
+                    out = out.header(CONTENT_TYPE, content_type);
+                }
+                out = out.body(bytes.clone());
+            }
+            Body::Multipart(parts) => out = out.multipart(form(parts)?),
+        }
+        self.http.send(out, &request.url, what).await
+    }
+}
+
+fn form(parts: &[super::body::Part]) -> Result<multipart::Form, CallError> {
+    let mut form = multipart::Form::new();
+    for part in parts {
+        let mut made = multipart::Part::bytes(part.bytes.clone());
+        if let Some(content_type) = &part.content_type {
+            made = made
+                .mime_str(content_type)
+                .map_err(|_| CallError::arguments(format!("`{content_type}` is no media type")))?;
+        }
+        if let Some(file_name) = &part.file_name {
+            made = made.file_name(file_name.clone());
+        }
+        form = form.part(part.name.clone(), made);
+    }
+    Ok(form)
+}
+
+fn hints(operation: &Operation) -> Hints {
+    let mut hints = Hints::default();
+    for scheme in operation.security.iter().flatten() {
+        if let Scheme::Bearer {
+            token_url,
+            discovery_url,
+        } = scheme
+        {
+            hints.token_url = hints.token_url.or_else(|| token_url.clone());
+            hints.discovery_url = hints.discovery_url.or_else(|| discovery_url.clone());
+        }
+    }
+    hints
+}

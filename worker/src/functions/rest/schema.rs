@@ -1,0 +1,116 @@
+//! What a call needs to know of a body's schema: which members it has and which are bytes.
+//!
+//! This is no validation: the service does that.
+
+use serde_json::Value;
+
+use super::document::{Error, Node, OpenApi};
+use super::operation::Property;
+
+/// How deep `allOf`, `anyOf` and `oneOf` are followed; a schema may contain itself.
+const DEPTH_MAX: usize = 16;
+
+/// A body's schema.
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
+    /// Whether the types that are given, if any are, include `object`.
+    pub(crate) object: Option<bool>,
+    pub(crate) properties: Vec<Property>,
+}
+
+impl Shape {
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.properties.iter().any(|property| property.name == name)
+    }
+}
+
+/// The shape of a schema. `details` says whether the members' own schemas are looked at.
+pub(crate) fn shape(
+    document: &OpenApi,
+    schema: Option<Node<'_>>,
+    details: bool,
+) -> Result<Shape, Error> {
+    let mut shape = Shape::default();
+    if let Some(schema) = schema {
+        collect(document, schema, details, &mut shape, DEPTH_MAX)?;
+    }
+    Ok(shape)
+}
+
+fn collect(
+    document: &OpenApi,
+    schema: Node<'_>,
+    details: bool,
+    shape: &mut Shape,
+    depth: usize,
+) -> Result<(), Error> {
+    let schema = document.resolve(schema)?;
+    if depth == 0 {
+        return Ok(());
+    }
+    let types = types(&schema);
+    if !types.is_empty() {
+        let object = types.contains(&"object");
+        shape.object = Some(shape.object.unwrap_or(false) || object);
+    }
+    let required: Vec<_> = schema
+        .get("required")
+        .map(|list| list.items())
+        .unwrap_or_default();
+    for (name, member) in schema
+        .get("properties")
+        .map(|all| all.members())
+        .unwrap_or_default()
+    {
+        shape.object.get_or_insert(true);
+        if shape.has(name) {
+            continue;
+        }
+        shape.properties.push(Property {
+            name: name.to_owned(),
+            required: required
+                .iter()
+                .any(|item| item.value.as_str() == Some(name)),
+            binary: details && is_binary(document, member)?,
+            content_type: None,
+            style: None,
+        });
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        for part in schema.get(key).map(|list| list.items()).unwrap_or_default() {
+            collect(document, part, details, shape, depth - 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn types<'a>(schema: &Node<'a>) -> Vec<&'a str> {
+    match schema.value.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a value is bytes: OpenAPI 3.0 `format`, 3.1 `contentEncoding` and `contentMediaType`,
+/// Swagger 2.0 `type: file`; or a list of such.
+pub(crate) fn is_binary(document: &OpenApi, schema: Node<'_>) -> Result<bool, Error> {
+    let mut schema = document.resolve(schema)?;
+    let mut types = types(&schema);
+    if let (true, Some(items)) = (types.contains(&"array"), schema.get("items")) {
+        schema = document.resolve(items)?;
+        types = self::types(&schema);
+    }
+    if types.contains(&"file") {
+        return Ok(true);
+    }
+    if !types.is_empty() && !types.contains(&"string") {
+        return Ok(false);
+    }
+    let format = matches!(schema.text("format"), Some("binary" | "byte" | "base64"));
+    let encoding = matches!(schema.text("contentEncoding"), Some("base64" | "base64url"));
+    let media = schema
+        .text("contentMediaType")
+        .is_some_and(|media| !media.starts_with("text/") && !media.contains("json"));
+    Ok(format || encoding || media)
+}
