@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use swirl_model::Data;
+use swirl_model::error::names;
+use swirl_model::{Data, WorkflowError};
 
 /// Why a call failed. Its code, not its message, is what a definition's `errors` match.
 ///
@@ -93,8 +94,8 @@ impl CallError {
     /// The error's name: `LimitExceeded` for a limit, else `FunctionError`.
     pub fn name(&self) -> &'static str {
         match self.kind {
-            CallErrorKind::Limit => "LimitExceeded",
-            _ => "FunctionError",
+            CallErrorKind::Limit => names::LIMIT_EXCEEDED,
+            _ => names::FUNCTION_ERROR,
         }
     }
 
@@ -104,6 +105,14 @@ impl CallError {
 
     pub fn status(&self) -> Option<u16> {
         self.kind.status()
+    }
+}
+
+impl From<&CallError> for WorkflowError {
+    fn from(error: &CallError) -> WorkflowError {
+        let mut seen = WorkflowError::new(error.name(), error.message.as_str());
+        (seen.code, seen.status) = (Some(error.code()), error.status());
+        seen
     }
 }
 

@@ -4,6 +4,7 @@
 //! before the call; they live in [`Secret`]s, which no log or error shows.
 
 mod oauth2;
+mod properties;
 mod secret;
 
 pub(crate) use oauth2::Hints;

@@ -8,7 +8,7 @@ use encoding_rs::{Encoding, UTF_8};
 use reqwest::StatusCode;
 use swirl_model::Data;
 
-use super::compile::body_kind;
+use super::media::body_kind;
 use super::operation::BodyKind;
 use crate::auth::redact;
 use crate::http::Answer;

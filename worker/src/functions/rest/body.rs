@@ -129,11 +129,11 @@ fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option
     Ok(Some(Value::Object(arguments)))
 }
 
+/// A form's member: its name, its value and what is known of it.
+type Member<'a> = (&'a str, &'a Value, Option<&'a Property>);
+
 /// A form's members in their order, nulls left out.
-fn members<'a>(
-    body: &'a RequestBody,
-    value: &'a Value,
-) -> Result<Vec<(&'a str, &'a Value, Option<&'a Property>)>, String> {
+fn members<'a>(body: &'a RequestBody, value: &'a Value) -> Result<Vec<Member<'a>>, String> {
     let Value::Object(members) = value else {
         return Err("its body is a form: it must be an object".to_owned());
     };

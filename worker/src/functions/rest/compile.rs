@@ -1,8 +1,9 @@
 //! OpenAPI 3.0 and 3.1: from a document to an [`Operation`].
 
 use super::document::{Error, Found, Node, OpenApi};
+use super::media::{accept, body_kind, content_type};
 use super::operation::{BodyKind, Location, Operation, Parameter, RequestBody, Scheme, Style};
-use super::{schema, server};
+use super::{schema, schemes, server};
 
 pub(crate) fn operation(
     document: &OpenApi,
@@ -13,7 +14,7 @@ pub(crate) fn operation(
     for node in parameter_nodes(document, found)? {
         parameters.push(parameter(&node)?);
     }
-    let security = security(document, found)?;
+    let security = schemes::openapi3(document, found)?;
     let body = match found.operation.get("requestBody") {
         Some(node) => request_body(document, document.resolve(node)?, &parameters)?,
         None => None,
@@ -221,41 +222,6 @@ pub(crate) fn whole(
     whole
 }
 
-/// How a media type is sent.
-pub(crate) fn body_kind(media: &str) -> BodyKind {
-    let media = media
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    match media.as_str() {
-        "*/*" | "application/*" | "application/json" | "text/json" => BodyKind::Json,
-        "application/x-www-form-urlencoded" => BodyKind::Form,
-        "multipart/form-data" | "multipart/*" => BodyKind::Multipart,
-        "application/xml"
-        | "application/yaml"
-        | "application/x-yaml"
-        | "application/graphql"
-        | "application/javascript"
-        | "application/x-ndjson" => BodyKind::Text,
-        other if other.ends_with("+json") => BodyKind::Json,
-        other if other.ends_with("+xml") || other.ends_with("+yaml") => BodyKind::Text,
-        other if other.starts_with("text/") => BodyKind::Text,
-        _ => BodyKind::Binary,
-    }
-}
-
-pub(crate) fn content_type(media: &str, kind: BodyKind) -> String {
-    match (kind, media.contains('*')) {
-        (BodyKind::Json, true) => "application/json".to_owned(),
-        (BodyKind::Multipart, _) => "multipart/form-data".to_owned(),
-        (BodyKind::Text, true) => "text/plain".to_owned(),
-        (BodyKind::Binary, true) => "application/octet-stream".to_owned(),
-        _ => media.to_owned(),
-    }
-}
-
 /// The responses by status; `default` among them.
 pub(crate) fn responses<'a>(operation: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
     operation
@@ -266,127 +232,6 @@ pub(crate) fn responses<'a>(operation: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
 
 pub(crate) fn is_success(status: &str) -> bool {
     status.starts_with('2') || status == "default"
-}
-
-/// JSON first, then the other types of the document, then anything: an error may be of another.
-pub(crate) fn accept(types: &[String]) -> String {
-    let mut accept: Vec<&str> = Vec::new();
-    for wanted in [true, false] {
-        for name in types {
-            let is_json = body_kind(name) == BodyKind::Json;
-            if is_json == wanted && name != "*/*" && !accept.contains(&name.as_str()) {
-                accept.push(name);
-            }
-        }
-    }
-    if accept.is_empty() {
-        accept.push("application/json");
-    }
-    let ranked: Vec<String> = accept
-        .iter()
-        .enumerate()
-        .map(|(index, name)| {
-            if index == 0 {
-                (*name).to_owned()
-            } else {
-                format!("{name};q=0.9")
-            }
-        })
-        .collect();
-    format!("{}, */*;q=0.1", ranked.join(", "))
-}
-
-fn security(document: &OpenApi, found: &Found<'_>) -> Result<Vec<Vec<Scheme>>, Error> {
-    let root = document.root();
-    let schemes = root
-        .get("components")
-        .and_then(|all| all.get("securitySchemes"));
-    requirements(document, found, schemes.as_ref(), &scheme)
-}
-
-/// The alternatives that the operation, or else the document, asks for.
-pub(crate) fn requirements(
-    document: &OpenApi,
-    found: &Found<'_>,
-    schemes: Option<&Node<'_>>,
-    scheme: &dyn Fn(&Node<'_>) -> Result<Scheme, Error>,
-) -> Result<Vec<Vec<Scheme>>, Error> {
-    let root = document.root();
-    let Some(list) = found
-        .operation
-        .get("security")
-        .or_else(|| root.get("security"))
-    else {
-        return Ok(Vec::new());
-    };
-    let mut alternatives = Vec::new();
-    for alternative in list.items() {
-        let mut needed = Vec::new();
-        for (name, at) in alternative.members() {
-            let node = schemes
-                .and_then(|schemes| schemes.get(name))
-                .ok_or_else(|| {
-                    Error::invalid(
-                        &at.at,
-                        format!("the security scheme `{name}` isn't defined"),
-                    )
-                })?;
-            needed.push(scheme(&document.resolve(node)?)?);
-        }
-        alternatives.push(needed);
-    }
-    Ok(alternatives)
-}
-
-fn scheme(node: &Node<'_>) -> Result<Scheme, Error> {
-    let kind = node.text("type").unwrap_or_default();
-    Ok(match kind {
-        "http" => match node
-            .text("scheme")
-            .unwrap_or_default()
-            .to_ascii_lowercase()
-            .as_str()
-        {
-            "basic" => Scheme::Basic,
-            "bearer" => Scheme::Bearer {
-                token_url: None,
-                discovery_url: None,
-            },
-            other => Scheme::Other(format!("HTTP {other}")),
-        },
-        "apiKey" => api_key(node)?,
-        "oauth2" => {
-            let flows = node.get("flows");
-            let token_url = ["clientCredentials", "password"]
-                .iter()
-                .find_map(|flow| Some(flows.as_ref()?.get(flow)?.text("tokenUrl")?.to_owned()));
-            Scheme::Bearer {
-                token_url,
-                discovery_url: None,
-            }
-        }
-        "openIdConnect" => {
-            let discovery_url = node.text("openIdConnectUrl").map(str::to_owned);
-            Scheme::Bearer {
-                token_url: None,
-                discovery_url,
-            }
-        }
-        other => Scheme::Other(other.to_owned()),
-    })
-}
-
-pub(crate) fn api_key(node: &Node<'_>) -> Result<Scheme, Error> {
-    let name = node.text("name").unwrap_or_default().to_owned();
-    match node.text("in").and_then(Location::parse) {
-        Some(location) if location != Location::Path && !name.is_empty() => {
-            Ok(Scheme::ApiKey { location, name })
-        }
-        _ => Err(Error::invalid(
-            &node.at,
-            "an API key needs a `name`, and `in` query, header or cookie",
-        )),
-    }
 }
 
 /// What holds for both formats: API keys are parameters too, some headers are ours, and the path's
@@ -447,4 +292,189 @@ pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Oper
         rest = after;
     }
     Ok(operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "
+openapi: 3.1.0
+servers: [{url: https://h}]
+security: [{bearer: []}]
+components:
+  schemas:
+    bytes: {type: string, format: binary}
+    tree: {allOf: [{$ref: '#/components/schemas/tree'}, {$ref: '#/components/schemas/tree'}, {$ref: '#/components/schemas/tree'}], properties: {body: {$ref: '#/components/schemas/tree'}}}
+  securitySchemes:
+    bearer: {type: http, scheme: Bearer}
+    digest: {type: http, scheme: digest}
+    key: {type: apiKey, in: header, name: X-Key}
+    oauth: {type: oauth2, flows: {clientCredentials: {tokenUrl: https://t/token, scopes: {}}}}
+    oidc: {type: openIdConnect, openIdConnectUrl: https://o/.well-known/openid-configuration}
+    mtls: {type: mutualTLS}
+paths:
+  /upload:
+    post:
+      operationId: upload
+      security: [{key: [], oauth: []}, {oidc: []}, {digest: []}, {mtls: []}, {}]
+      requestBody:
+        required: true
+        content:
+          multipart/form-data:
+            schema:
+              type: [object, 'null']
+              required: [a]
+              properties:
+                a: {type: string, contentEncoding: base64}
+                b: {contentMediaType: image/png}
+                c: {type: array, items: {$ref: '#/components/schemas/bytes'}}
+                d: {type: string}
+      responses:
+        '200': {content: {text/csv: {}, application/json: {}}}
+        '201': {content: {application/hal+json: {}}}
+        '400': {content: {text/html: {}}}
+  /tree:
+    put:
+      operationId: tree
+      security: []
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/tree'}}}}
+  /keys: {get: {operationId: keys, parameters: [{name: X-Key, in: header, required: true}], security: [{key: []}]}}
+  /default: {get: {operationId: default}}
+  /undefined: {get: {operationId: undefined, security: [{nope: []}]}}
+  /vars/{a}/{b}: {get: {operationId: vars, parameters: [{name: a, in: path, required: true}]}}
+  /where: {get: {operationId: where, parameters: [{name: a, in: querystring}]}}
+  /style: {get: {operationId: style, parameters: [{name: a, in: query, style: matrix}]}}
+  /nobody: {post: {operationId: nobody, requestBody: {}}}
+  /override:
+    parameters: [{name: a, in: query, required: true}, {name: a, in: header}]
+    get: {operationId: override, parameters: [{name: a, in: query, style: pipeDelimited}]}
+";
+
+    fn operation(id: &str) -> Result<Operation, String> {
+        let document = OpenApi::parse(DOCUMENT.as_bytes(), "").unwrap();
+        document.operation(id).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_operation_of_openapi_3_1_is_compiled() {
+        let upload = operation("upload").unwrap();
+        assert_eq!(upload.server, "https://h");
+        assert_eq!(
+            upload.accept,
+            "application/json, application/hal+json;q=0.9, text/csv;q=0.9, */*;q=0.1"
+        );
+        let body = upload.body.unwrap();
+        let seen: Vec<_> = body
+            .properties
+            .iter()
+            .map(|p| (p.name.as_str(), p.required, p.binary))
+            .collect();
+        let expected = [
+            ("a", true, true),
+            ("b", false, true),
+            ("c", false, true),
+            ("d", false, false),
+        ];
+        assert_eq!(seen, expected);
+        let bearer = |token_url: Option<&str>, discovery_url: Option<&str>| Scheme::Bearer {
+            token_url: token_url.map(str::to_owned),
+            discovery_url: discovery_url.map(str::to_owned),
+        };
+        let key = Scheme::ApiKey {
+            location: Location::Header,
+            name: "X-Key".to_owned(),
+        };
+        let discovery = "https://o/.well-known/openid-configuration";
+        assert_eq!(
+            upload.security,
+            [
+                vec![key, bearer(Some("https://t/token"), None)],
+                vec![bearer(None, Some(discovery))],
+                vec![Scheme::Other("HTTP digest".to_owned())],
+                vec![Scheme::Other("mutualTLS".to_owned())],
+                vec![],
+            ]
+        );
+    }
+
+    #[test]
+    fn security_is_the_operations_else_the_documents() {
+        let bearer = Scheme::Bearer {
+            token_url: None,
+            discovery_url: None,
+        };
+        assert_eq!(operation("default").unwrap().security, [[bearer]]);
+        assert!(operation("tree").unwrap().security.is_empty());
+    }
+
+    #[test]
+    fn an_api_key_is_an_optional_parameter() {
+        let keys = operation("keys").unwrap();
+        let seen: Vec<_> = keys
+            .parameters
+            .iter()
+            .map(|p| (p.name.as_str(), p.required, p.secret))
+            .collect();
+        assert_eq!(seen, [("X-Key", false, true)]);
+    }
+
+    #[test]
+    fn a_schema_may_contain_itself() {
+        let body = operation("tree").unwrap().body.unwrap();
+        assert_eq!((body.whole, body.members), (Vec::<String>::new(), true));
+    }
+
+    #[test]
+    fn the_operations_parameter_wins_over_the_paths() {
+        let seen: Vec<_> = operation("override")
+            .unwrap()
+            .parameters
+            .iter()
+            .map(|p| (p.location, p.required, p.style, p.explode))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Location::Query, false, Style::PipeDelimited, false),
+                (Location::Header, false, Style::Simple, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_called_is_refused_with_its_place() {
+        for (id, expected) in [
+            (
+                "undefined",
+                "#/paths/~1undefined/get/security/0/nope: the security scheme `nope` isn't defined",
+            ),
+            (
+                "vars",
+                "#/paths/~1vars~1{a}~1{b}/get: the path `/vars/{a}/{b}` needs a parameter `b`",
+            ),
+            (
+                "where",
+                "#/paths/~1where/get/parameters/0: the parameter `a` is in `querystring`",
+            ),
+            (
+                "style",
+                "#/paths/~1style/get/parameters/0: a query parameter has no style `matrix`",
+            ),
+            (
+                "nobody",
+                "#/paths/~1nobody/post/requestBody: the request body has no media type",
+            ),
+        ] {
+            let error = operation(id).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_operation_survives_being_stored() {
+        let upload = operation("upload").unwrap();
+        let stored = serde_json::to_string(&upload).unwrap();
+        assert_eq!(serde_json::from_str::<Operation>(&stored).unwrap(), upload);
+    }
 }

@@ -330,7 +330,7 @@ fn format(root: &Value) -> Result<Format, Error> {
     }
 }
 
-fn hint(id: &str, ids: &mut Vec<String>) -> String {
+fn hint(id: &str, ids: &mut [String]) -> String {
     if ids.is_empty() {
         return "none of its operations has an `operationId`".to_owned();
     }
@@ -398,6 +398,13 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
+        // Each line refers to the one before nine times: 9^10 values.
+        let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+        for (last, name) in "abcdefghi".chars().zip("bcdefghij".chars()) {
+            let nine = vec![format!("*{last}"); 9].join(",");
+            bomb.push_str(&format!("{name}: &{name} [{nine}]\n"));
+        }
+        assert!(matches!(parse(&bomb), Err(Error::Syntax { .. })));
         let large = vec![b' '; DOCUMENT_BYTES_MAX + 1];
         let error = OpenApi::parse(&large, "").unwrap_err();
         assert_eq!(

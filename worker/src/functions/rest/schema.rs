@@ -2,13 +2,15 @@
 //!
 //! This is no validation: the service does that.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::document::{Error, Node, OpenApi};
 use super::operation::Property;
 
-/// How deep `allOf`, `anyOf` and `oneOf` are followed; a schema may contain itself.
-const DEPTH_MAX: usize = 16;
+/// How deep `allOf`, `anyOf` and `oneOf` are followed.
+const DEPTH_MAX: usize = 64;
 
 /// A body's schema.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(crate) struct Shape {
     /// Whether the types that are given, if any are, include `object`.
     pub(crate) object: Option<bool>,
     pub(crate) properties: Vec<Property>,
+    /// Where it was looked at: a schema may contain itself, and often.
+    seen: HashSet<String>,
 }
 
 impl Shape {
@@ -45,7 +49,7 @@ fn collect(
     depth: usize,
 ) -> Result<(), Error> {
     let schema = document.resolve(schema)?;
-    if depth == 0 {
+    if depth == 0 || !shape.seen.insert(schema.at.clone()) {
         return Ok(());
     }
     let types = types(&schema);

@@ -102,6 +102,10 @@ pub(crate) fn place(
     user: Option<&str>,
     secret: &str,
 ) -> Result<(), CallError> {
+    if !matches!(carrier, Carrier::ApiKey { .. }) && request.headers.contains_key("authorization") {
+        let message = "the argument `Authorization` and the function's auth exclude each other";
+        return Err(CallError::arguments(message));
+    }
     request.secrets.push(secret.to_owned());
     let placed = match carrier {
         Carrier::Basic => {

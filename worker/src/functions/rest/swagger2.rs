@@ -2,14 +2,13 @@
 //!
 //! `body` and `formData` parameters become a request body, `collectionFormat` a style.
 
-use super::compile::{
-    accept, api_key, body_kind, content_type, finish, is_success, name_and_location,
-    parameter_nodes, requirements, responses, whole,
-};
+use super::compile::{finish, is_success, name_and_location, parameter_nodes, responses, whole};
 use super::document::{Error, Found, Node, OpenApi};
+use super::media::{accept, body_kind, content_type};
 use super::operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,
 };
+use super::schemes::{api_key, requirements};
 use super::{schema, server};
 
 pub(crate) fn operation(
@@ -180,4 +179,158 @@ fn scheme(node: &Node<'_>) -> Result<Scheme, Error> {
         }
         other => Scheme::Other(other.to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::{Data, data};
+
+    use super::super::body::Body;
+    use super::super::request::{self, Request};
+    use super::*;
+
+    const DOCUMENT: &str = "
+swagger: '2.0'
+host: pets.example
+basePath: /v2
+schemes: [https]
+consumes: [application/xml, application/json]
+produces: [application/xml, application/json]
+securityDefinitions:
+  key: {type: apiKey, in: header, name: api_key}
+  user: {type: basic}
+  oauth: {type: oauth2, flow: application, tokenUrl: https://t.example/token}
+definitions: {Pet: {type: object, properties: {name: {type: string}}}}
+paths:
+  /pet:
+    post:
+      operationId: addPet
+      parameters: [{in: body, name: pet, required: true, schema: {$ref: '#/definitions/Pet'}}]
+      responses: {'200': {description: ok}}
+      security: [{key: []}, {user: []}, {oauth: [write]}]
+  /pet/find:
+    get:
+      operationId: find
+      parameters:
+      - {in: query, name: csv, type: array, items: {type: string}}
+      - {in: query, name: ssv, type: array, collectionFormat: ssv}
+      - {in: query, name: tsv, type: array, collectionFormat: tsv}
+      - {in: query, name: pipes, type: array, collectionFormat: pipes}
+      - {in: query, name: multi, type: array, collectionFormat: multi}
+      responses: {'200': {description: ok}}
+  /pet/{id}:
+    post:
+      operationId: form
+      consumes: [application/x-www-form-urlencoded]
+      parameters:
+      - {in: path, name: id, required: true, type: integer}
+      - {in: formData, name: name, type: string, required: true}
+      - {in: formData, name: tags, type: array, collectionFormat: csv}
+  /pet/{id}/image:
+    post:
+      operationId: upload
+      consumes: [multipart/form-data]
+      parameters:
+      - {in: path, name: id, required: true, type: integer}
+      - {in: formData, name: file, type: file}
+      - {in: formData, name: note, type: string}
+  /bad: {get: {operationId: bad, parameters: [{in: header, name: a, type: array, collectionFormat: pipes}]}}
+";
+
+    fn operation(id: &str) -> Result<Operation, Error> {
+        OpenApi::parse(DOCUMENT.as_bytes(), "")
+            .unwrap()
+            .operation(id)
+    }
+
+    fn request(id: &str, arguments: Data) -> Result<Request, String> {
+        request::build(&operation(id).unwrap(), &arguments).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn an_operation_is_compiled() {
+        let add = operation("addPet").unwrap();
+        assert_eq!(
+            (add.method.as_str(), add.server.as_str()),
+            ("POST", "https://pets.example/v2")
+        );
+        assert_eq!(
+            add.accept,
+            "application/json, application/xml;q=0.9, */*;q=0.1"
+        );
+        let token_url = Some("https://t.example/token".to_owned());
+        let key = Scheme::ApiKey {
+            location: Location::Header,
+            name: "api_key".to_owned(),
+        };
+        let oauth = Scheme::Bearer {
+            token_url,
+            discovery_url: None,
+        };
+        assert_eq!(add.security, [[key], [Scheme::Basic], [oauth]]);
+    }
+
+    #[test]
+    fn a_body_parameter_is_given_whole_or_by_its_members() {
+        for arguments in [
+            data!({"name": "Rex"}),
+            data!({"pet": {"name": "Rex"}}),
+            data!({"body": {"name": "Rex"}}),
+        ] {
+            let Body::Bytes {
+                content_type,
+                bytes,
+            } = request("addPet", arguments).unwrap().body
+            else {
+                panic!("no body")
+            };
+            assert_eq!(
+                (content_type.as_str(), &bytes[..]),
+                ("application/json", &br#"{"name":"Rex"}"#[..])
+            );
+        }
+    }
+
+    #[test]
+    fn collection_formats() {
+        let list = ["a", "b"];
+        let arguments =
+            data!({"csv": list, "ssv": list, "tsv": list, "pipes": list, "multi": list});
+        assert_eq!(
+            request("find", arguments).unwrap().url.query(),
+            Some("csv=a,b&ssv=a%20b&tsv=a%09b&pipes=a%7Cb&multi=a&multi=b")
+        );
+        let error = operation("bad").unwrap_err().to_string();
+        assert!(
+            error.ends_with("a header parameter has no format `pipes`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn form_data() {
+        let form = request("form", data!({"id": 1, "name": "a b", "tags": ["x", "y"]})).unwrap();
+        assert_eq!(form.url.path(), "/v2/pet/1");
+        let content_type = "application/x-www-form-urlencoded".to_owned();
+        let bytes = b"name=a%20b&tags=x,y".to_vec();
+        assert_eq!(
+            form.body,
+            Body::Bytes {
+                content_type,
+                bytes
+            }
+        );
+        let error = request("form", data!({"id": 1})).unwrap_err();
+        assert_eq!(error, "operation `form`: the argument `name` is missing");
+
+        let upload = request("upload", data!({"id": 1, "file": "aGk=", "note": "n"})).unwrap();
+        let Body::Multipart(parts) = upload.body else {
+            panic!("no multipart body")
+        };
+        let seen: Vec<_> = parts
+            .iter()
+            .map(|p| (p.name.as_str(), &p.bytes[..]))
+            .collect();
+        assert_eq!(seen, [("file", &b"hi"[..]), ("note", b"n")]);
+    }
 }
