@@ -300,7 +300,9 @@ fn read(bytes: &[u8]) -> Result<Value, Error> {
     };
     // A document that opens as JSON may still be YAML in flow style, but its errors are JSON's.
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
-    serde_saphyr::from_slice(bytes).map_err(|yaml| Error::Syntax {
+    // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` is no boolean.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| Error::Syntax {
         message: if is_json {
             json.to_string()
         } else {
@@ -439,6 +441,25 @@ components:
             ("id", Location::Path)
         );
         assert_eq!(operation(PETS, "other").unwrap().path, "/other");
+    }
+
+    #[test]
+    fn yaml_is_read_by_the_rules_of_1_2() {
+        let text = "
+openapi: 3.0.0
+paths:
+  /a:
+    get:
+      operationId: a
+      parameters: [{name: y, in: query}, {name: no, in: query}]
+      responses: {200: {content: {text/csv: {}}}, 4XX: {content: {text/html: {}}}}
+";
+        let found = operation(text, "a").unwrap();
+        let names: Vec<_> = found.parameters.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(
+            (names, found.accept.as_str()),
+            (vec!["y", "no"], "text/csv, */*;q=0.1")
+        );
     }
 
     #[test]
