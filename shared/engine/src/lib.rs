@@ -1,1 +1,38 @@
-//! The pure workflow engine: step and apply.
+//! The pure workflow engine.
+//!
+//! [`step`] tells a scope an [`Input`] and gets an [`Outcome`]: what happened (events, applied to
+//! the scope and kept as history) and what is to be done (commands, carried out by the driver after
+//! the commit). It runs until the scope blocks: a call, a wait, a fork, the end.
+//!
+//! **Invariants.** No clock, no randomness, no environment, no IO, no async: time, results and
+//! secrets come in. All ids are derived. The scope is changed by [`apply`] only, which is total.
+//! An input that comes twice, late or after its wait was given up is refused, not an error.
+
+mod actions;
+mod apply;
+mod compensation;
+mod ctx;
+mod definition;
+mod eval;
+mod finish;
+mod forks;
+mod ids;
+mod merging;
+mod raise;
+mod request;
+mod retry;
+mod schema;
+mod start;
+mod states;
+mod step;
+mod waits;
+
+pub use apply::apply;
+pub use definition::{Definition, Problem};
+pub use forks::branch_scope;
+pub use ids::{child_id, derive};
+pub use request::{Auth, Request, pending_request};
+pub use start::{NewInstance, new_instance};
+pub use step::{Env, Outcome, Rejection, step};
+pub use swirl_expr::Limits;
+pub use swirl_model::event::{Command, Event, Input};

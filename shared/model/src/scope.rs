@@ -163,6 +163,9 @@ pub struct ForkRun {
     pub needed: u32,
     /// Set for a list of actions that run in parallel.
     pub list: Option<ListId>,
+    /// The branch whose error faulted the instance: where a retry goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -172,6 +175,9 @@ pub struct EventRun {
     /// Entries whose actions have run.
     pub done: Vec<u16>,
     pub running: Option<u16>,
+    /// The timeout passed while actions ran: nothing more is waited for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -386,5 +392,11 @@ pub enum Runs {
 impl From<FlowId> for Body {
     fn from(flow: FlowId) -> Body {
         Body::Flow(flow)
+    }
+}
+
+impl ListRun {
+    pub fn new(list: ListId, index: u16, end: u16) -> ListRun {
+        ListRun { list, index, end, attempt: 0, waited_ms: 0, step: ActionStep::Ready }
     }
 }

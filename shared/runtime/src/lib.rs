@@ -1,1 +1,20 @@
 //! The driver: acquire, step, apply, commit, flush, acknowledge.
+//!
+//! The same loop runs in the worker, in `swirl dev`, in `swirl test` and in the simulator: it names
+//! no executor, no clock and no backend of its own.
+
+mod driver;
+mod effects;
+mod registry;
+
+pub use driver::{Driver, Settings};
+pub use effects::Effects;
+pub use registry::{Catalog, Lower, Registry, Unknown};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] swirl_ports::Error),
+    #[error("the definition {id} cannot be run: {reason}")]
+    Definition { id: String, reason: String },
+}

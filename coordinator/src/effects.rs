@@ -1,0 +1,89 @@
+//! What commits leave in the outbox.
+
+use async_trait::async_trait;
+use swirl_engine::NewInstance;
+use swirl_model::error::names;
+use swirl_model::event::{Command, Input, StartInstance};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{EndStatus, ParentLink};
+use swirl_model::workflow::OnParentEnd;
+use swirl_model::WorkflowError;
+use swirl_ports::InboxItem;
+use swirl_runtime::Effects;
+
+use crate::{Error, Service};
+
+#[async_trait]
+impl Effects for Service {
+    async fn carry_out(&self, _instance: &InstanceId, command: &Command) -> Result<(), Error> {
+        match command {
+            Command::Publish(event) => self.publish(event).await,
+            Command::Start(start) => self.start_for(start).await,
+            Command::EndInstance { id, status } => {
+                self.tell(ScopeRef::root(id.clone()), Input::Cancel { status: *status }).await
+            }
+            Command::Tell { to, input } => self.tell(to.clone(), (**input).clone()).await,
+            // All other commands concern the instance alone: the commit has carried them out.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Service {
+    pub(crate) async fn tell(&self, to: ScopeRef, input: Input) -> Result<(), Error> {
+        self.store.add_input(&to, InboxItem::new(input)).await?;
+        self.queue.push(vec![to]).await;
+        Ok(())
+    }
+
+    /// Starts a sub-workflow or a continuation.
+    async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
+        let resolved = self.registry.resolve(&start.workflow, start.version.as_deref()).await?;
+        let definition = match resolved {
+            Ok(definition) => definition,
+            Err(unknown) => {
+                let error = WorkflowError::new(names::SUBFLOW_NOT_FOUND, unknown.to_string());
+                return self.refuse(start, error).await;
+            }
+        };
+        let ends_with_parent = start.on_parent_end == Some(OnParentEnd::Terminate);
+        let new = NewInstance {
+            input: start.input.clone(),
+            key: None,
+            parent: start.parent.clone(),
+            continued_from: start.continued_from.clone(),
+            timeout: start.timeout.clone(),
+            depth: start.depth,
+            events: Vec::new(),
+        };
+        match self.create(&definition, start.id.clone(), new, ends_with_parent).await? {
+            Ok(_) if ends_with_parent => self.follow_parent(start).await,
+            Ok(_) => Ok(()),
+            Err(error) => self.refuse(start, error).await,
+        }
+    }
+
+    /// The parent may have ended before its sub-workflow was created.
+    async fn follow_parent(&self, start: &StartInstance) -> Result<(), Error> {
+        let Some(parent) = &start.parent else { return Ok(()) };
+        let parent = self.store.instance(&parent.scope.instance).await?;
+        if parent.is_none_or(|parent| parent.state.status.ended()) {
+            let input = Input::Cancel { status: EndStatus::Terminated };
+            self.tell(ScopeRef::root(start.id.clone()), input).await?;
+        }
+        Ok(())
+    }
+
+    async fn refuse(&self, start: &StartInstance, error: WorkflowError) -> Result<(), Error> {
+        match &start.parent {
+            Some(ParentLink { scope, call, detached: false }) => {
+                let input = Input::SubflowDone { call: *call, result: Err(error), terminate: false };
+                self.tell(scope.clone(), input).await
+            }
+            _ => {
+                tracing::error!(workflow = start.workflow, %error, "nothing was started");
+                Ok(())
+            }
+        }
+    }
+}

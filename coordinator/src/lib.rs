@@ -1,0 +1,19 @@
+//! The coordinator: deployment, starts, events, timers, schedules, operator actions.
+//!
+//! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
+
+mod deploy;
+mod effects;
+mod events;
+mod operator;
+mod schedules;
+mod service;
+mod start;
+mod timers;
+
+pub use deploy::{Deployed, Deployment};
+pub use operator::Action;
+pub use service::Service;
+pub use start::{Refused, StartRequest, Started};
+
+pub use swirl_runtime::Error;

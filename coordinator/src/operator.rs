@@ -1,0 +1,47 @@
+//! What an operator does with an instance.
+
+use swirl_model::Data;
+use swirl_model::event::Input;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::EndStatus;
+
+use crate::{Error, Service};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Cancel,
+    Suspend,
+    Resume,
+    /// Go on at what failed.
+    Retry,
+    /// Take this as the result of the action that failed.
+    Skip(Data),
+    /// Go on at this state, with the data as it is.
+    Rerun(String),
+}
+
+impl Service {
+    /// False: there is no such instance, or it isn't in a state for this.
+    pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
+        let Some(instance) = self.store.instance(id).await? else { return Ok(false) };
+        let status = instance.state.status;
+        let faulted = status == swirl_model::instance::Status::Faulted;
+        let input = match action {
+            Action::Suspend | Action::Resume => {
+                let on = action == Action::Suspend;
+                let poke = self.store.suspend(id, on, self.clock.now()).await?;
+                let found = poke.is_some();
+                self.queue.push(poke.unwrap_or_default()).await;
+                return Ok(found);
+            }
+            Action::Cancel if status.ended() => return Ok(false),
+            Action::Cancel => Input::Cancel { status: EndStatus::Cancelled },
+            _ if !faulted => return Ok(false),
+            Action::Retry => Input::Retry,
+            Action::Skip(result) => Input::Skip { result },
+            Action::Rerun(state) => Input::Rerun { state },
+        };
+        self.tell(ScopeRef::root(id.clone()), input).await?;
+        Ok(true)
+    }
+}

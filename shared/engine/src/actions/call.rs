@@ -1,0 +1,50 @@
+//! A function call (0.8, "FunctionRef Definition").
+//!
+//! The arguments are evaluated where the call is made (`request`), so that secrets in them are
+//! never part of a record; the scope's data doesn't change while the call is under way, so that a
+//! repeated call has the same arguments.
+
+use swirl_model::scope::{ActionStep, ListRun, Role, TimerKind};
+use swirl_model::workflow::{Action, Call};
+use swirl_model::{Data, WorkflowError};
+
+use crate::ctx::{Ctx, Step};
+use crate::step::Rejection;
+
+impl Ctx<'_> {
+    pub(super) fn attempt_call(
+        &mut self,
+        mut run: ListRun,
+        action: &Action,
+        kind: &Call,
+        call: u32,
+    ) -> Step {
+        if kind.detached && !matches!(self.scope.role, Role::Detached { .. }) {
+            self.detach(&run, call);
+            self.list(run);
+            return self.action_done(None);
+        }
+        if let Some(timeout) = &action.timeout {
+            self.arm(TimerKind::Action, timeout);
+        }
+        run.step = ActionStep::Call { call, at: self.now() };
+        self.list(run);
+        Ok(())
+    }
+
+    pub(crate) fn call_done(
+        &mut self,
+        call: u32,
+        result: Result<Data, WorkflowError>,
+    ) -> Result<(), Rejection> {
+        if self.scope.pending_call() != Some(call) {
+            return Err(Rejection::CallOver);
+        }
+        let step = match result {
+            Ok(data) => self.action_done(Some(data)),
+            Err(error) => self.action_failed(error),
+        };
+        self.settle(step);
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! An action that produces an event and may wait for its answer (0.8, "EventRef Definition").
+//!
+//! The answer is subscribed to in the same commit that puts the event into the outbox, so it cannot
+//! come too early.
+
+use swirl_model::event::{Event, Slot};
+use swirl_model::scope::{ActionStep, ListRun, TimerKind};
+use swirl_model::workflow::{Action, EventAction};
+use swirl_model::{CloudEvent, Data, WorkflowError, error::names};
+
+use crate::ctx::{Ctx, Step};
+
+impl Ctx<'_> {
+    pub(super) fn attempt_event(
+        &mut self,
+        mut run: ListRun,
+        action: &Action,
+        kind: &EventAction,
+        call: u32,
+    ) -> Step {
+        run.step = ActionStep::Event { call };
+        self.list(run);
+        let data = match self.action_data(action) {
+            Ok(data) => data,
+            Err(error) => return self.action_failed(error),
+        };
+        let Some(answer) = kind.consume.filter(|_| !kind.detached) else {
+            self.produce(&kind.produce, &data)?;
+            return self.action_done(None);
+        };
+        self.produce(&kind.produce, &data)?;
+        let filter = self.event_match(answer)?;
+        self.subscribe(vec![Slot { slot: 0, filters: vec![filter] }]);
+        // The older command is the event: the wait must stand before it is published.
+        let subscribe = self.commands.pop();
+        let publish = self.commands.pop();
+        self.commands.extend(subscribe);
+        self.commands.extend(publish);
+        match (&kind.timeout, &action.timeout) {
+            (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
+            (None, Some(timeout)) => self.arm(TimerKind::Action, timeout),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The answer is there: its payload is the action's result.
+    pub(crate) fn answer(&mut self, def: swirl_model::workflow::EventId, event: &CloudEvent) -> Step {
+        self.unsubscribe();
+        let payload = self.payload(def, event);
+        self.action_done(Some(payload))
+    }
+
+    pub(crate) fn consume_timeout(&mut self) {
+        let Some((run, _)) = self.current_action() else { return };
+        if !matches!(run.step, ActionStep::Event { .. }) {
+            return;
+        }
+        let error = WorkflowError::timeout(
+            names::EVENT_TIMEOUT,
+            "the event to consume did not come within consumeEventTimeout",
+        );
+        let step = self.action_failed(error);
+        self.settle(step);
+    }
+
+    /// What of an event is data: its payload, or all of it where `dataOnly` is false.
+    pub(crate) fn payload(
+        &self,
+        def: swirl_model::workflow::EventId,
+        event: &CloudEvent,
+    ) -> Data {
+        if self.def.workflow[def].data_only {
+            event.data.clone().unwrap_or_default()
+        } else {
+            event.to_data()
+        }
+    }
+
+    pub(crate) fn consumed(&mut self, def: swirl_model::workflow::EventId, event: &CloudEvent) {
+        self.emit(Event::EventConsumed {
+            name: self.def.workflow[def].name.clone(),
+            source: event.source.clone(),
+            id: event.id.clone(),
+        });
+    }
+}

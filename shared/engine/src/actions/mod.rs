@@ -1,0 +1,248 @@
+//! Actions: one after another, each through the same steps.
+//!
+//! | step | left when |
+//! | --- | --- |
+//! | `Ready` | the condition is known (false: next action) |
+//! | `SleepBefore` | the timer fires |
+//! | `Attempt` | the attempt has begun, or is done at once |
+//! | `Call`, `Event`, `Subflow` | the answer is there, or the timeout passes |
+//! | `RetryDelay` | the timer fires: `Attempt` again |
+//! | `SleepAfter` | the timer fires: next action |
+//!
+//! One file a kind, one line in [`Ctx::attempt`].
+
+mod call;
+mod event;
+mod expression;
+mod subflow;
+
+use swirl_model::event::{Command, Event};
+use swirl_model::scope::{ActionStep, ListRun, Merge, Role, TimerKind, Work};
+use swirl_model::workflow::{Action, ActionKind, ListId, StateKind};
+use swirl_model::{Data, WorkflowError, merge::merge_over};
+
+use crate::ctx::{Ctx, Step};
+
+impl Ctx<'_> {
+    /// Begins a list of actions in the current state.
+    pub fn begin_list(&mut self, list: ListId) -> Step {
+        let actions = &self.def.workflow[list];
+        let end = actions.actions.len() as u16;
+        if actions.parallel && end > 1 {
+            return self.fork_actions(list, end.into());
+        }
+        self.list(ListRun::new(list, 0, end));
+        Ok(())
+    }
+
+    /// Begins a list of actions as all that this scope has to do.
+    pub fn begin_actions(&mut self, list: ListId) {
+        let end = self.def.workflow[list].actions.len() as u16;
+        self.begin_only(ListRun::new(list, 0, end));
+    }
+
+    /// Begins one action of a list as all that this scope has to do.
+    pub fn begin_action(&mut self, list: ListId, index: u16) {
+        self.begin_only(ListRun::new(list, index, index + 1));
+    }
+
+    fn begin_only(&mut self, run: ListRun) {
+        self.move_to(swirl_model::scope::Position {
+            state: None,
+            purpose: swirl_model::scope::Purpose::Main,
+            entered: true,
+            work: Work::List(run),
+            events: None,
+            retries: None,
+        });
+    }
+
+    pub fn advance_list(&mut self) -> Step {
+        let Some(mut run) = self.scope.list().cloned() else { return Ok(()) };
+        if run.index >= run.end {
+            return self.list_done();
+        }
+        let def = self.def.clone();
+        let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
+        match run.step {
+            ActionStep::Ready => {
+                if let Some(condition) = action.condition
+                    && !self.view().condition(condition, &self.scope.data)?
+                {
+                    self.emit(Event::ActionSkipped { action: self.action_name(action) });
+                    return self.next_action(run);
+                }
+                if let Some(time) = &action.sleep_before
+                    && !matches!(self.scope.role, Role::Detached { .. })
+                {
+                    self.arm(TimerKind::Sleep, time);
+                    run.step = ActionStep::SleepBefore;
+                } else {
+                    run.step = ActionStep::Attempt;
+                }
+                self.list(run);
+                Ok(())
+            }
+            ActionStep::Attempt => self.attempt(run, action),
+            _ => Ok(()),
+        }
+    }
+
+    fn attempt(&mut self, mut run: ListRun, action: &Action) -> Step {
+        run.attempt += 1;
+        let call = self.seq();
+        let name = self.action_name(action);
+        self.emit(Event::ActionStarted { action: name, attempt: run.attempt, call });
+        match &action.kind {
+            ActionKind::Call(kind) => self.attempt_call(run, action, kind, call),
+            ActionKind::Event(kind) => self.attempt_event(run, action, kind, call),
+            ActionKind::Expression { expression, arguments, .. } => {
+                self.attempt_expression(run, action, *expression, arguments.as_ref())
+            }
+            ActionKind::Subflow(kind) => self.attempt_subflow(run, action, kind, call),
+        }
+    }
+
+    /// The data that an action sees: state data after `fromStateData`.
+    pub(crate) fn action_data(&self, action: &Action) -> Result<Data, WorkflowError> {
+        match action.from {
+            Some(filter) => self.view().value(filter, &self.scope.data),
+            None => Ok(self.scope.data.clone()),
+        }
+    }
+
+    pub(crate) fn current_action(&self) -> Option<(ListRun, &Action)> {
+        let run = self.scope.list()?;
+        let id = *self.def.workflow[run.list].actions.get(run.index as usize)?;
+        Some((run.clone(), &self.def.workflow[id]))
+    }
+
+    /// What people call an action: its name, or what it refers to.
+    pub(crate) fn action_name(&self, action: &Action) -> String {
+        match (&action.name, &action.kind) {
+            (Some(name), _) => name.to_string(),
+            (None, ActionKind::Call(call)) => self.def.workflow[call.function].name.to_string(),
+            (None, ActionKind::Expression { function, .. }) => {
+                self.def.workflow[*function].name.to_string()
+            }
+            (None, ActionKind::Event(event)) => {
+                self.def.workflow[event.produce.event].name.to_string()
+            }
+            (None, ActionKind::Subflow(subflow)) => subflow.workflow.clone(),
+        }
+    }
+
+    /// The action's attempt succeeded; async ones give no result.
+    pub fn action_done(&mut self, result: Option<Data>) -> Step {
+        let def = self.def.clone();
+        let Some((mut run, _)) = self.current_action() else { return Ok(()) };
+        let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
+        self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
+        let name = self.action_name(action);
+        self.emit(Event::ActionCompleted { action: name, attempt: run.attempt });
+        if let Some(result) = result {
+            self.take_result(action, result)?;
+        }
+        if let Some(time) = &action.sleep_after
+            && !matches!(self.scope.role, Role::Detached { .. })
+        {
+            self.arm(TimerKind::Sleep, time);
+            run.step = ActionStep::SleepAfter;
+            self.list(run);
+            return Ok(());
+        }
+        self.next_action(run)
+    }
+
+    pub(crate) fn next_action(&mut self, run: ListRun) -> Step {
+        self.list(ListRun::new(run.list, run.index + 1, run.end));
+        Ok(())
+    }
+
+    /// The result filter, then the merge into the state data.
+    fn take_result(&mut self, action: &Action, result: Data) -> Step {
+        let rule = &action.results;
+        if rule.ignore {
+            return Ok(());
+        }
+        let value = match rule.results {
+            Some(filter) => self.view().eval(filter, &result)?.unwrap_or_default(),
+            None => result,
+        };
+        if value.is_null() {
+            return Ok(());
+        }
+        let iteration = matches!(self.scope.role, Role::Iteration { .. });
+        if iteration {
+            let mut collected = self.scope.result.clone();
+            match &mut collected {
+                Some(old) => merge_over(old, &value),
+                None => collected = Some(value.clone()),
+            }
+            self.emit(Event::Result(collected));
+        }
+        if rule.replace && !value.is_object() {
+            self.set_data(value);
+            return Ok(());
+        }
+        // In an iteration a result without a place of its own is collected, never an error.
+        if iteration && rule.to.is_none() && !value.is_object() {
+            return Ok(());
+        }
+        if matches!(self.scope.role, Role::Branch { .. } | Role::Action { .. }) {
+            self.emit(Event::Merged(Merge { to: rule.to, value: value.clone() }));
+        }
+        self.merge_into_data(rule.to, &value)
+    }
+
+    /// All actions of the list are done.
+    pub fn list_done(&mut self) -> Step {
+        let def = self.def.clone();
+        let Some((id, state)) = self.state() else {
+            self.scope_done();
+            return Ok(());
+        };
+        match &state.kind {
+            StateKind::Callback(callback) => self.callback_acted(callback),
+            StateKind::Event(event) => self.entry_done(id, event),
+            _ => {
+                drop(def);
+                self.finish(swirl_model::scope::Way::State(id))
+            }
+        }
+    }
+
+    /// A timer of kind `Sleep` has fired: of a sleep state, or before or after an action.
+    pub fn slept(&mut self) -> Step {
+        let Some(position) = self.scope.position() else { return Ok(()) };
+        match (&position.work, position.state) {
+            (Work::Sleep, Some(state)) => self.finish(swirl_model::scope::Way::State(state)),
+            (Work::List(run), _) => {
+                let mut run = run.clone();
+                match run.step {
+                    ActionStep::SleepBefore => {
+                        run.step = ActionStep::Attempt;
+                        self.list(run);
+                        Ok(())
+                    }
+                    ActionStep::SleepAfter => self.next_action(run),
+                    _ => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Invoked async: a scope of its own does it, and nobody waits.
+    pub(crate) fn detach(&mut self, run: &ListRun, call: u32) {
+        let role = Role::Detached { list: run.list, index: run.index.into() };
+        let mut scope = swirl_model::scope::Scope::new(
+            self.scope.id.child(call, 0),
+            role,
+            self.scope.data.clone(),
+        );
+        scope.params = self.scope.params.clone();
+        scope.last_error = self.scope.last_error.clone();
+        self.command(Command::Detach(Box::new(scope)));
+    }
+}

@@ -1,0 +1,48 @@
+//! What an event changes. Total: it cannot fail, whatever the event.
+
+use swirl_model::event::Event;
+use swirl_model::scope::Scope;
+
+/// Changes the scope as the event says. Nothing else changes a scope.
+pub fn apply(scope: &mut Scope, event: &Event) {
+    match event {
+        Event::Moved(cursor) => scope.cursor = cursor.clone(),
+        Event::Data(data) => scope.data = data.clone(),
+        Event::Seq(seq) => scope.seq = *seq,
+        Event::Armed(timer) => scope.timers.push(*timer),
+        Event::Disarmed(seq) => scope.timers.retain(|timer| timer.seq != *seq),
+        Event::Waiting(wait) => scope.wait = wait.clone(),
+        Event::Merged(merge) => scope.merges.push(merge.clone()),
+        Event::Result(result) => scope.result = result.clone(),
+        Event::Completed(state) => scope.completed.push(*state),
+        Event::Compensation(compensation) => {
+            if compensation.is_some() && scope.compensation.is_none() {
+                scope.completed.clear();
+            }
+            scope.compensation = compensation.clone();
+        }
+        Event::StartEvents(events) => scope.start_events = events.clone(),
+        Event::LastError(error) => scope.last_error = error.clone(),
+        Event::Fault(error) => scope.fault = error.clone(),
+        Event::SoftTimeout => scope.timed_out = true,
+        Event::InstanceStarted
+        | Event::StateEntered { .. }
+        | Event::StateLeft { .. }
+        | Event::ActionStarted { .. }
+        | Event::ActionCompleted { .. }
+        | Event::ActionFailed { .. }
+        | Event::ActionSkipped { .. }
+        | Event::EventConsumed { .. }
+        | Event::EventProduced { .. }
+        | Event::Forked { .. }
+        | Event::Joined { .. }
+        | Event::TimedOut { .. }
+        | Event::ErrorHandled { .. }
+        | Event::Compensating { .. }
+        | Event::Compensated
+        | Event::BranchFailed { .. }
+        | Event::Retried
+        | Event::Idle
+        | Event::Ended { .. } => {}
+    }
+}

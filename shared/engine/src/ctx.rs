@@ -1,0 +1,146 @@
+//! The working context of one step.
+
+use std::sync::Arc;
+
+use swirl_model::event::{Command, Event};
+use swirl_model::instance::{EndStatus, Header};
+use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Timer, TimerKind, Work};
+use swirl_model::time::{IsoDuration, Timestamp};
+use swirl_model::workflow::{State, StateId};
+use swirl_model::{Data, WorkflowError};
+
+use crate::apply::apply;
+use crate::definition::Definition;
+use crate::eval::View;
+use crate::step::Env;
+
+/// Errors end an attempt, a state, a branch or the instance: see `raise`.
+pub(crate) type Step = Result<(), WorkflowError>;
+
+/// The scope with its definition, and what has been decided in this step.
+pub(crate) struct Ctx<'a> {
+    pub def: &'a Arc<Definition>,
+    pub header: &'a Header,
+    pub env: &'a Env,
+    pub scope: &'a mut Scope,
+    pub events: Vec<Event>,
+    pub commands: Vec<Command>,
+}
+
+impl<'a> Ctx<'a> {
+    /// Decides an event: it is applied at once, so that what follows sees its effect.
+    pub fn emit(&mut self, event: Event) {
+        apply(self.scope, &event);
+        self.events.push(event);
+    }
+
+    pub fn command(&mut self, command: Command) {
+        self.commands.push(command);
+    }
+
+    pub fn view(&self) -> View<'_> {
+        View {
+            def: self.def,
+            env: self.env,
+            header: self.header,
+            params: &self.scope.params,
+            last_error: self.scope.last_error.as_ref(),
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.env.now
+    }
+
+    /// The next sequence number of the scope.
+    pub fn seq(&mut self) -> u32 {
+        let seq = self.scope.seq + 1;
+        self.emit(Event::Seq(seq));
+        seq
+    }
+
+    pub fn set_data(&mut self, data: Data) {
+        self.emit(Event::Data(data));
+    }
+
+    pub fn move_to(&mut self, position: Position) {
+        self.emit(Event::Moved(Cursor::At(position)));
+    }
+
+    /// Changes the position's work.
+    pub fn work(&mut self, work: Work) {
+        if let Some(position) = self.scope.position() {
+            let mut position = position.clone();
+            position.work = work;
+            self.move_to(position);
+        }
+    }
+
+    pub fn list(&mut self, run: ListRun) {
+        self.work(Work::List(run));
+    }
+
+    /// The state that the scope is in.
+    pub fn state(&self) -> Option<(StateId, &'a State)> {
+        let id = self.scope.state()?;
+        let def: &'a Definition = self.def;
+        Some((id, &def.workflow[id]))
+    }
+
+    pub fn purpose(&self) -> Purpose {
+        self.scope.position().map_or(Purpose::Main, |position| position.purpose)
+    }
+
+    pub fn arm(&mut self, kind: TimerKind, after: &IsoDuration) {
+        let due = after.add_to(self.now());
+        self.arm_at(kind, due);
+    }
+
+    pub fn arm_at(&mut self, kind: TimerKind, due: Timestamp) {
+        let timer = Timer { seq: self.seq(), kind, due };
+        self.emit(Event::Armed(timer));
+        self.command(Command::Arm(timer));
+    }
+
+    pub fn disarm(&mut self, which: impl Fn(TimerKind) -> bool) {
+        let found: Vec<u32> =
+            self.scope.timers.iter().filter(|t| which(t.kind)).map(|t| t.seq).collect();
+        for seq in found {
+            self.emit(Event::Disarmed(seq));
+            self.command(Command::Disarm(seq));
+        }
+    }
+
+    pub fn is_armed(&self, kind: TimerKind) -> bool {
+        self.scope.timers.iter().any(|timer| timer.kind == kind)
+    }
+
+    pub fn unsubscribe(&mut self) {
+        if let Some(wait) = self.scope.wait.as_ref().map(|wait| wait.wait) {
+            self.emit(Event::Waiting(None));
+            self.command(Command::Unsubscribe(wait));
+        }
+    }
+
+    /// Gives up all that the current state has under way: timers, waits, branches, sub-workflows.
+    /// A running call is given up by moving on.
+    pub fn abandon(&mut self) {
+        self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
+        self.unsubscribe();
+        let Some(position) = self.scope.position() else { return };
+        match &position.work {
+            Work::Fork(_) => {
+                self.close_fork();
+                self.work(Work::Begin);
+            }
+            Work::List(run) => {
+                // Should the instance fault, a retry goes on at this action.
+                let mut run = run.clone();
+                self.abandon_subflow(EndStatus::Terminated);
+                run.step = ActionStep::Attempt;
+                self.list(run);
+            }
+            Work::Begin | Work::Sleep | Work::Events | Work::Retry => {}
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A workflow with everything compiled that can be: expressions, paths, schemas.
+
+use std::sync::Arc;
+
+use swirl_expr::{Limits, PathProgram, Program};
+use swirl_model::ids::DefinitionId;
+use swirl_model::workflow::{ExprSource, Language, Version, Workflow};
+
+use crate::schema::Validator;
+
+/// A definition that instances run by. Made once, at deployment or when it is loaded.
+#[derive(Debug)]
+pub struct Definition {
+    pub id: DefinitionId,
+    pub workflow: Workflow,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) paths: Vec<PathProgram>,
+    pub(crate) input_schema: Option<Validator>,
+    pub(crate) output_schema: Option<Validator>,
+    /// By state, where the edition has schemas for a state's data.
+    pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
+    pub limits: Limits,
+    /// How many states or actions one step may run before others have a turn.
+    pub budget: u32,
+    /// How many branches a fork may have.
+    pub fork_max: u32,
+    /// How deep sub-workflows may nest.
+    pub depth_max: u16,
+}
+
+/// Something that doesn't compile, and where it stands in the document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {message}")]
+pub struct Problem {
+    pub pointer: String,
+    pub message: String,
+}
+
+impl Definition {
+    pub fn compile(workflow: Workflow) -> Result<Arc<Definition>, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut programs = Vec::with_capacity(workflow.expressions.len());
+        let mut paths = Vec::with_capacity(workflow.paths.len());
+        for source in &workflow.expressions {
+            match program(source) {
+                Ok(program) => programs.push(program),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        for source in &workflow.paths {
+            match path(source) {
+                Ok(path) => paths.push(path),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let mut schema = |schema: &Option<_>, pointer: &str| {
+            let schema: &swirl_model::workflow::Schema = schema.as_ref()?;
+            Validator::compile(schema)
+                .map_err(|message| problems.push(Problem { pointer: pointer.to_owned(), message }))
+                .ok()
+        };
+        let input_schema = schema(&workflow.input_schema, "/dataInputSchema");
+        let output_schema = schema(&workflow.output_schema, "/dataOutputSchema");
+        let state_schemas = workflow
+            .states
+            .iter()
+            .map(|state| (schema(&state.input_schema, ""), schema(&state.output_schema, "")))
+            .collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let version = match &workflow.version {
+            Version::Literal(version) => version.as_str().into(),
+            Version::Expression(id) => workflow[*id].text.as_str().into(),
+        };
+        Ok(Arc::new(Definition {
+            id: DefinitionId { workflow: workflow.id.as_str().into(), version },
+            workflow,
+            programs,
+            paths,
+            input_schema,
+            output_schema,
+            state_schemas,
+            limits: Limits::default(),
+            budget: 10_000,
+            fork_max: 100_000,
+            depth_max: 50,
+        }))
+    }
+}
+
+/// The variables that every expression sees, before its iteration parameters.
+pub(crate) const VARIABLES: [&str; 4] = ["CONST", "SECRETS", "WORKFLOW", "args"];
+
+fn names(source: &ExprSource) -> Vec<&str> {
+    VARIABLES.iter().copied().chain(source.params.iter().map(|param| &**param)).collect()
+}
+
+fn problem(source: &ExprSource, error: &impl std::fmt::Display) -> Problem {
+    Problem { pointer: source.pointer.clone(), message: error.to_string() }
+}
+
+fn program(source: &ExprSource) -> Result<Program, Problem> {
+    match source.language {
+        Language::Jq => Program::jq(&source.text, &names(source)),
+        Language::JsonPath => Program::jsonpath(&source.text),
+    }
+    .map_err(|error| problem(source, &error))
+}
+
+fn path(source: &ExprSource) -> Result<PathProgram, Problem> {
+    PathProgram::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
+}

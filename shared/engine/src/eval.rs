@@ -1,0 +1,216 @@
+//! Evaluating the definition's expressions over a scope.
+
+use swirl_expr::EvalError;
+use swirl_model::error::names;
+use swirl_model::workflow::{Count, ExprId, PathId, Template, TextPart};
+use swirl_model::{Data, WorkflowError};
+
+use crate::definition::{Definition, VARIABLES};
+use crate::step::Env;
+
+/// What expressions see besides their input.
+pub(crate) struct View<'a> {
+    pub def: &'a Definition,
+    pub env: &'a Env,
+    pub header: &'a swirl_model::instance::Header,
+    pub params: &'a [(std::sync::Arc<str>, Data)],
+    pub last_error: Option<&'a WorkflowError>,
+}
+
+impl View<'_> {
+    /// At most one value; none is `None`.
+    pub fn eval(&self, id: ExprId, input: &Data) -> Result<Option<Data>, WorkflowError> {
+        self.eval_with(id, input, None)
+    }
+
+    /// One value; none counts as null (decision 60).
+    pub fn value(&self, id: ExprId, input: &Data) -> Result<Data, WorkflowError> {
+        Ok(self.eval(id, input)?.unwrap_or_default())
+    }
+
+    pub fn eval_with(
+        &self,
+        id: ExprId,
+        input: &Data,
+        args: Option<&Data>,
+    ) -> Result<Option<Data>, WorkflowError> {
+        let program = &self.def.programs[id.0 as usize];
+        let vars = self.vars(id, |name| program.uses_var(name), args)?;
+        program
+            .one(input, &vars, &self.expr_env())
+            .map_err(|error| expression_error(&error, &self.def.workflow[id].text))
+    }
+
+    /// The value at a path, if it is there.
+    pub fn get(&self, path: PathId, data: &Data) -> Result<Option<Data>, WorkflowError> {
+        let program = &self.def.paths[path.0 as usize];
+        let vars = self.path_vars(path)?;
+        program
+            .get(data, &vars, &self.expr_env())
+            .map_err(|error| path_error(&error, &self.def.workflow[path].text))
+    }
+
+    /// Sets the value at a path; missing parents are made.
+    pub fn set(&self, path: PathId, data: &Data, value: Data) -> Result<Data, WorkflowError> {
+        let program = &self.def.paths[path.0 as usize];
+        let vars = self.path_vars(path)?;
+        program
+            .set(data, value, &vars, &self.expr_env())
+            .map_err(|error| path_error(&error, &self.def.workflow[path].text))
+    }
+
+    fn expr_env(&self) -> swirl_expr::Env {
+        swirl_expr::Env { now_ms: self.env.now.0, limits: self.def.limits }
+    }
+
+    fn path_vars(&self, path: PathId) -> Result<Vec<Data>, WorkflowError> {
+        let source = &self.def.workflow[path];
+        let program = &self.def.paths[path.0 as usize];
+        self.variables(&source.params, |name| program.uses_var(name), None)
+    }
+
+    fn vars(
+        &self,
+        id: ExprId,
+        used: impl Fn(&str) -> bool,
+        args: Option<&Data>,
+    ) -> Result<Vec<Data>, WorkflowError> {
+        if used("SECRETS") {
+            self.check_secrets(id)?;
+        }
+        self.variables(&self.def.workflow[id].params, used, args)
+    }
+
+    fn variables(
+        &self,
+        params: &[std::sync::Arc<str>],
+        used: impl Fn(&str) -> bool,
+        args: Option<&Data>,
+    ) -> Result<Vec<Data>, WorkflowError> {
+        let mut vars = Vec::with_capacity(VARIABLES.len() + params.len());
+        for name in VARIABLES {
+            vars.push(match name {
+                _ if !used(name) => Data::NULL,
+                "CONST" => self.def.workflow.constants.clone(),
+                "SECRETS" => self.env.secrets.clone(),
+                "WORKFLOW" => self.workflow(),
+                _ => args.cloned().unwrap_or_default(),
+            });
+        }
+        for param in params {
+            let known = self.params.iter().rev().find(|(name, _)| name == param);
+            vars.push(known.map(|(_, value)| value.clone()).unwrap_or_default());
+        }
+        Ok(vars)
+    }
+
+    fn check_secrets(&self, id: ExprId) -> Result<(), WorkflowError> {
+        let program = &self.def.programs[id.0 as usize];
+        for name in program.secrets() {
+            if self.env.secrets.get(name).is_none() {
+                return Err(WorkflowError::new(
+                    names::SECRET_NOT_FOUND,
+                    format!("the secret '{name}' has no value here; give it to the worker"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// `$WORKFLOW` (decision 15).
+    fn workflow(&self) -> Data {
+        let workflow = &self.def.workflow;
+        let mut data = Data::object();
+        data.set("id", Data::string(&*workflow.id));
+        data.set("name", workflow.name.as_deref().map_or(Data::NULL, Data::string));
+        data.set("version", Data::string(&*self.header.version));
+        data.set("instanceId", Data::string(self.header.id.as_str()));
+        data.set("startedAt", Data::string(self.header.started_at.to_string()));
+        data.set("input", self.header.input.clone());
+        if let Some(error) = self.last_error {
+            data.set("error", error.to_data());
+        }
+        data
+    }
+
+    pub fn template(&self, template: &Template, input: &Data) -> Result<Data, WorkflowError> {
+        Ok(match template {
+            Template::Literal(data) => data.clone(),
+            Template::Expression(id) => self.value(*id, input)?,
+            Template::Text(parts) => {
+                let mut text = String::new();
+                for part in parts {
+                    match part {
+                        TextPart::Text(part) => text.push_str(part),
+                        TextPart::Expression(id) => {
+                            text.push_str(&self.value(*id, input)?.to_text());
+                        }
+                    }
+                }
+                Data::string(text)
+            }
+            Template::Array(items) => Data::array(
+                items.iter().map(|item| self.template(item, input)).collect::<Result<_, _>>()?,
+            ),
+            Template::Object(members) => {
+                let mut data = Data::object();
+                for (key, value) in members {
+                    data.set(key, self.template(value, input)?);
+                }
+                data
+            }
+        })
+    }
+
+    /// A whole number, 1 or more.
+    pub fn count(&self, count: Count, input: &Data, what: &str) -> Result<u32, WorkflowError> {
+        let id = match count {
+            Count::Fixed(count) => return Ok(count),
+            Count::Expression(id) => id,
+        };
+        let value = self.value(id, input)?;
+        let text = value.to_text();
+        let whole = text.parse::<u32>().ok().filter(|count| *count > 0);
+        whole.ok_or_else(|| {
+            let message = format!("{what} must be a whole number of 1 or more, and is {value}");
+            WorkflowError::new(names::INVALID_VALUE, message)
+        })
+    }
+
+    /// A condition: true or false; null counts as false (decision 16).
+    pub fn condition(&self, id: ExprId, input: &Data) -> Result<bool, WorkflowError> {
+        let value = self.value(id, input)?;
+        if value.is_null() {
+            return Ok(false);
+        }
+        value.as_bool().ok_or_else(|| {
+            let text = &self.def.workflow[id].text;
+            let message = format!(
+                "the condition '{text}' gave {} instead of true or false",
+                shorten(&value.to_string())
+            );
+            WorkflowError::new(names::CONDITION_NOT_BOOLEAN, message)
+        })
+    }
+}
+
+fn expression_error(error: &EvalError, text: &str) -> WorkflowError {
+    WorkflowError::new(names::EXPRESSION_ERROR, format!("in '{}': {error}", shorten(text)))
+}
+
+fn path_error(error: &EvalError, text: &str) -> WorkflowError {
+    let name = match error {
+        EvalError::PathMismatch(_) => names::MERGE_TYPE_MISMATCH,
+        _ => names::EXPRESSION_ERROR,
+    };
+    WorkflowError::new(name, format!("in '{}': {error}", shorten(text)))
+}
+
+/// Long texts don't belong into messages whole.
+pub(crate) fn shorten(text: &str) -> String {
+    const MAX: usize = 200;
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,337 @@
+//! The end of a state, and the way from there: transition, end, `continueAs`.
+
+use swirl_model::error::names;
+use swirl_model::event::{Command, Event, StartInstance};
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{BranchResult, Cursor, Purpose, Role, TimerKind, Way};
+use swirl_model::workflow::{ContinueAs, End, Next, Produce, StateKind, Workflow};
+use swirl_model::{CloudEvent, Data, WorkflowError};
+
+use crate::ctx::{Ctx, Step};
+use crate::ids::{child_id, derive};
+
+impl Ctx<'_> {
+    /// The state's work is done: output filter, then the way.
+    pub fn finish(&mut self, way: Way) -> Step {
+        let def = self.def.clone();
+        let Some((id, _)) = self.state() else { return Ok(()) };
+        let state = &def.workflow[id];
+        if let Some(filter) = state.output
+            && let Some(data) = self.view().eval(filter, &self.scope.data)?
+            && !data.is_null()
+        {
+            self.set_data(data);
+        }
+        if let (_, Some(schema)) = &def.state_schemas[id.0 as usize]
+            && let Err(message) = schema.check(&self.scope.data)
+            && schema.fail
+        {
+            return Err(WorkflowError::new(names::OUTPUT_VALIDATION, message));
+        }
+        self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
+        self.unsubscribe();
+        self.emit(Event::StateLeft { state: id, name: state.name.clone(), failed: false });
+        if state.compensated_by.is_some() && self.purpose() == Purpose::Main {
+            self.emit(Event::Completed(id));
+        }
+        self.take(way)
+    }
+
+    /// Takes the way that a state's end or error opens.
+    pub fn take(&mut self, way: Way) -> Step {
+        let purpose = self.purpose();
+        let next = next_of(&self.def.workflow, way);
+        if purpose == Purpose::Compensation {
+            return match next {
+                Some(Next::Transition(_)) => self.proceed(way),
+                // An end in a compensating state is ignored (decision 5).
+                _ => self.compensate_next(),
+            };
+        }
+        if self.scope.timed_out
+            && purpose == Purpose::Main
+            && matches!(next, Some(Next::Transition(_)))
+        {
+            self.time_out();
+            return Ok(());
+        }
+        let compensate = match next {
+            Some(Next::Transition(transition)) => transition.compensate,
+            Some(Next::End(end)) => end.compensate,
+            None => false,
+        };
+        if compensate { self.compensate(way) } else { self.proceed(way) }
+    }
+
+    /// Takes a way whose compensation, if any, is done.
+    pub fn proceed(&mut self, way: Way) -> Step {
+        let def = self.def.clone();
+        let purpose = match self.purpose() {
+            Purpose::Compensation if self.scope.compensation.is_none() => Purpose::Main,
+            purpose => purpose,
+        };
+        match next_of(&def.workflow, way) {
+            Some(Next::Transition(transition)) => {
+                if let Some(guard) = transition.guard {
+                    let found = self.view().eval(guard, &self.scope.data)?.unwrap_or_default();
+                    let refused = found.is_null()
+                        || found.as_bool() == Some(false)
+                        || found.as_array().is_some_and(<[_]>::is_empty);
+                    if refused {
+                        let to = &def.workflow[transition.to].name;
+                        let message = format!("the transition to '{to}' doesn't hold for the data");
+                        self.fail(WorkflowError::new(names::TRANSITION_REFUSED, message));
+                        return Ok(());
+                    }
+                }
+                self.produce_all(&transition.produce)?;
+                self.enter(transition.to, purpose);
+                Ok(())
+            }
+            Some(Next::End(end)) => {
+                self.produce_all(&end.produce)?;
+                self.end(end)
+            }
+            None => self.end(&End::default()),
+        }
+    }
+
+    fn produce_all(&mut self, list: &[Produce]) -> Step {
+        let data = self.scope.data.clone();
+        list.iter().try_for_each(|produce| self.produce(produce, &data))
+    }
+
+    /// Puts an event into the outbox; its id is derived, so a repeat is the same event.
+    pub fn produce(&mut self, produce: &Produce, input: &Data) -> Step {
+        let def = self.def.clone();
+        let event = &def.workflow[produce.event];
+        let view = self.view();
+        let data = produce.data.as_ref().map(|data| view.template(data, input)).transpose()?;
+        let mut attributes = std::collections::BTreeMap::new();
+        for (name, value) in &produce.attributes {
+            let value = view.template(value, input)?;
+            if !value.is_null() {
+                attributes.insert(name.clone(), attribute(value));
+            }
+        }
+        attributes.insert("swirlorigin".to_owned(), Data::string(self.header.id.as_str()));
+        attributes.insert("time".to_owned(), Data::string(self.now().to_string()));
+        let source = event.source.clone();
+        let seq = self.seq();
+        let produced = CloudEvent {
+            specversion: "1.0".to_owned(),
+            id: child_id(&self.header.id, &self.scope.id, seq),
+            source: source.unwrap_or_else(|| format!("/swirl/{}", self.def.workflow.id)),
+            kind: event.kind.clone().unwrap_or_else(|| event.name.to_string()),
+            attributes,
+            data,
+        };
+        self.emit(Event::EventProduced { name: event.name.clone(), id: produced.id.clone() });
+        let values = self.correlation_of(&produced);
+        if !values.is_empty() {
+            self.command(Command::Correlate(values));
+        }
+        self.command(Command::Publish(produced));
+        Ok(())
+    }
+
+    /// Attributes of a produced event that any event definition correlates by (decision 49).
+    fn correlation_of(&self, event: &CloudEvent) -> Vec<(std::sync::Arc<str>, String)> {
+        let mut values: Vec<(std::sync::Arc<str>, String)> = Vec::new();
+        for rule in self.def.workflow.events.iter().flat_map(|def| &def.correlation) {
+            if rule.value.is_none()
+                && !values.iter().any(|(name, _)| *name == rule.attribute)
+                && let Some(value) = event.attribute(&rule.attribute)
+            {
+                values.push((rule.attribute.clone(), value));
+            }
+        }
+        values
+    }
+
+    fn end(&mut self, end: &End) -> Step {
+        if self.purpose() == Purpose::RunBefore {
+            self.terminated();
+            return Ok(());
+        }
+        if !self.scope.id.is_root() {
+            if end.terminate {
+                let data = self.scope.data.clone();
+                self.emit(Event::Moved(Cursor::Ended));
+                self.disarm(|_| true);
+                let parents = end.terminate_parents;
+                self.command(Command::Report(BranchResult::Terminated { data, parents }));
+            } else {
+                let data = self.scope.data.clone();
+                self.emit(Event::Result(Some(data)));
+                self.scope_done();
+            }
+            return Ok(());
+        }
+        if let Some(reason) = &end.fail {
+            self.fail(WorkflowError::new(names::FUNCTION_ERROR, reason.clone()));
+            return Ok(());
+        }
+        if self.def.workflow.keep_active && !end.terminate && end.continue_as.is_none() {
+            self.emit(Event::Idle);
+            self.emit(Event::Moved(Cursor::Idle));
+            if self.scope.timed_out {
+                self.time_out();
+                return Ok(());
+            }
+            return self.wait_for_start();
+        }
+        let output = self.scope.data.clone();
+        self.complete(output, end.continue_as.as_ref(), end.terminate_parents)
+    }
+
+    fn complete(
+        &mut self,
+        output: Data,
+        continue_as: Option<&ContinueAs>,
+        terminate_parents: bool,
+    ) -> Step {
+        let def = self.def.clone();
+        if let Some(schema) = &def.output_schema
+            && let Err(message) = schema.check(&output)
+            && schema.fail
+        {
+            self.fail(WorkflowError::new(names::OUTPUT_VALIDATION, message));
+            return Ok(());
+        }
+        if let Some(continuation) = continue_as {
+            self.continue_as(continuation)?;
+        } else {
+            self.tell_parent(Ok(output.clone()), terminate_parents);
+        }
+        self.close(EndStatus::Completed, Some(output));
+        Ok(())
+    }
+
+    fn continue_as(&mut self, continuation: &ContinueAs) -> Step {
+        let input = match &continuation.data {
+            Some(data) => self.view().template(data, &self.scope.data)?,
+            None => self.scope.data.clone(),
+        };
+        let id = derive(&[self.header.id.as_str(), "continue"]);
+        self.command(Command::Start(Box::new(StartInstance {
+            id: InstanceId::new(id),
+            workflow: continuation.workflow.clone(),
+            version: continuation.version.clone(),
+            input,
+            parent: self.header.parent.clone(),
+            on_parent_end: None,
+            continued_from: Some(self.header.id.clone()),
+            timeout: continuation.timeout.clone(),
+            depth: self.header.depth,
+            at: self.now(),
+        })));
+        Ok(())
+    }
+
+    /// A `terminate` end inside a branch or sub-workflow ends everything around it.
+    pub fn terminate(&mut self, data: Data, parents: bool) {
+        if self.scope.id.is_root() {
+            self.tell_parent(Ok(data.clone()), parents);
+            self.close(EndStatus::Completed, Some(data));
+        } else {
+            self.emit(Event::Moved(Cursor::Ended));
+            self.disarm(|_| true);
+            self.command(Command::Report(BranchResult::Terminated { data, parents }));
+        }
+    }
+
+    fn close(&mut self, status: EndStatus, output: Option<Data>) {
+        self.disarm(|_| true);
+        self.unsubscribe();
+        self.emit(Event::Moved(Cursor::Ended));
+        self.emit(Event::Ended { status, error: None });
+        self.command(Command::End { status, output, error: None });
+    }
+
+    /// A branch, an iteration, an action of its own: done.
+    pub fn scope_done(&mut self) {
+        self.disarm(|_| true);
+        self.emit(Event::Moved(Cursor::Ended));
+        match self.scope.role {
+            Role::Root => {}
+            Role::Detached { .. } => self.command(Command::Drop),
+            Role::Branch { .. } | Role::Iteration { .. } | Role::Action { .. } => {
+                self.command(Command::Report(BranchResult::Done {
+                    merges: self.scope.merges.clone(),
+                    result: self.scope.result.clone(),
+                }));
+            }
+        }
+    }
+
+    /// `workflowExecTimeout` has passed.
+    pub fn workflow_timeout(&mut self) {
+        let Some(timeout) = self.workflow_timeout_setting() else { return };
+        let idle = self.scope.position().is_none();
+        if timeout.interrupt || idle {
+            self.abandon();
+            self.time_out();
+        } else {
+            self.emit(Event::SoftTimeout);
+        }
+    }
+
+    /// The instance is to be terminated, after `runBefore`.
+    fn time_out(&mut self) {
+        self.disarm(|_| true);
+        self.unsubscribe();
+        if self.scope.compensation.is_some() {
+            self.emit(Event::Compensation(None));
+        }
+        match self.workflow_timeout_setting().and_then(|timeout| timeout.run_before) {
+            Some(state) => self.enter(state, Purpose::RunBefore),
+            None => self.terminated(),
+        }
+    }
+
+    pub fn in_run_before(&self) -> bool {
+        self.purpose() == Purpose::RunBefore
+    }
+
+    pub fn terminated(&mut self) {
+        let status = EndStatus::Terminated;
+        self.abandon();
+        let message = "the sub-workflow was terminated by its workflowExecTimeout";
+        self.tell_parent(Err(WorkflowError::new(names::SUBFLOW_FAILED, message)), false);
+        self.close(status, None);
+    }
+}
+
+/// CloudEvents attributes are strings, numbers or booleans; anything else goes as its JSON text.
+fn attribute(value: Data) -> Data {
+    match value.kind() {
+        "object" | "array" => Data::string(value.to_text()),
+        _ => value,
+    }
+}
+
+fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
+    match way {
+        Way::State(id) => workflow[id].next.as_ref(),
+        Way::Handler(id, index) => Some(&workflow[id].on_errors[index as usize].next),
+        Way::Condition(id, index) => match &workflow[id].kind {
+            StateKind::Switch(switch) => Some(&switch.conditions[index as usize].next),
+            _ => None,
+        },
+        Way::EventCondition(id, index) => match &workflow[id].kind {
+            StateKind::SwitchEvents(switch) => Some(&switch.conditions[index as usize].next),
+            _ => None,
+        },
+        Way::Default(id) => match &workflow[id].kind {
+            StateKind::Switch(switch) => switch.default.as_ref(),
+            StateKind::SwitchEvents(switch) => switch.default.as_ref(),
+            _ => None,
+        },
+        Way::Entry(id, index) => match &workflow[id].kind {
+            StateKind::Event(state) => state.entries[index as usize].next.as_ref(),
+            _ => None,
+        },
+    }
+}

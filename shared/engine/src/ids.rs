@@ -1,0 +1,30 @@
+//! Derived ids.
+
+use swirl_model::ids::{InstanceId, ScopeId};
+
+/// A short id for what these parts name: the same parts give the same id, always.
+pub fn derive(parts: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex()[..24].to_owned()
+}
+
+/// The id of what a scope causes at one of its sequence numbers.
+pub fn child_id(instance: &InstanceId, scope: &ScopeId, seq: u32) -> String {
+    derive(&[instance.as_str(), scope.as_str(), &seq.to_string()])
+}
+
+/// A number in 0.0..1.0 that these parts always give.
+pub fn fraction(parts: &[&str]) -> f64 {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    (u64::from_le_bytes(bytes) >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,96 @@
+//! The function call that a scope has under way, with its arguments evaluated.
+//!
+//! Arguments may hold secrets: a request is made where the call is made, and is never stored.
+
+use std::sync::Arc;
+
+use swirl_model::instance::Header;
+use swirl_model::scope::{ActionStep, Scope};
+use swirl_model::workflow::{ActionKind, AuthScheme, FunctionId};
+use swirl_model::{Data, WorkflowError};
+
+use crate::definition::Definition;
+use crate::eval::View;
+use crate::step::Env;
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub call: u32,
+    pub function: FunctionId,
+    pub arguments: Data,
+    pub selection_set: Option<String>,
+    /// The same for a call that is repeated after a crash, another for a retry.
+    pub key: String,
+    pub auth: Option<Auth>,
+}
+
+/// An `auth` definition with its properties evaluated.
+#[derive(Clone)]
+pub struct Auth {
+    pub name: String,
+    pub scheme: AuthScheme,
+    pub properties: Data,
+}
+
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Auth({}, {:?}, ...)", self.name, self.scheme)
+    }
+}
+
+/// The scope's pending call. `None`: none is under way. An error is the call's outcome.
+pub fn pending_request(
+    def: &Arc<Definition>,
+    header: &Header,
+    scope: &Scope,
+    env: &Env,
+) -> Option<Result<Request, WorkflowError>> {
+    scope.pending_call()?;
+    let run = scope.list()?;
+    let ActionStep::Call { call, at } = run.step else { return None };
+    let action = &def.workflow[*def.workflow[run.list].actions.get(run.index as usize)?];
+    let ActionKind::Call(kind) = &action.kind else { return None };
+    // The clock that the arguments see is that of the attempt's beginning.
+    let env = Env { now: at, secrets: env.secrets.clone() };
+    let view = View {
+        def,
+        env: &env,
+        header,
+        params: &scope.params,
+        last_error: scope.last_error.as_ref(),
+    };
+    let request = || {
+        let data = match action.from {
+            Some(filter) => view.value(filter, &scope.data)?,
+            None => scope.data.clone(),
+        };
+        let arguments = match &kind.arguments {
+            Some(template) => view.template(template, &data)?,
+            None => data.clone(),
+        };
+        let selection_set = match &kind.selection_set {
+            Some(template) => Some(view.template(template, &data)?.to_text()),
+            None => None,
+        };
+        let auth = match def.workflow[kind.function].auth {
+            Some(id) => {
+                let auth = &def.workflow[id];
+                Some(Auth {
+                    name: auth.name.clone(),
+                    scheme: auth.scheme,
+                    properties: view.template(&auth.properties, &data)?,
+                })
+            }
+            None => None,
+        };
+        Ok(Request {
+            call,
+            function: kind.function,
+            arguments,
+            selection_set,
+            key: format!("{}-{}-{call}", header.id, scope.id),
+            auth,
+        })
+    };
+    Some(request())
+}

@@ -1,0 +1,172 @@
+//! The beginning of an instance and of a scope.
+
+use std::sync::Arc;
+
+use swirl_model::error::names;
+use swirl_model::event::{Command, Event};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::instance::{Header, ParentLink};
+use swirl_model::scope::{Role, Scope, StartEvent, TimerKind};
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{
+    Body, StateId, StateKind, TimeoutOverride, Version, Workflow, WorkflowTimeout,
+};
+use swirl_model::{Data, WorkflowError};
+
+use crate::ctx::{Ctx, Step};
+use crate::definition::Definition;
+use crate::eval::View;
+use crate::step::Env;
+
+/// What an instance is started with.
+#[derive(Debug, Clone, Default)]
+pub struct NewInstance {
+    pub input: Data,
+    pub key: Option<String>,
+    pub parent: Option<ParentLink>,
+    pub continued_from: Option<InstanceId>,
+    pub timeout: Option<TimeoutOverride>,
+    pub depth: u16,
+    pub events: Vec<StartEvent>,
+}
+
+/// Makes the records of a new instance. Its input must be an object (decisions 12 and 59).
+pub fn new_instance(
+    def: &Arc<Definition>,
+    id: InstanceId,
+    new: NewInstance,
+    at: Timestamp,
+) -> Result<(Header, Scope), WorkflowError> {
+    if !new.input.is_object() {
+        let message = format!("the input must be an object, and is {}", new.input.kind());
+        return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
+    }
+    if new.depth > def.depth_max {
+        let message = format!("sub-workflows are nested deeper than {}", def.depth_max);
+        return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
+    }
+    let mut header = Header {
+        id,
+        definition: def.id.clone(),
+        version: def.id.version.to_string(),
+        input: new.input,
+        started_at: at,
+        parent: new.parent,
+        continued_from: new.continued_from,
+        key: new.key,
+        timeout: new.timeout,
+        depth: new.depth,
+    };
+    if let Version::Expression(expression) = def.workflow.version {
+        let env = Env { now: at, secrets: Data::NULL };
+        let view = View { def, env: &env, header: &header, params: &[], last_error: None };
+        header.version = view.value(expression, &header.input)?.to_text();
+    }
+    let mut root = Scope::new(ScopeId::root(), Role::Root, header.input.clone());
+    root.start_events = new.events;
+    Ok((header, root))
+}
+
+impl Ctx<'_> {
+    pub fn begin_scope(&mut self) -> Step {
+        match self.scope.role {
+            Role::Root => self.begin_root(),
+            Role::Branch { state, index } => {
+                let def = self.def.clone();
+                let StateKind::Parallel(parallel) = &def.workflow[state].kind else {
+                    return Ok(());
+                };
+                let Some(branch) = parallel.branches.get(index as usize) else { return Ok(()) };
+                if let Some(timeout) = &branch.timeout {
+                    self.arm(TimerKind::Branch, timeout);
+                }
+                self.begin_body(branch.body);
+                Ok(())
+            }
+            Role::Iteration { state, .. } => {
+                let def = self.def.clone();
+                let StateKind::Foreach(foreach) = &def.workflow[state].kind else {
+                    return Ok(());
+                };
+                self.begin_body(foreach.body);
+                Ok(())
+            }
+            Role::Action { list, index } | Role::Detached { list, index } => {
+                self.begin_action(list, index as u16);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_body(&mut self, body: Body) {
+        match body {
+            Body::Actions(list) => self.begin_actions(list),
+            Body::Flow(flow) => {
+                let start = self.def.workflow[flow].start;
+                self.enter(start, swirl_model::scope::Purpose::Main);
+            }
+        }
+    }
+
+    fn begin_root(&mut self) -> Step {
+        let def = self.def.clone();
+        self.emit(Event::InstanceStarted);
+        if let Some(timeout) = self.workflow_timeout_setting() {
+            self.arm(TimerKind::Workflow, &timeout.duration);
+        }
+        self.correlate_start_events();
+        let start = def.workflow[Workflow::ROOT].start;
+        let by_event = matches!(def.workflow[start].kind, StateKind::Event(_));
+        if let (Some(schema), false) = (&def.input_schema, by_event)
+            && let Err(message) = schema.check(&self.header.input)
+            && schema.fail
+        {
+            return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
+        }
+        self.enter(start, swirl_model::scope::Purpose::Main);
+        Ok(())
+    }
+
+    /// The workflow's own timeout, or the one that `continueAs` put in its place.
+    pub fn workflow_timeout_setting(&self) -> Option<WorkflowTimeout> {
+        let Some(timeout) = &self.header.timeout else {
+            return self.def.workflow.timeout.clone();
+        };
+        let named = |name: &String| self.def.workflow.state_by_name(Workflow::ROOT, name);
+        Some(WorkflowTimeout {
+            duration: timeout.duration,
+            interrupt: timeout.interrupt,
+            run_before: timeout.run_before.as_ref().and_then(named),
+        })
+    }
+
+    /// The attributes of the events that created the instance are its correlation values.
+    fn correlate_start_events(&mut self) {
+        let mut values = Vec::new();
+        for start in &self.scope.start_events {
+            let Some(def) = self.def.workflow.events.get(start.def as usize) else { continue };
+            for correlation in &def.correlation {
+                if let Some(value) = start.event.attribute(&correlation.attribute) {
+                    values.push((correlation.attribute.clone(), value));
+                }
+            }
+        }
+        if !values.is_empty() {
+            self.command(Command::Correlate(values));
+        }
+    }
+
+    pub fn enter(&mut self, state: StateId, purpose: swirl_model::scope::Purpose) {
+        use swirl_model::scope::{Position, Work};
+        let name = self.def.workflow[state].name.clone();
+        self.emit(Event::StateEntered { state, name, purpose });
+        self.move_to(Position {
+            state: Some(state),
+            purpose,
+            entered: false,
+            work: Work::Begin,
+            events: None,
+            retries: None,
+        });
+    }
+}

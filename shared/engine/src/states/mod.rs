@@ -1,0 +1,70 @@
+//! The states: one file a kind, one line in [`Ctx::begin_state`].
+
+mod callback;
+mod event;
+mod foreach;
+mod inject;
+mod operation;
+mod parallel;
+mod sleep;
+mod switch;
+mod switch_events;
+
+use swirl_model::WorkflowError;
+use swirl_model::error::names;
+use swirl_model::scope::TimerKind;
+use swirl_model::workflow::StateKind;
+
+use crate::ctx::{Ctx, Step};
+
+impl Ctx<'_> {
+    pub fn begin_state(&mut self) -> Step {
+        let def = self.def.clone();
+        let Some(id) = self.scope.state() else { return Ok(()) };
+        let state = &def.workflow[id];
+        self.admit(id, state)?;
+        match &state.kind {
+            StateKind::Callback(callback) => self.begin_callback(callback),
+            StateKind::Event(event) => self.begin_event(event),
+            StateKind::Foreach(foreach) => self.begin_foreach(id, foreach),
+            StateKind::Inject(data) => self.begin_inject(id, data),
+            StateKind::Operation(list) => self.begin_operation(*list),
+            StateKind::Parallel(parallel) => self.begin_parallel(id, parallel),
+            StateKind::Sleep(duration) => self.begin_sleep(duration),
+            StateKind::Switch(switch) => self.begin_switch(id, switch),
+            StateKind::SwitchEvents(switch) => self.begin_switch_events(switch),
+        }
+    }
+
+    /// The state's timeout and its input filter.
+    fn admit(
+        &mut self,
+        id: swirl_model::workflow::StateId,
+        state: &swirl_model::workflow::State,
+    ) -> Step {
+        if let Some(timeout) = &state.timeout
+            && !self.is_armed(TimerKind::State)
+        {
+            self.arm(TimerKind::State, timeout);
+        }
+        let Some(position) = self.scope.position().filter(|position| !position.entered) else {
+            return Ok(());
+        };
+        let mut position = position.clone();
+        if let Some(filter) = state.input
+            && let Some(data) = self.view().eval(filter, &self.scope.data)?
+            && !data.is_null()
+        {
+            self.set_data(data);
+        }
+        if let (Some(schema), _) = &self.def.state_schemas[id.0 as usize]
+            && let Err(message) = schema.check(&self.scope.data)
+            && schema.fail
+        {
+            return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
+        }
+        position.entered = true;
+        self.move_to(position);
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Waiting for events.
+
+use swirl_model::event::{Command, Event, EventMatch, Slot, Subscription};
+use swirl_model::scope::{Cursor, Purpose, StartEvent, Work};
+use swirl_model::workflow::{EventId, StateKind, Workflow};
+use swirl_model::{CloudEvent, WorkflowError};
+
+use crate::ctx::{Ctx, Step};
+use crate::step::Rejection;
+
+impl Ctx<'_> {
+    /// What an event must look like to be one of this definition, for this instance.
+    pub fn event_match(&self, id: EventId) -> Result<EventMatch, WorkflowError> {
+        let def = &self.def.workflow[id];
+        let mut correlation = Vec::with_capacity(def.correlation.len());
+        for rule in &def.correlation {
+            let value = match &rule.value {
+                Some(template) => {
+                    let value = self.view().template(template, &self.scope.data)?;
+                    (!value.is_null()).then(|| value.to_text())
+                }
+                None => None,
+            };
+            correlation.push((rule.attribute.clone(), value));
+        }
+        Ok(EventMatch { def: id, source: def.source.clone(), kind: def.kind.clone(), correlation })
+    }
+
+    pub fn subscribe(&mut self, slots: Vec<Slot>) {
+        let subscription = Subscription { wait: self.seq(), slots };
+        let known: Vec<_> = subscription
+            .slots
+            .iter()
+            .flat_map(|slot| &slot.filters)
+            .flat_map(|filter| &filter.correlation)
+            .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
+            .collect();
+        if !known.is_empty() {
+            self.command(Command::Correlate(known));
+        }
+        self.emit(Event::Waiting(Some(subscription.clone())));
+        self.command(Command::Subscribe(subscription));
+    }
+
+    pub fn event(
+        &mut self,
+        wait: u32,
+        slot: u16,
+        def: EventId,
+        event: CloudEvent,
+    ) -> Result<(), Rejection> {
+        let mut subscription =
+            self.scope.wait.clone().filter(|s| s.wait == wait).ok_or(Rejection::WaitOver)?;
+        let place =
+            subscription.slots.iter().position(|s| s.slot == slot).ok_or(Rejection::WaitOver)?;
+        subscription.slots.remove(place);
+        self.consumed(def, &event);
+        if subscription.slots.is_empty() {
+            self.unsubscribe();
+        } else {
+            self.emit(Event::Waiting(Some(subscription)));
+        }
+        let step = self.arrived(def, event);
+        self.settle(step);
+        Ok(())
+    }
+
+    fn arrived(&mut self, def: EventId, event: CloudEvent) -> Step {
+        let definition = self.def.clone();
+        if matches!(self.scope.cursor, Cursor::Idle) {
+            return self.arrived_idle(def, event);
+        }
+        if let Some(Work::List(_)) = self.scope.position().map(|position| &position.work)
+            && !self.in_event_state()
+        {
+            return self.answer(def, &event);
+        }
+        let Some((id, _)) = self.state() else { return self.answer(def, &event) };
+        match &definition.workflow[id].kind {
+            StateKind::Event(state) => {
+                // An entry's action may itself wait for an answer.
+                if self.awaits_answer(def) {
+                    return self.answer(def, &event);
+                }
+                self.state_event(state, def, event)
+            }
+            StateKind::Callback(callback) => self.callback_event(id, callback, &event),
+            StateKind::SwitchEvents(switch) => self.switch_event(id, switch, def, &event),
+            _ => self.answer(def, &event),
+        }
+    }
+
+    fn in_event_state(&self) -> bool {
+        let state = self.state().map(|(_, state)| &state.kind);
+        matches!(state, Some(StateKind::Event(_)))
+    }
+
+    fn awaits_answer(&self, def: EventId) -> bool {
+        use swirl_model::scope::ActionStep;
+        use swirl_model::workflow::ActionKind;
+        self.current_action().is_some_and(|(run, action)| {
+            matches!(run.step, ActionStep::Event { .. })
+                && matches!(&action.kind, ActionKind::Event(kind) if kind.consume == Some(def))
+        })
+    }
+
+    /// A workflow that is kept active collects further events of its starting state (decision 76).
+    fn arrived_idle(&mut self, def: EventId, event: CloudEvent) -> Step {
+        self.unsubscribe();
+        let mut events = self.scope.start_events.clone();
+        events.push(StartEvent { def: def.0, event });
+        self.emit(Event::StartEvents(events));
+        let start = self.def.workflow[Workflow::ROOT].start;
+        let definition = self.def.clone();
+        let StateKind::Event(state) = &definition.workflow[start].kind else { return Ok(()) };
+        if !state.exclusive && !self.set_complete(state) {
+            return self.wait_for_start();
+        }
+        self.enter(start, Purpose::Main);
+        Ok(())
+    }
+
+    fn set_complete(&self, state: &swirl_model::workflow::EventState) -> bool {
+        state.entries.iter().all(|entry| {
+            entry.wait.holds(&|place| {
+                let def = entry.events.get(place as usize);
+                def.is_some_and(|def| self.scope.start_events.iter().any(|s| s.def == def.0))
+            })
+        })
+    }
+
+    /// Waits for the events of the starting state, those that are there already left out.
+    pub fn wait_for_start(&mut self) -> Step {
+        let definition = self.def.clone();
+        let start = definition.workflow[Workflow::ROOT].start;
+        let StateKind::Event(state) = &definition.workflow[start].kind else { return Ok(()) };
+        let mut slots = self.event_slots(state)?;
+        if !state.exclusive {
+            let have = |slot: &Slot| {
+                let def = slot.filters.first().map(|filter| filter.def.0);
+                self.scope.start_events.iter().any(|event| Some(event.def) == def)
+            };
+            slots.retain(|slot| !have(slot));
+        }
+        self.subscribe(slots);
+        Ok(())
+    }
+
+    /// `eventTimeout` of the state.
+    pub fn event_timeout(&mut self) -> Step {
+        let definition = self.def.clone();
+        let Some((id, _)) = self.state() else { return Ok(()) };
+        match &definition.workflow[id].kind {
+            StateKind::Event(_) => self.event_state_timeout(id),
+            StateKind::SwitchEvents(switch) => {
+                self.unsubscribe();
+                self.switch_timeout(id, switch)
+            }
+            _ => {
+                self.unsubscribe();
+                self.finish(swirl_model::scope::Way::State(id))
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The one driver loop.
+//!
+//! A held scope is stepped with what its inbox holds, the decision is committed, its effects follow,
+//! and the loop goes on until the scope waits for something outside of this process. A function
+//! call keeps the lease: its answer goes straight on, and meanwhile the inbox is watched, since a
+//! timer or a cancellation may end the wait.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either, select};
+use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step};
+use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_model::ids::ScopeRef;
+use swirl_model::instance::Header;
+use swirl_model::scope::{Cursor, Scope};
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data, WorkflowError};
+use swirl_ports::call::CallAuth;
+use swirl_ports::store::Record;
+use swirl_ports::{
+    Acquired, CallRequest, Clock, Commit, Committed, EventLog, FunctionCaller, Held, InboxItem,
+    Lease, Queue, Released, Secrets, Store,
+};
+
+use crate::effects::Effects;
+use crate::registry::Registry;
+use crate::Error;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub lease_ms: u64,
+    /// How often a lease is renewed during a call; `None` where leases don't run out.
+    pub renew_ms: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { lease_ms: 30_000, renew_ms: None }
+    }
+}
+
+pub struct Driver {
+    pub store: Arc<dyn Store>,
+    pub events: Arc<dyn EventLog>,
+    pub queue: Arc<dyn Queue>,
+    pub caller: Arc<dyn FunctionCaller>,
+    pub secrets: Arc<dyn Secrets>,
+    pub clock: Arc<dyn Clock>,
+    pub effects: Arc<dyn Effects>,
+    pub registry: Arc<Registry>,
+    pub settings: Settings,
+}
+
+type Call = BoxFuture<'static, Result<Data, WorkflowError>>;
+
+/// A scope under way.
+struct Run {
+    def: Arc<Definition>,
+    header: Arc<Header>,
+    lease: Lease,
+    scope: Scope,
+    inbox: VecDeque<InboxItem>,
+    closed: bool,
+    secrets: Data,
+    call: Option<(u32, Call)>,
+    /// The scope may have something to do by itself.
+    wake: bool,
+}
+
+enum Next {
+    Again,
+    Done,
+}
+
+impl Driver {
+    /// Drives a scope until it waits, ends, or somebody else has it.
+    pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
+        let held = match self.store.acquire(task, self.settings.lease_ms).await? {
+            Acquired::Held(held) => *held,
+            Acquired::Busy | Acquired::Gone => return Ok(()),
+        };
+        let mut run = self.begin(held).await?;
+        loop {
+            match self.turn(&mut run).await? {
+                Next::Again => {}
+                Next::Done => return Ok(()),
+            }
+        }
+    }
+
+    async fn begin(&self, held: Held) -> Result<Run, Error> {
+        let header = held.instance.header.clone();
+        let def = self.registry.get(&header.definition).await?;
+        let scope = match held.record {
+            Record::Scope(scope) => scope,
+            Record::Branch { fork, index } => branch_scope(&def, &fork, index),
+        };
+        let names = &def.workflow.secrets;
+        let secrets =
+            if names.is_empty() { Data::NULL } else { self.secrets.get(names).await };
+        Ok(Run {
+            def,
+            header,
+            lease: held.lease,
+            scope,
+            inbox: held.inbox.into(),
+            closed: held.closed,
+            secrets,
+            call: None,
+            wake: true,
+        })
+    }
+
+    async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
+        let now = self.clock.now();
+        let env = Env { now, secrets: run.secrets.clone() };
+        let decided = decide(run, &env);
+        let yields = decided.commands.contains(&Command::Yield);
+        if !decided.is_empty() {
+            let commit = Commit {
+                lease: run.lease.clone(),
+                scope: run.scope.clone(),
+                consumed: decided.consumed,
+                history: decided.history,
+                commands: decided.commands,
+                at: now,
+            };
+            match self.store.commit(commit).await? {
+                Committed::Done { outbox, wake } => {
+                    run.scope.rev += 1;
+                    self.queue.push(wake).await;
+                    self.flush(outbox).await;
+                }
+                Committed::Refused => {
+                    tracing::debug!(scope = %run.lease.scope, "the commit was refused");
+                    return Ok(Next::Done);
+                }
+            }
+        }
+        for event in decided.refused {
+            self.events.give_back(&run.lease.scope, &event).await?;
+        }
+        if yields {
+            self.store.release(&run.lease).await?;
+            self.queue.push(vec![run.lease.scope.clone()]).await;
+            return Ok(Next::Done);
+        }
+        self.follow_call(run, &env);
+        if run.call.is_some() && !run.closed { self.wait(run).await } else { self.release(run).await }
+    }
+
+    /// Keeps the running call in step with the record: a call that was given up is dropped.
+    fn follow_call(&self, run: &mut Run, env: &Env) {
+        let pending = if run.closed { None } else { run.scope.pending_call() };
+        if run.call.as_ref().map(|(call, _)| *call) == pending {
+            return;
+        }
+        run.call = None;
+        let Some(call) = pending else { return };
+        let request = pending_request(&run.def, &run.header, &run.scope, env);
+        let future: Call = match request {
+            Some(Ok(request)) => {
+                let auth = request.auth.map(|auth| CallAuth {
+                    name: auth.name,
+                    scheme: auth.scheme,
+                    properties: auth.properties,
+                });
+                let request = CallRequest {
+                    definition: run.header.definition.clone(),
+                    function: Arc::new(run.def.workflow[request.function].clone()),
+                    scope: run.lease.scope.clone(),
+                    arguments: request.arguments,
+                    selection_set: request.selection_set,
+                    key: request.key,
+                    auth,
+                };
+                let caller = self.caller.clone();
+                async move { caller.call(request).await }.boxed()
+            }
+            Some(Err(error)) => futures::future::ready(Err(error)).boxed(),
+            None => return,
+        };
+        run.call = Some((call, future));
+    }
+
+    /// Waits for the call's answer, or for something in the inbox.
+    async fn wait(&self, run: &mut Run) -> Result<Next, Error> {
+        let Some((call, mut future)) = run.call.take() else { return Ok(Next::Again) };
+        let news = async {
+            match self.settings.renew_ms {
+                None => self.store.wait_input(&run.lease).await,
+                Some(renew_ms) => {
+                    let until = Timestamp(self.clock.now().0.saturating_add_unsigned(renew_ms));
+                    let input = self.store.wait_input(&run.lease);
+                    select(input, self.clock.sleep_until(until)).await;
+                }
+            }
+        };
+        let answer = match select(&mut future, news.boxed()).await {
+            Either::Left((answer, _)) => Some(answer),
+            Either::Right(((), _)) => None,
+        };
+        match answer {
+            Some(result) => {
+                let item = InboxItem::new(Input::CallDone { call, result });
+                if !self.store.is_active(&run.header.id).await? {
+                    // Suspended meanwhile: the answer is kept and acted on at resume.
+                    self.store.add_input(&run.lease.scope, item).await?;
+                    self.store.release(&run.lease).await?;
+                    return Ok(Next::Done);
+                }
+                // What came before the answer is acted on before it.
+                if let Next::Done = self.drain(run).await? {
+                    return Ok(Next::Done);
+                }
+                run.inbox.push_back(item);
+            }
+            None => {
+                run.call = Some((call, future));
+                if self.settings.renew_ms.is_some()
+                    && !self.store.renew(&run.lease, self.settings.lease_ms).await?
+                {
+                    return Ok(Next::Done);
+                }
+                return self.drain(run).await;
+            }
+        }
+        Ok(Next::Again)
+    }
+
+    async fn drain(&self, run: &mut Run) -> Result<Next, Error> {
+        match self.store.drain(&run.lease).await? {
+            Some((items, closed)) => {
+                run.inbox.extend(items);
+                run.closed = closed;
+                Ok(Next::Again)
+            }
+            None => Ok(Next::Done),
+        }
+    }
+
+    async fn release(&self, run: &mut Run) -> Result<Next, Error> {
+        match self.store.release(&run.lease).await? {
+            Released::Free | Released::Lost => Ok(Next::Done),
+            Released::More => self.drain(run).await,
+        }
+    }
+
+    /// Carries out what the commit left to be done. What fails stays in the outbox, and is tried
+    /// again by the reconciler.
+    pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
+        let mut done = Vec::with_capacity(outbox.len());
+        for entry in outbox {
+            match self.effects.carry_out(&entry.instance, &entry.command).await {
+                Ok(()) => done.push(entry),
+                Err(error) => {
+                    tracing::warn!(instance = %entry.instance, %error, "an effect is put off");
+                }
+            }
+        }
+        if !done.is_empty()
+            && let Err(error) = self.store.flushed(&done).await
+        {
+            tracing::warn!(%error, "effects were carried out, and will be once more");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Decided {
+    consumed: Vec<String>,
+    history: Vec<HistoryEntry>,
+    commands: Vec<Command>,
+    changed: bool,
+    /// Events that came too late for this scope.
+    refused: Vec<CloudEvent>,
+}
+
+impl Decided {
+    fn is_empty(&self) -> bool {
+        self.consumed.is_empty() && !self.changed
+    }
+}
+
+/// Steps the scope with all that there is to act on.
+fn decide(run: &mut Run, env: &Env) -> Decided {
+    let mut decided = Decided::default();
+    // Who is to end doesn't begin first.
+    let cancelled = run.inbox.iter().any(|item| matches!(item.input, Input::Cancel { .. }));
+    if std::mem::take(&mut run.wake) && !cancelled && !run.closed && is_runnable(&run.scope) {
+        tell(run, Input::Wake, env, &mut decided);
+    }
+    while let Some(item) = run.inbox.pop_front() {
+        let cancelled = matches!(item.input, Input::Cancel { .. });
+        decided.consumed.push(item.id);
+        if run.closed && !cancelled || run.scope.ended() {
+            if let Input::Event { event, .. } = item.input {
+                decided.refused.push(event);
+            }
+            continue;
+        }
+        tell(run, item.input, env, &mut decided);
+    }
+    decided
+}
+
+fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
+    let event = match &input {
+        Input::Event { event, .. } => Some(event.clone()),
+        _ => None,
+    };
+    match step(&run.def, &run.header, &mut run.scope, input, env) {
+        Outcome::Accepted { events, commands } => {
+            decided.changed |= !events.is_empty() || !commands.is_empty();
+            let entry = |event| HistoryEntry { at: env.now, scope: run.scope.id.clone(), event };
+            let kept = events.into_iter().filter(swirl_model::event::Event::is_history);
+            decided.history.extend(kept.map(entry));
+            decided.commands.extend(commands);
+        }
+        Outcome::Rejected(reason) => {
+            tracing::debug!(scope = %run.lease.scope, %reason, "an input is refused");
+            decided.refused.extend(event);
+        }
+    }
+}
+
+fn is_runnable(scope: &Scope) -> bool {
+    matches!(scope.cursor, Cursor::Fresh | Cursor::At(_))
+}

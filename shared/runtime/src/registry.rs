@@ -1,0 +1,215 @@
+//! Definitions, compiled once in each process and cached.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swirl_engine::Definition;
+use swirl_model::event::EventMatch;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{StateKind, Template, Wait, When, Workflow};
+use swirl_ports::{DefinitionRecord, Definitions, Trigger};
+
+use crate::Error;
+
+/// Turns a stored document into its canonical workflow: given by the binary.
+pub type Lower = Box<dyn Fn(&DefinitionRecord) -> Result<Workflow, String> + Send + Sync>;
+
+pub struct Registry {
+    store: Arc<dyn Definitions>,
+    lower: Lower,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Default)]
+struct Cache {
+    compiled: HashMap<DefinitionId, Arc<Definition>>,
+    catalog: Option<Arc<Catalog>>,
+}
+
+/// What all deployed definitions together listen to.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// The latest version of each workflow, with the time of its deployment.
+    pub latest: Vec<(Arc<Definition>, Timestamp)>,
+    /// Starting event states of the latest versions.
+    pub triggers: Vec<Trigger>,
+    /// Consumed events with a correlation, of all versions: these are kept for those who come
+    /// later.
+    pub consumed: Vec<EventMatch>,
+}
+
+/// No such workflow, or not in this version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no workflow '{workflow}'{}", version.as_ref().map(|v| format!(" in version {v}")).unwrap_or_default())]
+pub struct Unknown {
+    pub workflow: String,
+    pub version: Option<String>,
+}
+
+impl Registry {
+    pub fn new(store: Arc<dyn Definitions>, lower: Lower) -> Registry {
+        Registry { store, lower, cache: Mutex::default() }
+    }
+
+    pub fn store(&self) -> &Arc<dyn Definitions> {
+        &self.store
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a definition that is compiled already into the cache; the catalog is made anew.
+    pub fn insert(&self, definition: Arc<Definition>) {
+        let mut cache = self.cache();
+        cache.compiled.insert(definition.id.clone(), definition);
+        cache.catalog = None;
+    }
+
+    pub async fn get(&self, id: &DefinitionId) -> Result<Arc<Definition>, Error> {
+        if let Some(found) = self.cache().compiled.get(id) {
+            return Ok(found.clone());
+        }
+        let record = self.store.get(id).await?.ok_or_else(|| Error::Definition {
+            id: id.to_string(),
+            reason: "it isn't stored".to_owned(),
+        })?;
+        let compiled = self.compile(&record)?;
+        self.cache().compiled.insert(id.clone(), compiled.clone());
+        Ok(compiled)
+    }
+
+    fn compile(&self, record: &DefinitionRecord) -> Result<Arc<Definition>, Error> {
+        let broken = |reason| Error::Definition { id: record.id.to_string(), reason };
+        let workflow = (self.lower)(record).map_err(broken)?;
+        Definition::compile(workflow).map_err(|problems| {
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            broken(texts.join("; "))
+        })
+    }
+
+    /// The definition that a reference means: without a version the highest SemVer, or the latest
+    /// deployed where versions are no SemVer (decision 50).
+    pub async fn resolve(
+        &self,
+        workflow: &str,
+        version: Option<&str>,
+    ) -> Result<Result<Arc<Definition>, Unknown>, Error> {
+        let all = self.store.all().await?;
+        let mut best: Option<&DefinitionRecord> = None;
+        for record in all.iter().filter(|record| *record.id.workflow == *workflow) {
+            let better = match (version, best) {
+                (Some(version), _) => *record.id.version == *version,
+                (None, None) => true,
+                (None, Some(best)) => is_newer(record, best),
+            };
+            if better {
+                best = Some(record);
+            }
+        }
+        match best {
+            Some(record) => self.get(&record.id).await.map(Ok),
+            None => Ok(Err(Unknown {
+                workflow: workflow.to_owned(),
+                version: version.map(ToOwned::to_owned),
+            })),
+        }
+    }
+
+    pub async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+        if let Some(catalog) = &self.cache().catalog {
+            return Ok(catalog.clone());
+        }
+        let all = self.store.all().await?;
+        let mut latest: Vec<&DefinitionRecord> = Vec::new();
+        let mut catalog = Catalog::default();
+        for record in &all {
+            match latest.iter_mut().find(|found| found.id.workflow == record.id.workflow) {
+                Some(found) if is_newer(record, found) => *found = record,
+                Some(_) => {}
+                None => latest.push(record),
+            }
+            let definition = self.get(&record.id).await?;
+            catalog.consumed.extend(correlated(&definition));
+        }
+        for record in latest {
+            let definition = self.get(&record.id).await?;
+            catalog.triggers.extend(trigger(&definition));
+            catalog.latest.push((definition, record.deployed_at));
+        }
+        let catalog = Arc::new(catalog);
+        self.cache().catalog = Some(catalog.clone());
+        Ok(catalog)
+    }
+}
+
+/// Later in the order of decision 50; `record` was deployed after `best`.
+fn is_newer(record: &DefinitionRecord, best: &DefinitionRecord) -> bool {
+    let parse = |record: &DefinitionRecord| semver::Version::parse(&record.id.version);
+    match (parse(record), parse(best)) {
+        (Ok(new), Ok(old)) => new.cmp_precedence(&old).is_ge(),
+        _ => true,
+    }
+}
+
+/// Constant correlation values are known at deployment; the others are a matter of each instance.
+fn matcher(workflow: &Workflow, id: swirl_model::workflow::EventId) -> EventMatch {
+    let def = &workflow[id];
+    let constant = |template: &Option<Template>| match template {
+        Some(Template::Literal(value)) => Some(value.to_text()),
+        _ => None,
+    };
+    EventMatch {
+        def: id,
+        source: def.source.clone(),
+        kind: def.kind.clone(),
+        correlation: def
+            .correlation
+            .iter()
+            .map(|rule| (rule.attribute.clone(), constant(&rule.value)))
+            .collect(),
+    }
+}
+
+fn correlated(definition: &Definition) -> Vec<EventMatch> {
+    let events = definition.workflow.events.iter().enumerate();
+    events
+        .filter(|(_, def)| !def.produced && !def.correlation.is_empty())
+        .map(|(index, _)| {
+            matcher(&definition.workflow, swirl_model::workflow::EventId(index as u32))
+        })
+        .collect()
+}
+
+fn trigger(definition: &Definition) -> Option<Trigger> {
+    let workflow = &definition.workflow;
+    let start = workflow[Workflow::ROOT].start;
+    let StateKind::Event(state) = &workflow[start].kind else { return None };
+    // A schedule says when instances are created; events then only continue them.
+    if matches!(
+        workflow.schedule.as_ref().map(|schedule| &schedule.when),
+        Some(When::Cron { .. } | When::Interval(_))
+    ) {
+        return None;
+    }
+    let mut events = Vec::new();
+    for id in state.entries.iter().flat_map(|entry| &entry.events) {
+        if !events.iter().any(|found: &EventMatch| found.def == *id) {
+            events.push(matcher(workflow, *id));
+        }
+    }
+    let any = state.exclusive
+        || state.entries.iter().all(|entry| {
+            entry.events.len() == 1 && state.entries.len() == 1
+                || matches!(&entry.wait, Wait::Any(_))
+        });
+    let now = Timestamp(0);
+    Some(Trigger {
+        definition: definition.id.clone(),
+        exclusive: any,
+        events,
+        timeout_ms: state.timeout.map(|timeout| timeout.add_to(now).0.max(0) as u64),
+        timeout_restarts: state.timeout_restarts,
+    })
+}

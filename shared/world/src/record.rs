@@ -1,0 +1,70 @@
+//! What is seen from outside: calls and produced events, by instance.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use swirl_model::event::Command;
+use swirl_model::ids::InstanceId;
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data};
+use swirl_runtime::{Effects, Error};
+
+/// A function call as it began.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub instance: InstanceId,
+    pub function: String,
+    pub arguments: Data,
+    pub key: String,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Default)]
+pub struct Observed {
+    pub calls: Vec<Call>,
+    pub produced: Vec<(InstanceId, CloudEvent)>,
+    /// Calls to functions that nobody has said how to answer.
+    pub unknown: Vec<Call>,
+}
+
+/// Stands between the driver and the effects, and notes what is published.
+pub struct Recorder {
+    inner: Arc<dyn Effects>,
+    observed: Mutex<(Observed, HashSet<String>)>,
+}
+
+impl Recorder {
+    pub fn new(inner: Arc<dyn Effects>) -> Recorder {
+        Recorder { inner, observed: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Observed, HashSet<String>)> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn take(&self) -> Observed {
+        std::mem::take(&mut self.lock().0)
+    }
+
+    pub fn call(&self, call: Call) {
+        self.lock().0.calls.push(call);
+    }
+
+    pub fn unknown(&self, call: Call) {
+        self.lock().0.unknown.push(call);
+    }
+}
+
+#[async_trait]
+impl Effects for Recorder {
+    async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error> {
+        if let Command::Publish(event) = command {
+            let mut lock = self.lock();
+            if lock.1.insert(event.key()) {
+                lock.0.produced.push((instance.clone(), event.clone()));
+            }
+        }
+        self.inner.carry_out(instance, command).await
+    }
+}

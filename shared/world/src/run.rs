@@ -1,0 +1,299 @@
+//! Running the world.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use futures::executor::LocalPool;
+use futures::task::LocalSpawnExt;
+use swirl_coordinator::{Action, Refused, Service, StartRequest, Started};
+use swirl_embedded::Embedded;
+use swirl_model::ids::InstanceId;
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data, WorkflowError};
+use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Queue, Secrets, Store, Summary};
+use swirl_runtime::{Driver, Lower, Registry, Settings};
+
+use crate::clock::VirtualClock;
+use crate::record::{Call, Observed, Recorder};
+
+/// What the plan of a run does to the world.
+#[derive(Debug, Clone)]
+pub enum Act {
+    Start(StartRequest),
+    Event(CloudEvent),
+    Operate(Which, Action),
+}
+
+/// An instance, as an operator names it.
+#[derive(Debug, Clone)]
+pub enum Which {
+    /// Counted in the order of start, sub-workflows left out (decision 72).
+    Index(usize),
+    Id(String),
+}
+
+/// How a mocked function answers a call.
+#[derive(Debug, Clone)]
+pub enum Mock {
+    Answer { after_ms: u64, result: Result<Data, WorkflowError> },
+    Never,
+    /// Nobody has said how: the run is worth nothing.
+    Unknown,
+}
+
+/// Why a run came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing is left that could happen.
+    Quiet,
+    /// Virtual time reached its end.
+    Until,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    #[error(transparent)]
+    Runtime(#[from] swirl_runtime::Error),
+    #[error("a start was refused: {0}")]
+    Start(#[from] Refused),
+    #[error("there is no such instance to {0}")]
+    NoInstance(String),
+    #[error("the run did not come to an end within {0} tasks; does a workflow go round in circles?")]
+    Endless(u64),
+}
+
+impl From<swirl_ports::Error> for WorldError {
+    fn from(error: swirl_ports::Error) -> WorldError {
+        WorldError::Runtime(error.into())
+    }
+}
+
+type Answer = Box<dyn Fn(&CallRequest) -> Mock + Send + Sync>;
+
+struct MockCaller {
+    clock: Arc<VirtualClock>,
+    answer: Answer,
+    recorder: OnceLock<Arc<Recorder>>,
+}
+
+#[async_trait]
+impl FunctionCaller for MockCaller {
+    async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
+        let call = Call {
+            instance: request.scope.instance.clone(),
+            function: request.function.name.to_string(),
+            arguments: request.arguments.clone(),
+            key: request.key.clone(),
+            at: self.clock.now(),
+        };
+        let mock = (self.answer)(&request);
+        if let Some(recorder) = self.recorder.get() {
+            match mock {
+                Mock::Unknown => recorder.unknown(call),
+                _ => recorder.call(call),
+            }
+        }
+        match mock {
+            Mock::Answer { after_ms, result } => {
+                if after_ms > 0 {
+                    let at = Timestamp(self.clock.now().0.saturating_add_unsigned(after_ms));
+                    self.clock.sleep_until(at).await;
+                }
+                result
+            }
+            Mock::Never => std::future::pending().await,
+            Mock::Unknown => Err(WorkflowError::new(
+                swirl_model::error::names::FUNCTION_ERROR,
+                format!("nobody has said how '{}' answers", request.function.name),
+            )),
+        }
+    }
+}
+
+struct FixedSecrets(Data);
+
+#[async_trait]
+impl Secrets for FixedSecrets {
+    async fn get(&self, names: &[String]) -> Data {
+        let mut found = Data::object();
+        for name in names {
+            if let Some(value) = self.0.get(name) {
+                found.set(name, value);
+            }
+        }
+        found
+    }
+}
+
+pub struct World {
+    pub clock: Arc<VirtualClock>,
+    pub store: Arc<Embedded>,
+    pub service: Service,
+    recorder: Arc<Recorder>,
+    pool: LocalPool,
+    /// Tasks driven so far; a bound against workflows that never rest.
+    driven: Arc<AtomicU64>,
+    tasks_max: u64,
+}
+
+impl World {
+    pub fn new(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {
+        let clock = Arc::new(VirtualClock::new(start));
+        let store = Arc::new(Embedded::memory());
+        let queue: Arc<dyn Queue> = Arc::new(swirl_embedded::MemoryQueue::default());
+        let registry = Arc::new(Registry::new(store.clone(), lower));
+        let service = Service {
+            store: store.clone(),
+            events: store.clone(),
+            queue: queue.clone(),
+            clock: clock.clone(),
+            registry: registry.clone(),
+        };
+        let recorder = Arc::new(Recorder::new(Arc::new(service.clone())));
+        let caller =
+            Arc::new(MockCaller { clock: clock.clone(), answer, recorder: OnceLock::new() });
+        let _ = caller.recorder.set(recorder.clone());
+        let driver = Arc::new(Driver {
+            store: store.clone(),
+            events: store.clone(),
+            queue: queue.clone(),
+            caller,
+            secrets: Arc::new(FixedSecrets(secrets)),
+            clock: clock.clone(),
+            effects: recorder.clone(),
+            registry,
+            settings: Settings::default(),
+        });
+        let pool = LocalPool::new();
+        let spawner = pool.spawner();
+        let driven = Arc::new(AtomicU64::new(0));
+        let counter = driven.clone();
+        let pump = async move {
+            let inner = spawner.clone();
+            loop {
+                let task = queue.pull().await;
+                counter.fetch_add(1, Ordering::Relaxed);
+                let driver = driver.clone();
+                let drive = async move {
+                    // An error of the in-memory store cannot happen; what a definition's own
+                    // trouble is shows in the instance.
+                    let _ = driver.drive(&task).await;
+                };
+                if inner.spawn_local(drive).is_err() {
+                    return;
+                }
+            }
+        };
+        let world = World {
+            clock,
+            store,
+            service,
+            recorder,
+            pool,
+            driven,
+            tasks_max: 2_000_000,
+        };
+        let _ = world.pool.spawner().spawn_local(pump);
+        world
+    }
+
+    /// Lets everything happen that can happen now.
+    pub fn settle(&mut self) -> Result<(), WorldError> {
+        self.pool.run_until_stalled();
+        let driven = self.driven.load(Ordering::Relaxed);
+        if driven > self.tasks_max { Err(WorldError::Endless(driven)) } else { Ok(()) }
+    }
+
+    /// Runs a future of the service to its end.
+    pub fn wait<T>(&mut self, future: impl Future<Output = T>) -> T {
+        self.pool.run_until(future)
+    }
+
+    /// Carries out the plan, and goes on until nothing is left to happen or `until` is reached.
+    pub fn run(
+        &mut self,
+        mut plan: Vec<(Timestamp, Act)>,
+        until: Timestamp,
+    ) -> Result<Stop, WorldError> {
+        plan.sort_by_key(|(at, _)| *at);
+        let mut plan: VecDeque<(Timestamp, Act)> = plan.into();
+        let service = self.service.clone();
+        loop {
+            self.settle()?;
+            if let Some((at, _)) = plan.front()
+                && *at <= self.clock.now()
+            {
+                if let Some((_, act)) = plan.pop_front() {
+                    self.act(act)?;
+                }
+                continue;
+            }
+            if self.clock.wake_one() {
+                continue;
+            }
+            if self.wait(service.fire_timers_at_most(1))? > 0 {
+                continue;
+            }
+            if self.wait(service.fire_schedules())? > 0 {
+                continue;
+            }
+            let due = [
+                plan.front().map(|(at, _)| *at),
+                self.clock.next(),
+                self.wait(self.store.clone().next_timer())?,
+                self.wait(service.next_schedule())?,
+            ];
+            match due.into_iter().flatten().min() {
+                None => return Ok(Stop::Quiet),
+                Some(at) if at >= until => {
+                    self.clock.set(until);
+                    return Ok(Stop::Until);
+                }
+                Some(at) => self.clock.set(at),
+            }
+        }
+    }
+
+    fn act(&mut self, act: Act) -> Result<(), WorldError> {
+        let service = self.service.clone();
+        match act {
+            Act::Start(request) => match self.wait(service.start(request))?? {
+                Started::New(_) | Started::Existing(_) => Ok(()),
+            },
+            Act::Event(event) => Ok(self.wait(service.publish(&event))?),
+            Act::Operate(which, action) => {
+                let id = self.find(&which)?;
+                let id = id.ok_or_else(|| WorldError::NoInstance(format!("{action:?}")))?;
+                self.wait(service.operate(&id, action))?;
+                Ok(())
+            }
+        }
+    }
+
+    fn find(&mut self, which: &Which) -> Result<Option<InstanceId>, WorldError> {
+        Ok(match which {
+            Which::Id(id) => Some(InstanceId::new(id.as_str())),
+            Which::Index(index) => {
+                let all = self.instances()?;
+                let roots = all.into_iter().filter(|summary| summary.header.parent.is_none());
+                roots.map(|summary| summary.header.id.clone()).nth(*index)
+            }
+        })
+    }
+
+    /// All instances, in the order of their start.
+    pub fn instances(&mut self) -> Result<Vec<Summary>, WorldError> {
+        let store = self.store.clone();
+        let filter = Filter { limit: usize::MAX, ..Filter::default() };
+        let mut all = self.wait(async move { store.list(&filter).await })?;
+        all.reverse();
+        Ok(all)
+    }
+
+    /// What was seen from outside so far; it is forgotten here.
+    pub fn observed(&mut self) -> Observed {
+        self.recorder.take()
+    }
+}
