@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use swirl_expr::{Limits, PathProgram, Program};
+use swirl_expr::{Limits, PathExpr, Program};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::{ExprSource, Language, Version, Workflow};
 
 use crate::schema::Validator;
+use crate::timetable::Timetable;
 
 /// A definition that instances run by. Made once, at deployment or when it is loaded.
 #[derive(Debug)]
@@ -14,11 +15,12 @@ pub struct Definition {
     pub id: DefinitionId,
     pub workflow: Workflow,
     pub(crate) programs: Vec<Program>,
-    pub(crate) paths: Vec<PathProgram>,
+    pub(crate) paths: Vec<PathExpr>,
     pub(crate) input_schema: Option<Validator>,
     pub(crate) output_schema: Option<Validator>,
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
+    pub(crate) timetable: Option<Timetable>,
     pub limits: Limits,
     /// How many states or actions one step may run before others have a turn.
     pub budget: u32,
@@ -81,11 +83,19 @@ impl Definition {
             input_schema,
             output_schema,
             state_schemas,
+            timetable: None,
             limits: Limits::default(),
             budget: 10_000,
             fork_max: 100_000,
             depth_max: 50,
         }))
+    }
+}
+
+impl Definition {
+    /// When instances are created by themselves.
+    pub fn schedule(&self) -> Option<&Timetable> {
+        self.timetable.as_ref()
     }
 }
 
@@ -102,12 +112,13 @@ fn problem(source: &ExprSource, error: &impl std::fmt::Display) -> Problem {
 
 fn program(source: &ExprSource) -> Result<Program, Problem> {
     match source.language {
-        Language::Jq => Program::jq(&source.text, &names(source)),
-        Language::JsonPath => Program::jsonpath(&source.text),
+        Language::Jq => {
+            Program::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
+        }
+        Language::JsonPath => Err(problem(source, &"JSONPath expressions aren't carried out yet")),
     }
-    .map_err(|error| problem(source, &error))
 }
 
-fn path(source: &ExprSource) -> Result<PathProgram, Problem> {
-    PathProgram::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
+fn path(source: &ExprSource) -> Result<PathExpr, Problem> {
+    PathExpr::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
 }

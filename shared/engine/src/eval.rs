@@ -1,6 +1,6 @@
 //! Evaluating the definition's expressions over a scope.
 
-use swirl_expr::EvalError;
+use swirl_expr::{EvalError, PathError};
 use swirl_model::error::names;
 use swirl_model::workflow::{Count, ExprId, PathId, Template, TextPart};
 use swirl_model::{Data, WorkflowError};
@@ -41,8 +41,8 @@ impl View<'_> {
             .map_err(|error| expression_error(&error, &self.def.workflow[id].text))
     }
 
-    /// The value at a path, if it is there.
-    pub fn get(&self, path: PathId, data: &Data) -> Result<Option<Data>, WorkflowError> {
+    /// The value at a path; null if it isn't there.
+    pub fn get(&self, path: PathId, data: &Data) -> Result<Data, WorkflowError> {
         let program = &self.def.paths[path.0 as usize];
         let vars = self.path_vars(path)?;
         program
@@ -54,9 +54,11 @@ impl View<'_> {
     pub fn set(&self, path: PathId, data: &Data, value: Data) -> Result<Data, WorkflowError> {
         let program = &self.def.paths[path.0 as usize];
         let vars = self.path_vars(path)?;
+        let mut data = data.clone();
         program
-            .set(data, value, &vars, &self.expr_env())
-            .map_err(|error| path_error(&error, &self.def.workflow[path].text))
+            .set(&mut data, value, &vars, &self.expr_env())
+            .map_err(|error| path_error(&error, &self.def.workflow[path].text))?;
+        Ok(data)
     }
 
     fn expr_env(&self) -> swirl_expr::Env {
@@ -65,8 +67,8 @@ impl View<'_> {
 
     fn path_vars(&self, path: PathId) -> Result<Vec<Data>, WorkflowError> {
         let source = &self.def.workflow[path];
-        let program = &self.def.paths[path.0 as usize];
-        self.variables(&source.params, |name| program.uses_var(name), None)
+        let used = |name: &str| name != "SECRETS" && source.text.contains(&format!("${name}"));
+        self.variables(&source.params, used, None)
     }
 
     fn vars(
@@ -106,7 +108,7 @@ impl View<'_> {
 
     fn check_secrets(&self, id: ExprId) -> Result<(), WorkflowError> {
         let program = &self.def.programs[id.0 as usize];
-        for name in program.secrets() {
+        for name in &program.secrets().names {
             if self.env.secrets.get(name).is_none() {
                 return Err(WorkflowError::new(
                     names::SECRET_NOT_FOUND,
@@ -198,9 +200,9 @@ fn expression_error(error: &EvalError, text: &str) -> WorkflowError {
     WorkflowError::new(names::EXPRESSION_ERROR, format!("in '{}': {error}", shorten(text)))
 }
 
-fn path_error(error: &EvalError, text: &str) -> WorkflowError {
+fn path_error(error: &PathError, text: &str) -> WorkflowError {
     let name = match error {
-        EvalError::PathMismatch(_) => names::MERGE_TYPE_MISMATCH,
+        PathError::Mismatch { .. } => names::MERGE_TYPE_MISMATCH,
         _ => names::EXPRESSION_ERROR,
     };
     WorkflowError::new(name, format!("in '{}': {error}", shorten(text)))

@@ -20,7 +20,7 @@ impl Ctx<'_> {
             }
             Some(path) => {
                 let view = self.view();
-                let mut target = view.get(path, &self.scope.data)?.unwrap_or_default();
+                let mut target = view.get(path, &self.scope.data)?;
                 merge(&mut target, value).map_err(mismatch)?;
                 view.set(path, &self.scope.data, target)?
             }

@@ -2,7 +2,7 @@
 
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{ActionStep, Cursor, ForkRun, Purpose, TimerKind, Work};
+use swirl_model::scope::{ActionStep, Cursor, ForkRun, Purpose, Role, TimerKind, Work};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{ErrorId, Jitter, Retry, RetryErrors, RetryRule, Workflow};
 use swirl_model::{Data, WorkflowError, error::names};
@@ -30,6 +30,8 @@ impl Ctx<'_> {
             self.abandon_subflow(EndStatus::Terminated);
         }
         let delay_ms = match &action.retry {
+            // Async ones aren't retried (decision 28).
+            _ if matches!(self.scope.role, Role::Detached { .. }) => None,
             Some(rule) => self.delay(rule, &error, run.attempt, run.waited_ms)?,
             None => None,
         };

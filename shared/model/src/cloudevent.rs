@@ -18,7 +18,11 @@ pub struct CloudEvent {
     /// `time`, `subject`, `datacontenttype`, `dataschema` and extension attributes.
     #[serde(flatten)]
     pub attributes: BTreeMap<String, Data>,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub data: Option<Data>,
 }
 
@@ -43,7 +47,9 @@ impl CloudEvent {
         }
         let found = self.attributes.get(name).or_else(|| {
             let mut attributes = self.attributes.iter();
-            attributes.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+            attributes
+                .find(|(key, _)| key.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value)
         })?;
         (!found.is_null()).then(|| found.to_text())
     }
@@ -76,7 +82,8 @@ mod tests {
 
     #[test]
     fn json_format() {
-        let text = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","patientId":7,"data":null}"#;
+        let text =
+            r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","patientId":7,"data":null}"#;
         let event: CloudEvent = serde_json::from_str(text).unwrap();
         assert_eq!(event.attribute("patientid").as_deref(), Some("7"));
         assert_eq!(event.data, Some(Data::NULL));

@@ -58,7 +58,9 @@ impl Data {
             match value {
                 Val::Null | Val::Bool(_) | Val::Num(_) => Ok(()),
                 Val::BStr(_) => Err(NotJson::Bytes),
-                Val::TStr(text) => std::str::from_utf8(text).map(drop).map_err(|_| NotJson::Utf8),
+                Val::TStr(text) => std::str::from_utf8(text)
+                    .map(drop)
+                    .map_err(|_| NotJson::Utf8),
                 Val::Arr(items) => items.iter().try_for_each(check),
                 Val::Obj(map) => map.iter().try_for_each(|(key, value)| match key {
                     Val::TStr(_) => check(key).and_then(|()| check(value)),
@@ -178,11 +180,13 @@ impl From<serde_json::Value> for Data {
             Value::Bool(value) => Val::Bool(value),
             Value::Number(number) => num(&number),
             Value::String(text) => Val::from(text),
-            Value::Array(items) => {
-                Val::Arr(Arc::new(items.into_iter().map(|v| Data::from(v).0).collect()))
-            }
+            Value::Array(items) => Val::Arr(Arc::new(
+                items.into_iter().map(|v| Data::from(v).0).collect(),
+            )),
             Value::Object(map) => Val::Obj(Arc::new(
-                map.into_iter().map(|(k, v)| (Val::from(k), Data::from(v).0)).collect(),
+                map.into_iter()
+                    .map(|(k, v)| (Val::from(k), Data::from(v).0))
+                    .collect(),
             )),
         })
     }
@@ -230,10 +234,7 @@ fn serialize<S: Serializer>(value: &Val, serializer: S) -> Result<S::Ok, S::Erro
                 (_, Ok(int)) => serializer.serialize_u64(int),
                 _ => serialize_float(int as f64, serializer),
             },
-            Err(_) => serialize_float(
-                number.to_string().parse().unwrap_or(f64::MAX),
-                serializer,
-            ),
+            Err(_) => serialize_float(number.to_string().parse().unwrap_or(f64::MAX), serializer),
         },
         Val::TStr(text) | Val::BStr(text) => {
             serializer.serialize_str(std::str::from_utf8(text).map_err(S::Error::custom)?)
@@ -352,7 +353,12 @@ mod tests {
 
     #[test]
     fn json_survives() {
-        for text in [r#"{"b":[1,-2.5,"x",null,true],"a":{}}"#, "18446744073709551615", "[]", r#""é\n""#] {
+        for text in [
+            r#"{"b":[1,-2.5,"x",null,true],"a":{}}"#,
+            "18446744073709551615",
+            "[]",
+            r#""é\n""#,
+        ] {
             assert_eq!(round(text), text);
         }
     }
@@ -366,7 +372,9 @@ mod tests {
 
     #[test]
     fn what_json_cannot_hold_is_refused() {
-        let map: Map = [(Val::Num(Num::from_integral(1)), Val::Null)].into_iter().collect();
+        let map: Map = [(Val::Num(Num::from_integral(1)), Val::Null)]
+            .into_iter()
+            .collect();
         assert_eq!(Data::checked(Val::Obj(Arc::new(map))), Err(NotJson::Key));
     }
 }

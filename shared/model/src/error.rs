@@ -53,17 +53,30 @@ impl WorkflowError {
 
     /// An elapsed timeout: all of them have the code `timeout`.
     pub fn timeout(name: &str, message: impl Into<String>) -> WorkflowError {
-        WorkflowError { code: Some("timeout".to_owned()), ..WorkflowError::new(name, message) }
+        WorkflowError {
+            code: Some("timeout".to_owned()),
+            ..WorkflowError::new(name, message)
+        }
     }
 
     /// As `$WORKFLOW.error` shows it.
     pub fn to_data(&self) -> Data {
         let mut data = Data::object();
         data.set("name", Data::string(&*self.name));
-        data.set("code", self.code.as_deref().map_or(Data::NULL, Data::string));
+        data.set(
+            "code",
+            self.code.as_deref().map_or(Data::NULL, Data::string),
+        );
         data.set("message", Data::string(&*self.message));
-        data.set("status", self.status.map_or(Data::NULL, |status| Data::int(status.into())));
-        data.set("state", self.state.as_deref().map_or(Data::NULL, Data::string));
+        data.set(
+            "status",
+            self.status
+                .map_or(Data::NULL, |status| Data::int(status.into())),
+        );
+        data.set(
+            "state",
+            self.state.as_deref().map_or(Data::NULL, Data::string),
+        );
         data
     }
 }
@@ -77,3 +90,5 @@ impl std::fmt::Display for WorkflowError {
         write!(f, ": {}", self.message)
     }
 }
+
+impl std::error::Error for WorkflowError {}

@@ -20,20 +20,43 @@ use crate::{CloudEvent, Data};
 pub enum Input {
     /// Go on from where the cursor stands.
     Wake,
-    Timer { seq: u32 },
-    CallDone { call: u32, result: Result<Data, WorkflowError> },
-    SubflowDone { call: u32, result: Result<Data, WorkflowError>, terminate: bool },
-    Event { wait: u32, slot: u16, def: EventId, event: CloudEvent },
+    Timer {
+        seq: u32,
+    },
+    CallDone {
+        call: u32,
+        result: Result<Data, WorkflowError>,
+    },
+    SubflowDone {
+        call: u32,
+        result: Result<Data, WorkflowError>,
+        terminate: bool,
+    },
+    Event {
+        wait: u32,
+        slot: u16,
+        def: EventId,
+        event: CloudEvent,
+    },
     /// Enough branches of a fork are done, or one failed.
-    Joined { fork: u32, results: Vec<(u32, BranchResult)> },
+    Joined {
+        fork: u32,
+        results: Vec<(u32, BranchResult)>,
+    },
     /// The fork that this scope belongs to is closed, or the instance is to end.
-    Cancel { status: EndStatus },
+    Cancel {
+        status: EndStatus,
+    },
     /// Go on at what failed.
     Retry,
     /// Take this as the result of the action that failed.
-    Skip { result: Data },
+    Skip {
+        result: Data,
+    },
     /// Go on at this state.
-    Rerun { state: String },
+    Rerun {
+        state: String,
+    },
 }
 
 impl Input {
@@ -44,7 +67,9 @@ impl Input {
             Input::Timer { seq } => format!("timer-{seq}"),
             Input::CallDone { call, .. } => format!("call-{call}"),
             Input::SubflowDone { call, .. } => format!("call-{call}"),
-            Input::Event { wait, slot, event, .. } => format!("event-{wait}-{slot}-{}", event.key()),
+            Input::Event {
+                wait, slot, event, ..
+            } => format!("event-{wait}-{slot}-{}", event.key()),
             Input::Joined { fork, .. } => format!("fork-{fork}"),
             Input::Cancel { .. } => "cancel".to_owned(),
             Input::Retry => "retry".to_owned(),
@@ -59,24 +84,69 @@ impl Input {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     InstanceStarted,
-    StateEntered { state: StateId, name: Arc<str>, purpose: Purpose },
-    StateLeft { state: StateId, name: Arc<str>, failed: bool },
-    ActionStarted { action: String, attempt: u32, call: u32 },
-    ActionCompleted { action: String, attempt: u32 },
-    ActionFailed { action: String, attempt: u32, error: WorkflowError, retry_ms: Option<u64> },
-    ActionSkipped { action: String },
-    EventConsumed { name: Arc<str>, source: String, id: String },
-    EventProduced { name: Arc<str>, id: String },
-    Forked { fork: u32, branches: u32 },
-    Joined { fork: u32 },
-    TimedOut { timer: Timer },
-    ErrorHandled { error: WorkflowError },
-    Compensating { states: Vec<Arc<str>> },
+    StateEntered {
+        state: StateId,
+        name: Arc<str>,
+        purpose: Purpose,
+    },
+    StateLeft {
+        state: StateId,
+        name: Arc<str>,
+        failed: bool,
+    },
+    ActionStarted {
+        action: String,
+        attempt: u32,
+        call: u32,
+    },
+    ActionCompleted {
+        action: String,
+        attempt: u32,
+    },
+    ActionFailed {
+        action: String,
+        attempt: u32,
+        error: WorkflowError,
+        retry_ms: Option<u64>,
+    },
+    ActionSkipped {
+        action: String,
+    },
+    EventConsumed {
+        name: Arc<str>,
+        source: String,
+        id: String,
+    },
+    EventProduced {
+        name: Arc<str>,
+        id: String,
+    },
+    Forked {
+        fork: u32,
+        branches: u32,
+    },
+    Joined {
+        fork: u32,
+    },
+    TimedOut {
+        timer: Timer,
+    },
+    ErrorHandled {
+        error: WorkflowError,
+    },
+    Compensating {
+        states: Vec<Arc<str>>,
+    },
     Compensated,
-    BranchFailed { error: WorkflowError },
+    BranchFailed {
+        error: WorkflowError,
+    },
     Retried,
     Idle,
-    Ended { status: EndStatus, error: Option<WorkflowError> },
+    Ended {
+        status: EndStatus,
+        error: Option<WorkflowError>,
+    },
 
     // Below: movements within a scope that people don't read. They aren't kept as history.
     #[serde(skip)]
@@ -115,9 +185,20 @@ impl Event {
         use Event::*;
         !matches!(
             self,
-            Moved(_) | Data(_) | Seq(_) | Armed(_) | Disarmed(_) | Waiting(_) | Merged(_)
-                | Result(_) | Completed(_) | Compensation(_) | StartEvents(_) | LastError(_)
-                | Fault(_) | SoftTimeout
+            Moved(_)
+                | Data(_)
+                | Seq(_)
+                | Armed(_)
+                | Disarmed(_)
+                | Waiting(_)
+                | Merged(_)
+                | Result(_)
+                | Completed(_)
+                | Compensation(_)
+                | StartEvents(_)
+                | LastError(_)
+                | Fault(_)
+                | SoftTimeout
         )
     }
 }
@@ -134,21 +215,39 @@ pub enum Command {
     Correlate(Vec<(Arc<str>, String)>),
     Fork(Fork),
     /// Lets more branches of a fork run.
-    ExtendFork { fork: u32, open: u32, needed: u32 },
+    ExtendFork {
+        fork: u32,
+        open: u32,
+        needed: u32,
+    },
     /// Cancels the branches that are left.
     CloseFork(u32),
     /// Lets a branch that failed go on.
-    ReviveBranch { fork: u32, index: u32, input: Box<Input> },
+    ReviveBranch {
+        fork: u32,
+        index: u32,
+        input: Box<Input>,
+    },
     /// A scope of its own that nobody waits for.
     Detach(Box<Scope>),
     /// This branch's result, for the fork that it belongs to.
     Report(BranchResult),
     Start(Box<StartInstance>),
-    EndInstance { id: InstanceId, status: EndStatus },
+    EndInstance {
+        id: InstanceId,
+        status: EndStatus,
+    },
     /// Tells the scope that waits for this sub-workflow.
-    Tell { to: ScopeRef, input: Box<Input> },
+    Tell {
+        to: ScopeRef,
+        input: Box<Input>,
+    },
     /// This instance is over.
-    End { status: EndStatus, output: Option<Data>, error: Option<WorkflowError> },
+    End {
+        status: EndStatus,
+        output: Option<Data>,
+        error: Option<WorkflowError>,
+    },
     /// This instance, faulted before, is running again.
     Reopen,
     /// More to do, but others have a turn first.
@@ -199,7 +298,9 @@ pub struct EventMatch {
 impl EventMatch {
     /// Whether the event is of this definition at all, its correlation aside: source and type.
     pub fn is_kind(&self, event: &CloudEvent) -> bool {
-        self.source.as_ref().is_none_or(|source| *source == event.source)
+        self.source
+            .as_ref()
+            .is_none_or(|source| *source == event.source)
             && self.kind.as_ref().is_none_or(|kind| *kind == event.kind)
     }
 }

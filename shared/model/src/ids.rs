@@ -62,7 +62,10 @@ pub struct ScopeRef {
 
 impl ScopeRef {
     pub fn root(instance: InstanceId) -> ScopeRef {
-        ScopeRef { instance, scope: ScopeId::root() }
+        ScopeRef {
+            instance,
+            scope: ScopeId::root(),
+        }
     }
 }
 

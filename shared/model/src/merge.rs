@@ -19,7 +19,10 @@ pub fn merge(target: &mut Data, new: &Data) -> Result<(), Mismatch> {
     match (&target.0, &new.0) {
         (Val::Obj(_), Val::Obj(_)) | (Val::Arr(_), Val::Arr(_)) => {}
         (Val::Obj(_) | Val::Arr(_), _) => {
-            return Err(Mismatch { old: article(target), new: article(new) });
+            return Err(Mismatch {
+                old: article(target),
+                new: article(new),
+            });
         }
         _ => {}
     }
@@ -54,7 +57,11 @@ fn inner(target: &mut Val, new: &Val) {
 fn union(old: &mut Vec<Val>, new: &[Val]) {
     let mut seen = std::collections::HashSet::with_capacity(old.len() + new.len());
     old.retain(|value| seen.insert(value.clone()));
-    old.extend(new.iter().filter(|value| seen.insert((*value).clone())).cloned());
+    old.extend(
+        new.iter()
+            .filter(|value| seen.insert((*value).clone()))
+            .cloned(),
+    );
 }
 
 fn article(data: &Data) -> &'static str {
@@ -80,19 +87,31 @@ mod tests {
 
     #[test]
     fn objects_key_by_key() {
-        let merged = give(data!({"a": {"b": 1, "c": 2}}), data!({"a": {"c": 3}, "d": [1]}));
+        let merged = give(
+            data!({"a": {"b": 1, "c": 2}}),
+            data!({"a": {"c": 3}, "d": [1]}),
+        );
         assert_eq!(merged, Ok(data!({"a": {"b": 1, "c": 3}, "d": [1]})));
     }
 
     #[test]
     fn nested_kinds_that_differ_take_the_newcomer() {
-        assert_eq!(give(data!({"a": [1]}), data!({"a": {"b": 1}})), Ok(data!({"a": {"b": 1}})));
-        assert_eq!(give(data!({"a": {"b": 1}}), data!({"a": 5})), Ok(data!({"a": 5})));
+        assert_eq!(
+            give(data!({"a": [1]}), data!({"a": {"b": 1}})),
+            Ok(data!({"a": {"b": 1}}))
+        );
+        assert_eq!(
+            give(data!({"a": {"b": 1}}), data!({"a": 5})),
+            Ok(data!({"a": 5}))
+        );
     }
 
     #[test]
     fn arrays_keep_each_value_once() {
-        assert_eq!(give(data!([1, 2, 1]), data!([2.0, 3, {"a": 1}])), Ok(data!([1, 2, 3, {"a": 1}])));
+        assert_eq!(
+            give(data!([1, 2, 1]), data!([2.0, 3, {"a": 1}])),
+            Ok(data!([1, 2, 3, {"a": 1}]))
+        );
     }
 
     #[test]

@@ -60,12 +60,24 @@ pub struct Scope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     Root,
-    Branch { state: StateId, index: u32 },
-    Iteration { state: StateId, index: u32 },
+    Branch {
+        state: StateId,
+        index: u32,
+    },
+    Iteration {
+        state: StateId,
+        index: u32,
+    },
     /// One of actions that run in parallel.
-    Action { list: ListId, index: u32 },
+    Action {
+        list: ListId,
+        index: u32,
+    },
     /// An action invoked async: nobody waits for it.
-    Detached { list: ListId, index: u32 },
+    Detached {
+        list: ListId,
+        index: u32,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -144,10 +156,17 @@ pub enum ActionStep {
     /// The attempt is to be made now.
     Attempt,
     /// A function call is under way; `at` is the clock that its arguments see.
-    Call { call: u32, at: Timestamp },
+    Call {
+        call: u32,
+        at: Timestamp,
+    },
     /// The event to produce is out; its answer is awaited in [`Scope::wait`].
-    Event { call: u32 },
-    Subflow { call: u32 },
+    Event {
+        call: u32,
+    },
+    Subflow {
+        call: u32,
+    },
     RetryDelay,
     SleepAfter,
 }
@@ -242,10 +261,16 @@ pub enum TimerKind {
 /// What a branch or iteration came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum BranchResult {
-    Done { merges: Vec<Merge>, result: Option<Data> },
+    Done {
+        merges: Vec<Merge>,
+        result: Option<Data>,
+    },
     Failed(WorkflowError),
     /// A `terminate` end within it: ends the whole instance with this output.
-    Terminated { data: Data, parents: bool },
+    Terminated {
+        data: Data,
+        parents: bool,
+    },
 }
 
 /// A fork's record: the branches' common origin, and their results as a set.
@@ -374,9 +399,9 @@ impl Role {
     /// The fork's index of this scope, if it is one of a fork's.
     pub fn index(&self) -> Option<u32> {
         match self {
-            Role::Branch { index, .. } | Role::Iteration { index, .. } | Role::Action { index, .. } => {
-                Some(*index)
-            }
+            Role::Branch { index, .. }
+            | Role::Iteration { index, .. }
+            | Role::Action { index, .. } => Some(*index),
             Role::Root | Role::Detached { .. } => None,
         }
     }
@@ -397,6 +422,13 @@ impl From<FlowId> for Body {
 
 impl ListRun {
     pub fn new(list: ListId, index: u16, end: u16) -> ListRun {
-        ListRun { list, index, end, attempt: 0, waited_ms: 0, step: ActionStep::Ready }
+        ListRun {
+            list,
+            index,
+            end,
+            attempt: 0,
+            waited_ms: 0,
+            step: ActionStep::Ready,
+        }
     }
 }

@@ -415,7 +415,11 @@ pub struct ResultRule {
 pub enum ActionKind {
     Call(Call),
     Event(EventAction),
-    Expression { function: FunctionId, expression: ExprId, arguments: Option<Template> },
+    Expression {
+        function: FunctionId,
+        expression: ExprId,
+        arguments: Option<Template>,
+    },
     Subflow(Subflow),
 }
 
@@ -630,7 +634,10 @@ pub struct Schedule {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    Cron { expression: String, valid_until: Option<String> },
+    Cron {
+        expression: String,
+        valid_until: Option<String>,
+    },
     /// `R/...`: an instance at the beginning of each interval.
     Interval(String),
     /// A window in which instances may be created (0.5, tasks draft).

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::ids::{DefinitionId, ScopeRef};
+use swirl_model::time::Timestamp;
 use swirl_model::workflow::{AuthScheme, Function};
 use swirl_model::{Data, WorkflowError};
 
@@ -19,6 +20,8 @@ pub struct CallRequest {
     pub selection_set: Option<String>,
     /// `Idempotency-Key`.
     pub key: String,
+    /// When the attempt began.
+    pub at: Timestamp,
     pub auth: Option<CallAuth>,
 }
 

@@ -30,4 +30,7 @@ pub trait Definitions: Send + Sync {
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
     /// All of them, in the order of deployment.
     async fn all(&self) -> Result<Vec<DefinitionRecord>>;
+    /// Up to when the schedule of a workflow has been carried out.
+    async fn schedule_mark(&self, workflow: &str) -> Result<Option<Timestamp>>;
+    async fn set_schedule_mark(&self, workflow: &str, at: Timestamp) -> Result<()>;
 }

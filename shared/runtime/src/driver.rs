@@ -174,6 +174,7 @@ impl Driver {
                     arguments: request.arguments,
                     selection_set: request.selection_set,
                     key: request.key,
+                    at: env.now,
                     auth,
                 };
                 let caller = self.caller.clone();

@@ -259,8 +259,11 @@ impl World {
     fn act(&mut self, act: Act) -> Result<(), WorldError> {
         let service = self.service.clone();
         match act {
-            Act::Start(request) => match self.wait(service.start(request))?? {
-                Started::New(_) | Started::Existing(_) => Ok(()),
+            Act::Start(request) => match self.wait(service.start(request))? {
+                Ok(Started::New(_) | Started::Existing(_)) => Ok(()),
+                // Whoever asked is told; the world goes on without the instance.
+                Err(Refused::Invalid(_) | Refused::Conflict { .. }) => Ok(()),
+                Err(refused @ Refused::Unknown(_)) => Err(refused.into()),
             },
             Act::Event(event) => Ok(self.wait(service.publish(&event))?),
             Act::Operate(which, action) => {

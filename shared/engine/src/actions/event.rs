@@ -31,11 +31,6 @@ impl Ctx<'_> {
         self.produce(&kind.produce, &data)?;
         let filter = self.event_match(answer)?;
         self.subscribe(vec![Slot { slot: 0, filters: vec![filter] }]);
-        // The older command is the event: the wait must stand before it is published.
-        let subscribe = self.commands.pop();
-        let publish = self.commands.pop();
-        self.commands.extend(subscribe);
-        self.commands.extend(publish);
         match (&kind.timeout, &action.timeout) {
             (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
             (None, Some(timeout)) => self.arm(TimerKind::Action, timeout),

@@ -72,7 +72,7 @@ impl Ctx<'_> {
     fn collect(&mut self, foreach: &Foreach, results: Vec<Data>) -> Step {
         let Some(path) = foreach.output else { return Ok(()) };
         let view = self.view();
-        let old = view.get(path, &self.scope.data)?.unwrap_or_default();
+        let old = view.get(path, &self.scope.data)?;
         let mut items: Vec<Data> = match old.as_array() {
             Some(items) => items.iter().cloned().map(Data).collect(),
             None if old.is_null() => Vec::new(),
