@@ -261,7 +261,7 @@ impl Parts {
         match unit {
             Unit::Months(each) => {
                 let part = u128::from(each) * parts;
-                if part % scale != 0 {
+                if !part.is_multiple_of(scale) {
                     return Err(DurationError::MonthFraction);
                 }
                 self.months += u128::from(whole) * u128::from(each) + part / scale;

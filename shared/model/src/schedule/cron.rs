@@ -88,7 +88,7 @@ impl Cron {
     pub fn parse(text: &str) -> Result<Cron, CronError> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let (second, rest, year) = match fields[..] {
-            [ref rest @ ..] if rest.len() == 5 => (None, rest, None),
+            ref rest if rest.len() == 5 => (None, rest, None),
             [second, ref rest @ ..] if rest.len() == 5 => (Some(second), rest, None),
             [second, ref rest @ .., year] if rest.len() == 5 => (Some(second), rest, Some(year)),
             _ => return Err(CronError::Fields(fields.len())),
