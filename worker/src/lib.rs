@@ -4,8 +4,12 @@
 //! it. What deployment reads is kept with the definition, so a call looks nothing up.
 
 pub mod auth;
+pub mod caller;
 pub mod error;
 pub mod functions;
 pub mod http;
+pub mod resources;
+pub mod secrets;
 
+pub use caller::{Caller, Problem};
 pub use error::{CallError, CallErrorKind};

@@ -3,18 +3,92 @@
 //! `expression` isn't here: the engine evaluates it. The table below is what deployment checks a
 //! definition's function types against; adding a type means a folder and a line.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use swirl_model::Data;
+use swirl_model::workflow::Function;
+use swirl_ports::CallRequest;
+
+use crate::CallError;
+use crate::auth::Auth;
+
 pub mod rest;
 
 /// The function types that the worker calls, by their name in a definition (language 0.8,
 /// "Function Definition"). Kept in alphabetical order.
-pub const TYPES: [&str; 1] = ["rest"];
+pub static TYPES: [FunctionType; 1] = [rest::TYPE];
+
+/// A function type: its two halves are reading what a definition says, and calling it.
+#[derive(Debug, Clone, Copy)]
+pub struct FunctionType {
+    pub word: &'static str,
+    /// The URI of the document that a function's `operation` refers to; none if it needs none.
+    pub(crate) document: fn(&Function) -> Option<&str>,
+    /// Compiles functions of this type, all of a definition at once so that a document which
+    /// several share is read once; gives one result for each, in order.
+    pub(crate) compile: fn(&[&Function], &Documents<'_>) -> Vec<CompileResult>,
+}
+
+/// The type of this name.
+pub fn find(word: &str) -> Option<&'static FunctionType> {
+    TYPES.iter().find(|known| known.word == word)
+}
+
+/// A function that can be called.
+pub(crate) type Compiled = Arc<dyn CompiledFunction>;
+
+/// Or why it cannot be, as a sentence.
+pub(crate) type CompileResult = Result<Compiled, String>;
+
+/// What a type makes of a function at deployment.
+#[async_trait]
+pub(crate) trait CompiledFunction: Send + Sync {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError>;
+}
+
+/// The shared clients, one for each type.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    pub(crate) rest: rest::RestCaller,
+}
+
+/// What the adapter has found out about a call.
+pub(crate) struct Context<'a> {
+    pub(crate) auth: Option<&'a Auth>,
+    /// For the whole call.
+    pub(crate) timeout: Duration,
+}
+
+/// The documents that a definition was deployed with, by URI.
+pub(crate) struct Documents<'a>(pub(crate) &'a [(String, String)]);
+
+impl<'a> Documents<'a> {
+    pub(crate) fn get(&self, uri: &str) -> Option<&'a str> {
+        let mut all = self.0.iter();
+        all.find(|(known, _)| known == uri)
+            .map(|(_, content)| content.as_str())
+    }
+}
 
 #[cfg(test)]
 mod tests {
-    use super::TYPES;
+    use super::{TYPES, find};
 
     #[test]
     fn the_table_is_in_order() {
-        assert!(TYPES.is_sorted());
+        assert!(TYPES.is_sorted_by_key(|known| known.word));
+    }
+
+    #[test]
+    fn a_type_is_found_by_its_name() {
+        assert_eq!(find("rest").map(|known| known.word), Some("rest"));
+        assert!(find("REST").is_none() && find("expression").is_none());
     }
 }

@@ -27,6 +27,7 @@ mod body;
 mod caller;
 mod compile;
 mod document;
+mod function;
 mod media;
 mod operation;
 mod request;
@@ -39,6 +40,7 @@ mod swagger2;
 
 pub use caller::{CallContext, RestCaller};
 pub use document::{DOCUMENT_BYTES_MAX, Error, OpenApi};
+pub(crate) use function::TYPE;
 pub use operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,
 };

@@ -1,0 +1,258 @@
+//! The driver's [`FunctionCaller`]: from a call of a definition's function to its type's caller.
+//!
+//! [`Caller::prepare`] compiles a definition's functions when it is deployed or loaded; a call only
+//! looks up what was compiled. What a definition needs for that is kept with it, so nothing is
+//! fetched here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use swirl_model::error::names;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{ActionKind, AuthDef, Function, FunctionId, FunctionKind, Workflow};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::{CallRequest, FunctionCaller};
+
+use crate::auth::Auth;
+use crate::functions::{
+    self, Clients, CompileResult, Compiled, Context, Documents, TYPES, rest::RestCaller,
+};
+use crate::http::Http;
+
+/// How much longer than its `actionExecTimeout` a call may take by the client's own limit: the
+/// engine's timeout, which the definition can handle by name, comes first.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Why a function of a definition cannot be called. Trying again with the same documents never
+/// helps.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("function `{function}`: {message}")]
+pub struct Problem {
+    pub function: String,
+    pub message: String,
+}
+
+/// A document that a deployment must fetch before [`Caller::prepare`].
+#[derive(Debug, Clone, Copy)]
+pub struct Needed<'a> {
+    /// Without the fragment.
+    pub uri: &'a str,
+    /// The definition's auth for fetching it (`authRef.resource`; language 0.8, "Auth Definition").
+    pub auth: Option<&'a AuthDef>,
+}
+
+/// Calls the functions of all prepared definitions over shared connections.
+pub struct Caller {
+    clients: Clients,
+    /// For a call whose actions have no timeout of their own.
+    timeout: Duration,
+    definitions: RwLock<HashMap<DefinitionId, Arc<Prepared>>>,
+}
+
+type Prepared = HashMap<Arc<str>, Entry>;
+
+struct Entry {
+    compiled: Compiled,
+    timeout: Duration,
+}
+
+impl Caller {
+    pub fn new(http: Http) -> Caller {
+        Caller {
+            timeout: http.config().timeout,
+            clients: Clients {
+                rest: RestCaller::new(http),
+            },
+            definitions: RwLock::default(),
+        }
+    }
+
+    /// The documents that a definition's functions refer to, each once. What the reader itself
+    /// fetches (lists, schemas) isn't among them.
+    pub fn needs(workflow: &Workflow) -> Vec<Needed<'_>> {
+        let mut needed: Vec<Needed<'_>> = Vec::new();
+        for function in &workflow.functions {
+            let kind = functions::find(function.kind.word());
+            let Some(uri) = kind.and_then(|kind| (kind.document)(function)) else {
+                continue;
+            };
+            let auth = function.resource_auth.map(|auth| &workflow[auth]);
+            match needed.iter_mut().find(|known| known.uri == uri) {
+                Some(known) => known.auth = known.auth.or(auth),
+                None => needed.push(Needed { uri, auth }),
+            }
+        }
+        needed
+    }
+
+    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources`
+    /// are what it was deployed with: URI, as the definition writes it, and content. Preparing the
+    /// same definition again replaces what was kept.
+    ///
+    /// # Errors
+    /// All problems, in the order of the functions; then nothing is kept.
+    pub fn prepare(
+        &self,
+        definition: &DefinitionId,
+        workflow: &Workflow,
+        resources: &[(String, String)],
+    ) -> Result<(), Vec<Problem>> {
+        let documents = Documents(resources);
+        let mut results: Vec<Option<CompileResult>> = Vec::new();
+        results.resize_with(workflow.functions.len(), || None);
+        for kind in &TYPES {
+            let (places, own): (Vec<usize>, Vec<&Function>) = (workflow.functions.iter())
+                .enumerate()
+                .filter(|(_, function)| function.kind.word() == kind.word)
+                .unzip();
+            for (place, result) in places.into_iter().zip((kind.compile)(&own, &documents)) {
+                results[place] = Some(result);
+            }
+        }
+        let (mut prepared, mut problems) = (Prepared::new(), Vec::new());
+        for (index, (function, result)) in workflow.functions.iter().zip(results).enumerate() {
+            let compiled = match result {
+                Some(Ok(compiled)) => compiled,
+                Some(Err(message)) => {
+                    problems.push(Problem {
+                        function: function.name.to_string(),
+                        message,
+                    });
+                    continue;
+                }
+                None if function.kind == FunctionKind::Expression => continue,
+                None => {
+                    let message = no_caller(&function.kind);
+                    problems.push(Problem {
+                        function: function.name.to_string(),
+                        message,
+                    });
+                    continue;
+                }
+            };
+            let timeout = self.timeout_of(workflow, FunctionId(index as u32));
+            prepared.insert(function.name.clone(), Entry { compiled, timeout });
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut definitions = self
+            .definitions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        definitions.insert(definition.clone(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// The longest that any action gives this function. An action without a timeout gives the
+    /// client's default.
+    fn timeout_of(&self, workflow: &Workflow, id: FunctionId) -> Duration {
+        let timeouts = workflow
+            .actions
+            .iter()
+            .filter_map(|action| match &action.kind {
+                ActionKind::Call(call) if call.function == id => Some(match &action.timeout {
+                    Some(timeout) => fixed(timeout).saturating_add(MARGIN),
+                    None => self.timeout,
+                }),
+                _ => None,
+            });
+        timeouts.max().unwrap_or(self.timeout)
+    }
+
+    fn entry(&self, definition: &DefinitionId) -> Option<Arc<Prepared>> {
+        let definitions = self
+            .definitions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        definitions.get(definition).cloned()
+    }
+}
+
+#[async_trait]
+impl FunctionCaller for Caller {
+    async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
+        let prepared = self.entry(&request.definition);
+        let Some(entry) = prepared
+            .as_ref()
+            .and_then(|all| all.get(&request.function.name))
+        else {
+            return Err(unknown(&request, prepared.is_some()));
+        };
+        let auth = match &request.auth {
+            None => None,
+            Some(auth) => Some(
+                Auth::from_properties(auth.scheme, &auth.properties).map_err(|mut error| {
+                    error.message = format!("auth `{}`: {}", auth.name, error.message);
+                    WorkflowError::from(&error)
+                })?,
+            ),
+        };
+        let context = Context {
+            auth: auth.as_ref(),
+            timeout: entry.timeout,
+        };
+        let result = entry.compiled.call(&self.clients, &request, &context).await;
+        result.map_err(|error| {
+            tracing::debug!(scope = %request.scope, function = %request.function.name, %error,
+                "a call failed");
+            WorkflowError::from(&error)
+        })
+    }
+}
+
+fn no_caller(kind: &FunctionKind) -> String {
+    let known: Vec<_> = TYPES
+        .iter()
+        .map(|known| format!("`{}`", known.word))
+        .collect();
+    format!(
+        "functions of type `{}` aren't called by this version; it calls {}",
+        kind.word(),
+        known.join(", ")
+    )
+}
+
+fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
+    let function = &request.function;
+    let message = if functions::find(function.kind.word()).is_none() {
+        format!(
+            "function `{}`: {}",
+            function.name,
+            no_caller(&function.kind)
+        )
+    } else if is_prepared {
+        format!(
+            "the definition {} has no function `{}`",
+            request.definition, function.name
+        )
+    } else {
+        format!(
+            "function `{}`: the definition {} isn't loaded on this worker",
+            function.name, request.definition
+        )
+    };
+    WorkflowError {
+        code: Some("function".to_owned()),
+        ..WorkflowError::new(names::FUNCTION_ERROR, message)
+    }
+}
+
+/// The longest that a duration can be: a month has at most 31 days.
+fn fixed(duration: &IsoDuration) -> Duration {
+    const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
+    MONTH
+        .saturating_mul(duration.months)
+        .saturating_add(Duration::from_millis(duration.millis))
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller")
+            .field("clients", &self.clients)
+            .finish_non_exhaustive()
+    }
+}
