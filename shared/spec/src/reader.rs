@@ -1,0 +1,112 @@
+//! Documents of any edition to the canonical workflow.
+
+use std::collections::{BTreeSet, HashSet};
+
+use swirl_model::workflow::Workflow;
+
+use crate::codes;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::edition::{self, Detected, Edition};
+use crate::resource::Resources;
+use crate::source::{self, Limits, Node};
+use crate::suggest;
+use crate::v0_8;
+
+/// What a deployment knows beside the document.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Names of the functions that the caller answers itself, such as a scenario's mocks. Those
+    /// of a type that this version doesn't carry out are accepted then.
+    pub provided: HashSet<String>,
+    /// Ids of the workflows that are deployed, where known: references to others are warned of.
+    pub workflows: Option<BTreeSet<String>>,
+    /// Of the document, and of each that it refers to.
+    pub limits: Limits,
+}
+
+/// What reading a document gives.
+#[derive(Debug)]
+pub struct Reading {
+    /// `None` if there is any error among the diagnostics.
+    pub workflow: Option<Workflow>,
+    /// The edition that the document was taken for, and why; `None` if it has no tree at all.
+    pub edition: Option<Detected>,
+    pub diagnostics: Diagnostics,
+    /// The documents that it refers to by URI, so that a deployment can be stored complete.
+    pub resources_used: Vec<(String, Vec<u8>)>,
+}
+
+/// Reads a definition, JSON or YAML. All findings are reported, not only the first.
+pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Reading {
+    let parsed = source::read(document, &options.limits);
+    let Some(root) = &parsed.root else {
+        return Reading {
+            workflow: None,
+            edition: None,
+            diagnostics: parsed.diagnostics,
+            resources_used: Vec::new(),
+        };
+    };
+    let mut reading = read_node(root, resources, options);
+    let mut diagnostics = parsed.diagnostics;
+    diagnostics.extend(reading.diagnostics.into_vec());
+    reading.diagnostics = diagnostics;
+    if reading.diagnostics.has_errors() {
+        reading.workflow = None;
+    }
+    reading
+}
+
+/// Reads a definition that stands inside a larger document, such as a scenario file: pointers are
+/// those inside the definition, lines and columns those of the document.
+pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> Reading {
+    let detected = match edition::detect(root) {
+        Ok(detected) => detected,
+        Err(unknown) => return unknown_edition(root, unknown),
+    };
+    if detected.edition == Edition::V0_8 {
+        return v0_8::read(root, detected, resources, options);
+    }
+    let place = ["specVersion", "schemaVersion", "schema-version"]
+        .iter()
+        .find_map(|name| root.get(name))
+        .unwrap_or(root);
+    let message = format!(
+        "the document is of edition {} ({}), which this version does not read yet",
+        detected.edition, detected.why
+    );
+    let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, place), message)
+        .with_hint("write it in edition 0.8, and say so with 'specVersion: \"0.8\"'");
+    refused(Some(detected), error)
+}
+
+fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {
+    let place = root.get(unknown.property).unwrap_or(root);
+    let known = ["0.1", "0.5", "0.6", "0.7", "0.8", "0.9"];
+    let hint = match suggest::did_you_mean(&unknown.version, known) {
+        Some(best) => format!("did you mean '{best}'?"),
+        None => "write 'specVersion: \"0.8\"'".to_owned(),
+    };
+    let message = format!("there is no edition '{}' of the language", unknown.version);
+    let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, place), message);
+    refused(None, error.with_hint(hint))
+}
+
+fn relative(root: &Node, node: &Node) -> crate::diagnostic::Place {
+    let mut place = node.place();
+    if let Some(rest) = place.pointer.strip_prefix(root.pointer()) {
+        place.pointer = rest.to_owned();
+    }
+    place
+}
+
+fn refused(edition: Option<Detected>, error: Diagnostic) -> Reading {
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.push(error);
+    Reading {
+        workflow: None,
+        edition,
+        diagnostics,
+        resources_used: Vec::new(),
+    }
+}

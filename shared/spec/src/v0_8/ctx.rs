@@ -1,0 +1,510 @@
+//! What the readers of all definition kinds share: where findings go, how plain values are read.
+//!
+//! Readers never stop at the first finding: what cannot be read becomes `None` or a placeholder,
+//! reading goes on, and a document with any error yields no workflow at the end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swirl_model::Data;
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{Retry, StateId, Workflow};
+
+use super::expression::Pool;
+use super::names::{FunctionEntry, Names, Table};
+use super::timeout::Timeouts;
+use crate::codes::{self, Code};
+use crate::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use crate::reader::Options;
+use crate::resource::Resources;
+use crate::source::Node;
+use crate::suggest;
+
+/// A place in the document, kept for findings that are made later.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Spot {
+    pub place: Place,
+    /// Set for places inside a referenced document: which one, and where in it.
+    pub within: Option<String>,
+}
+
+/// A way from one state to another.
+pub(crate) struct Edge {
+    pub from: StateId,
+    pub to: StateId,
+    pub spot: Spot,
+}
+
+/// What is known of a state before it is read.
+pub(crate) struct StateHead {
+    pub name: String,
+    pub spot: Spot,
+    pub is_event: bool,
+    pub used_for_compensation: bool,
+    /// Where its `compensatedBy` stands.
+    pub compensated_by: Option<Spot>,
+}
+
+pub(crate) struct Ctx<'a> {
+    pub resources: &'a dyn Resources,
+    pub options: &'a Options,
+    /// Pointer of the definition itself inside a larger document; findings leave it out.
+    pub base: String,
+    pub diagnostics: Diagnostics,
+    failed: bool,
+    pub resources_used: Vec<(String, Vec<u8>)>,
+    /// Set while a referenced document is read: its URI and the place that refers to it.
+    pub origin: Option<(String, Spot)>,
+
+    pub workflow: Workflow,
+    pub states: Vec<StateHead>,
+    pub state_names: HashMap<String, StateId>,
+    pub functions: Table<FunctionEntry>,
+    pub names: Names,
+    pub retries: Table<Retry>,
+    pub auto_retries: bool,
+    /// `None`: the list could not be read, so that no name can be called unknown.
+    pub secrets: Option<Vec<String>>,
+    pub timeouts: Timeouts,
+    /// All iteration parameters of the document.
+    pub all_params: Vec<Arc<str>>,
+    pub expressions: Pool,
+
+    pub edges: Vec<Edge>,
+    /// States with an `end` of their own or in a condition.
+    pub ends: Vec<StateId>,
+    /// Any end that terminates, or goes on as another instance.
+    pub terminates: bool,
+    /// The state being read.
+    pub state: StateId,
+    pub compensating: bool,
+    /// Iteration parameters in sight where we read.
+    pub params: Vec<Arc<str>>,
+    /// The state of the workflow timeout's `runBefore`.
+    pub run_before: Option<(StateId, Spot)>,
+}
+
+/// An object whose properties were compared with those that the language defines.
+#[derive(Clone, Copy)]
+pub(crate) struct Obj<'n> {
+    pub node: &'n Node,
+}
+
+impl<'n> Obj<'n> {
+    pub fn get(&self, name: &str) -> Option<&'n Node> {
+        self.node.get(name)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+}
+
+/// `a`, `b` or `c`, each in quotes.
+pub(crate) fn words(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+pub(crate) fn did_you_mean<'s>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'s str>,
+) -> Option<String> {
+    suggest::did_you_mean(word, candidates).map(|best| format!("did you mean '{best}'?"))
+}
+
+impl<'a> Ctx<'a> {
+    pub fn new(base: &str, resources: &'a dyn Resources, options: &'a Options) -> Ctx<'a> {
+        Ctx {
+            resources,
+            options,
+            base: base.to_owned(),
+            diagnostics: Diagnostics::default(),
+            failed: false,
+            resources_used: Vec::new(),
+            origin: None,
+            workflow: Workflow::default(),
+            states: Vec::new(),
+            state_names: HashMap::new(),
+            functions: Table::default(),
+            names: Names::default(),
+            retries: Table::default(),
+            auto_retries: false,
+            secrets: Some(Vec::new()),
+            timeouts: Timeouts::default(),
+            all_params: Vec::new(),
+            expressions: Pool::default(),
+            edges: Vec::new(),
+            ends: Vec::new(),
+            terminates: false,
+            state: StateId(0),
+            compensating: false,
+            params: Vec::new(),
+            run_before: None,
+        }
+    }
+
+    // --- findings ---
+
+    pub fn spot(&self, node: &Node) -> Spot {
+        self.place(node.place())
+    }
+
+    fn place(&self, mut place: Place) -> Spot {
+        match &self.origin {
+            None => {
+                if let Some(rest) = place.pointer.strip_prefix(&self.base) {
+                    place.pointer = rest.to_owned();
+                }
+                Spot {
+                    place,
+                    within: None,
+                }
+            }
+            Some((uri, spot)) => Spot {
+                within: Some(format!(
+                    "in '{uri}', line {}, at '{}'",
+                    place.line, place.pointer
+                )),
+                ..spot.clone()
+            },
+        }
+    }
+
+    fn report(
+        &mut self,
+        severity: Severity,
+        spot: Spot,
+        code: Code,
+        message: String,
+        hint: Option<String>,
+    ) {
+        let message = match &spot.within {
+            Some(within) => format!("{within}: {message}"),
+            None => message,
+        };
+        let finding = Diagnostic::at(severity, code, spot.place, message);
+        let finding = match hint {
+            Some(hint) => finding.with_hint(hint),
+            None => finding,
+        };
+        self.failed |= severity == Severity::Error;
+        // What several uses share (an expression function, a resource) is found wrong by each.
+        if !self.diagnostics.iter().any(|known| *known == finding) {
+            self.diagnostics.push(finding);
+        }
+    }
+
+    pub fn error_at(
+        &mut self,
+        spot: &Spot,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.report(
+            Severity::Error,
+            spot.clone(),
+            code,
+            message.into(),
+            hint.into(),
+        );
+    }
+
+    pub fn error(
+        &mut self,
+        node: &Node,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        let spot = self.spot(node);
+        self.report(Severity::Error, spot, code, message.into(), hint.into());
+    }
+
+    pub fn warn_at(
+        &mut self,
+        spot: &Spot,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.report(
+            Severity::Warning,
+            spot.clone(),
+            code,
+            message.into(),
+            hint.into(),
+        );
+    }
+
+    pub fn warn(
+        &mut self,
+        node: &Node,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        let spot = self.spot(node);
+        self.report(Severity::Warning, spot, code, message.into(), hint.into());
+    }
+
+    pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
+        let message = format!("{what} must be {wanted}, and is {}", node.kind_word());
+        self.error(node, codes::WRONG_TYPE, message, None);
+    }
+
+    /// Both are there, and only one may be: the finding is at the object that holds them.
+    pub fn exclusive(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
+        let message = format!("{what} has {}: only one of them may be given", and(names));
+        self.error(
+            obj.node,
+            codes::EXCLUSIVE_PROPERTIES,
+            message,
+            format!("remove all but one of {}", and(names)),
+        );
+    }
+
+    pub fn missing(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
+        let message = format!("{what} needs {}", words(names));
+        let hint = match names {
+            [name] => format!("add '{name}'"),
+            _ => format!("add one of {}", words(names)),
+        };
+        self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
+    }
+
+    /// A property that has no effect where it stands.
+    pub fn ignored(&mut self, node: &Node, name: &str, why: &str) {
+        self.warn(
+            node,
+            codes::IGNORED_PROPERTY,
+            format!("'{name}' has no effect here: {why}"),
+            format!("remove '{name}'"),
+        );
+    }
+
+    // --- values ---
+
+    /// An object with no other properties than `known` (decision 1).
+    pub fn object<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Obj<'n>> {
+        let Some(members) = node.members() else {
+            self.wrong_type(node, what, "an object");
+            return None;
+        };
+        for member in members {
+            if !known.contains(&member.key()) {
+                let spot = self.place(member.key_place());
+                let hint = did_you_mean(member.key(), known.iter().copied())
+                    .unwrap_or_else(|| format!("the properties here are {}", and(known)));
+                let message = format!("{what} has no property '{}'", member.key());
+                self.error_at(&spot, codes::UNKNOWN_PROPERTY, message, hint);
+            }
+        }
+        Some(Obj { node })
+    }
+
+    pub fn string(&mut self, node: &Node, what: &str) -> Option<String> {
+        match node.as_str() {
+            Some("") => {
+                self.error(node, codes::WRONG_TYPE, format!("{what} is empty"), None);
+                None
+            }
+            Some(text) => Some(text.to_owned()),
+            None => {
+                let wanted = if node.is_number() {
+                    "a string (put it in quotes)"
+                } else {
+                    "a string"
+                };
+                self.wrong_type(node, what, wanted);
+                None
+            }
+        }
+    }
+
+    pub fn opt_string(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
+        let node = obj.get(name)?;
+        self.string(node, &format!("'{name}'"))
+    }
+
+    /// A string that must be there.
+    pub fn need_string(&mut self, obj: Obj<'_>, what: &str, name: &str) -> Option<String> {
+        match obj.get(name) {
+            Some(node) => self.string(node, &format!("'{name}'")),
+            None => {
+                self.missing(obj, what, &[name]);
+                None
+            }
+        }
+    }
+
+    /// A text for which a number may stand, as YAML writes versions and codes.
+    pub fn text(&mut self, node: &Node, what: &str) -> Option<String> {
+        if node.is_number() {
+            return Some(node.raw().to_owned());
+        }
+        self.string(node, what)
+    }
+
+    pub fn boolean(&mut self, obj: Obj<'_>, name: &str, default: bool) -> bool {
+        let Some(node) = obj.get(name) else {
+            return default;
+        };
+        node.as_bool().unwrap_or_else(|| {
+            self.wrong_type(node, &format!("'{name}'"), "true or false");
+            default
+        })
+    }
+
+    pub fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+        let items = node.items();
+        if items.is_none() {
+            self.wrong_type(node, what, "a list");
+        }
+        items
+    }
+
+    /// A list with at least one item.
+    pub fn full_list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+        let items = self.list(node, what)?;
+        if items.is_empty() {
+            self.error(
+                node,
+                codes::EMPTY_LIST,
+                format!("{what} is empty"),
+                "add at least one entry".to_owned(),
+            );
+        }
+        Some(items)
+    }
+
+    pub fn need_list<'n>(&mut self, obj: Obj<'n>, what: &str, name: &str) -> Option<&'n [Node]> {
+        match obj.get(name) {
+            Some(node) => self.list(node, &format!("'{name}'")),
+            None => {
+                self.missing(obj, what, &[name]);
+                None
+            }
+        }
+    }
+
+    /// One of an enum's words, exactly as written (decision 4).
+    pub fn word(
+        &mut self,
+        obj: Obj<'_>,
+        name: &str,
+        allowed: &[&'static str],
+    ) -> Option<&'static str> {
+        let node = obj.get(name)?;
+        let text = self.string(node, &format!("'{name}'"))?;
+        let known = allowed.iter().copied().find(|word| *word == text);
+        if known.is_none() {
+            let same = allowed.iter().find(|word| word.eq_ignore_ascii_case(&text));
+            let hint = match same {
+                Some(word) => format!("write '{word}': case matters"),
+                None => did_you_mean(&text, allowed.iter().copied())
+                    .unwrap_or_else(|| format!("use {}", words(allowed))),
+            };
+            let message = format!("'{name}' cannot be '{text}': it is {}", words(allowed));
+            self.error(node, codes::UNKNOWN_VALUE, message, hint);
+        }
+        known
+    }
+
+    pub fn duration(&mut self, node: &Node, what: &str) -> Option<IsoDuration> {
+        let text = match node.as_str() {
+            Some(text) => text,
+            None => {
+                self.wrong_type(node, what, "an ISO 8601 duration such as 'PT15M'");
+                return None;
+            }
+        };
+        match crate::time::duration::parse(text.trim()) {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                let message = format!("{what} is no ISO 8601 duration: {error}");
+                self.error(
+                    node,
+                    codes::BAD_DURATION,
+                    message,
+                    "write for example 'PT15M' (15 minutes) or 'P2DT3H' (2 days, 3 hours)"
+                        .to_owned(),
+                );
+                None
+            }
+        }
+    }
+
+    pub fn opt_duration(&mut self, obj: Obj<'_>, name: &str) -> Option<IsoDuration> {
+        let node = obj.get(name)?;
+        self.duration(node, &format!("'{name}'"))
+    }
+
+    /// A duration greater than zero, as all timeouts are.
+    pub fn timeout(&mut self, obj: Obj<'_>, name: &str) -> Option<IsoDuration> {
+        let node = obj.get(name)?;
+        self.positive(node, &format!("'{name}'"))
+    }
+
+    pub fn positive(&mut self, node: &Node, what: &str) -> Option<IsoDuration> {
+        let duration = self.duration(node, what)?;
+        if duration == IsoDuration::default() {
+            let message = format!("{what} is zero: a timeout must be longer than that");
+            self.error(
+                node,
+                codes::ZERO_TIMEOUT,
+                message,
+                "give a longer one, or leave it out for no timeout".to_owned(),
+            );
+            return None;
+        }
+        Some(duration)
+    }
+
+    /// `metadata`: an object, of texts as the language has it.
+    pub fn metadata(&mut self, obj: Obj<'_>) -> Data {
+        let Some(node) = obj.get("metadata") else {
+            return Data::object();
+        };
+        let Some(members) = node.members() else {
+            self.wrong_type(node, "'metadata'", "an object");
+            return Data::object();
+        };
+        for member in members {
+            if member.value().as_str().is_none() {
+                let message = format!(
+                    "the metadata '{}' is {}, and the language has texts only",
+                    member.key(),
+                    member.value().kind_word()
+                );
+                self.warn(
+                    member.value(),
+                    codes::METADATA_NOT_TEXT,
+                    message,
+                    "put the value in quotes; it is kept as it is".to_owned(),
+                );
+            }
+        }
+        node.to_data()
+    }
+
+    /// `true` unless an error was found so far.
+    pub fn is_clean(&self) -> bool {
+        !self.failed
+    }
+}
+
+/// `'a', 'b' and 'c'`.
+pub(crate) fn and(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}

@@ -1,0 +1,623 @@
+//! Expressions and texts with expressions in them (section "Workflow Expressions", decisions
+//! 13, 14, 64, 65).
+//!
+//! Each expression stands once in the workflow for its text and the parameters in sight. They are
+//! compiled here to find what is wrong with them; the engine compiles them again to run them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swirl_model::Data;
+use swirl_model::workflow::{
+    Count, ExprId, ExprSource, FunctionKind, Language, PathId, Template, TextPart,
+};
+
+use super::ctx::{Ctx, Spot, did_you_mean};
+use super::split::{self, Piece};
+use crate::codes;
+use crate::source::Node;
+
+/// What an expression may see where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight<'s> {
+    /// Iteration parameters.
+    pub params: &'s [Arc<str>],
+    /// `$SECRETS` may be used.
+    pub secrets: bool,
+    /// `$args` is there: the operation of an expression function that is called.
+    pub args: bool,
+}
+
+impl Sight<'static> {
+    /// Neither parameters nor secrets.
+    pub const PLAIN: Sight<'static> = Sight {
+        params: &[],
+        secrets: false,
+        args: false,
+    };
+}
+
+impl<'s> Sight<'s> {
+    pub fn with_secrets(self) -> Sight<'s> {
+        Sight {
+            secrets: true,
+            ..self
+        }
+    }
+}
+
+type Key = (String, Vec<Arc<str>>);
+
+/// The expressions met so far, with what is wrong with each.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    expressions: HashMap<Key, ExprId>,
+    paths: HashMap<Key, PathId>,
+    checked: HashMap<(String, Vec<Arc<str>>, bool, bool), Arc<Checked>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Checked {
+    problem: Option<String>,
+    /// The names used as `$SECRETS.NAME`.
+    secrets: Vec<String>,
+    /// `$SECRETS` is used other than by a plain name.
+    secrets_whole: bool,
+}
+
+/// `fn:name` resolves to the operation of an expression function; how deep these may refer to
+/// each other.
+const FN_DEPTH_MAX: usize = 16;
+
+impl Ctx<'_> {
+    /// A property that is an expression by nature: with or without `${ }`.
+    pub fn expression(&mut self, node: &Node, what: &str, sight: Sight<'_>) -> Option<ExprId> {
+        let text = self.expression_text(node, what)?;
+        self.compile(&self.spot(node), &text, sight)
+    }
+
+    pub fn opt_expression(
+        &mut self,
+        obj: super::ctx::Obj<'_>,
+        name: &str,
+        sight: Sight<'_>,
+    ) -> Option<ExprId> {
+        let node = obj.get(name)?;
+        self.expression(node, &format!("'{name}'"), sight)
+    }
+
+    /// An expression that is one path, such as `.orders[0].customer` (decision 63).
+    pub fn path(
+        &mut self,
+        obj: super::ctx::Obj<'_>,
+        name: &str,
+        sight: Sight<'_>,
+    ) -> Option<PathId> {
+        let node = obj.get(name)?;
+        let text = self.expression_text(node, &format!("'{name}'"))?;
+        let spot = self.spot(node);
+        let text = self.resolve(&spot, &text)?;
+        self.check(&spot, &text, sight, true);
+        let key = (text, sight.params.to_vec());
+        if let Some(id) = self.expressions.paths.get(&key) {
+            return Some(*id);
+        }
+        let id = PathId(self.workflow.paths.len() as u32);
+        let pointer = spot.place.pointer;
+        self.workflow.paths.push(source(&key, pointer));
+        self.expressions.paths.insert(key, id);
+        Some(id)
+    }
+
+    /// The text between `${` and `}`, or the whole of a text without them.
+    pub fn expression_text(&mut self, node: &Node, what: &str) -> Option<String> {
+        let text = self.string(node, what)?;
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            self.error(
+                node,
+                codes::BAD_EXPRESSION,
+                format!("{what} is an empty expression"),
+                None,
+            );
+            return None;
+        }
+        if !trimmed.starts_with("${") {
+            return Some(trimmed.to_owned());
+        }
+        match split::pieces(trimmed) {
+            Ok(pieces) => match pieces.as_slice() {
+                [Piece::Expression(inner)] => self.not_empty(node, what, inner),
+                _ => {
+                    let message =
+                        format!("{what} must be one expression, and has text beside its '${{ }}'");
+                    let hint = "put the whole expression into one '${ }'".to_owned();
+                    self.error(node, codes::BAD_EXPRESSION, message, hint);
+                    None
+                }
+            },
+            Err(split::Unclosed) => {
+                self.unclosed(node, what);
+                None
+            }
+        }
+    }
+
+    fn not_empty(&mut self, node: &Node, what: &str, inner: &str) -> Option<String> {
+        let inner = inner.trim();
+        if inner.is_empty() {
+            self.error(
+                node,
+                codes::BAD_EXPRESSION,
+                format!("the '${{ }}' in {what} is empty"),
+                None,
+            );
+            return None;
+        }
+        Some(inner.to_owned())
+    }
+
+    fn unclosed(&mut self, node: &Node, what: &str) {
+        self.error(
+            node,
+            codes::UNCLOSED_EXPRESSION,
+            format!("a '${{' in {what} is never closed"),
+            "add the '}' (braces and quotes inside the expression count), or write '$${' for a literal '${'".to_owned(),
+        );
+    }
+
+    /// Follows `fn:name` to the operation of that expression function.
+    pub fn resolve(&mut self, spot: &Spot, text: &str) -> Option<String> {
+        let mut text = text.to_owned();
+        for _ in 0..FN_DEPTH_MAX {
+            let Some(name) = text.strip_prefix("fn:") else {
+                return Some(text);
+            };
+            let name = name.trim().to_owned();
+            let Some(entry) = self.functions.get(&name) else {
+                let alone = name.contains("fn:") || name.contains(['|', '(', ')', '=', '<', '>']);
+                let hint = alone.then(|| {
+                    "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
+                });
+                self.unknown_function(spot, &name, hint);
+                return None;
+            };
+            if entry.kind != FunctionKind::Expression {
+                let word = entry.kind.word();
+                let message = format!("'fn:{name}' names a function of type '{word}'");
+                let hint =
+                    "only functions of type 'expression' can stand in an expression".to_owned();
+                self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, hint);
+                return None;
+            }
+            text = entry.operation.clone();
+        }
+        let message = "the expression functions here refer to each other in a circle";
+        self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, None);
+        None
+    }
+
+    /// Puts an expression (without `${ }`) into the workflow.
+    pub fn compile(&mut self, spot: &Spot, text: &str, sight: Sight<'_>) -> Option<ExprId> {
+        let text = self.resolve(spot, text)?;
+        self.check(spot, &text, sight, false);
+        let key = (text, sight.params.to_vec());
+        if let Some(id) = self.expressions.expressions.get(&key) {
+            return Some(*id);
+        }
+        let id = ExprId(self.workflow.expressions.len() as u32);
+        let pointer = spot.place.pointer.clone();
+        self.workflow.expressions.push(source(&key, pointer));
+        self.expressions.expressions.insert(key, id);
+        Some(id)
+    }
+
+    /// Compiles an expression for its findings only.
+    pub fn check(&mut self, spot: &Spot, text: &str, sight: Sight<'_>, path: bool) {
+        let key = (text.to_owned(), sight.params.to_vec(), sight.args, path);
+        let checked = match self.expressions.checked.get(&key) {
+            Some(checked) => checked.clone(),
+            None => {
+                let checked = Arc::new(compile(text, sight, path));
+                self.expressions.checked.insert(key, checked.clone());
+                checked
+            }
+        };
+        if let Some(problem) = &checked.problem {
+            let hint = text.contains("fn:").then(|| {
+                "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
+            });
+            let kind = if path {
+                codes::BAD_PATH
+            } else {
+                codes::BAD_EXPRESSION
+            };
+            self.error_at(
+                spot,
+                kind,
+                format!("in '{}': {problem}", shorten(text)),
+                hint,
+            );
+        }
+        if checked.secrets.is_empty() && !checked.secrets_whole {
+            return;
+        }
+        if !sight.secrets {
+            self.error_at(
+                spot,
+                codes::SECRET_NOT_ALLOWED,
+                format!("'$SECRETS' cannot be used here, in '{}'", shorten(text)),
+                "secrets are for a function's arguments, auth properties and conditions; they must not come into the workflow's data".to_owned(),
+            );
+            return;
+        }
+        if checked.secrets_whole {
+            self.error_at(
+                spot,
+                codes::SECRET_NOT_ALLOWED,
+                "'$SECRETS' is used as a whole or with a computed name",
+                "write '$SECRETS.NAME' with a name that 'secrets' lists".to_owned(),
+            );
+        }
+        let Some(known) = self.secrets.clone() else {
+            return;
+        };
+        for name in checked.secrets.iter().filter(|name| !known.contains(name)) {
+            let hint = did_you_mean(name, known.iter().map(String::as_str))
+                .unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
+            let message = format!("the workflow has no secret '{name}'");
+            self.error_at(spot, codes::UNKNOWN_SECRET, message, hint);
+        }
+    }
+
+    /// A value in which expressions may stand.
+    pub fn template(&mut self, node: &Node, sight: Sight<'_>) -> Option<Template> {
+        if let Some(text) = node.as_str() {
+            return self.text_template(node, text, sight);
+        }
+        if let Some(items) = node.items() {
+            let parts: Vec<Option<Template>> = items
+                .iter()
+                .map(|item| self.template(item, sight))
+                .collect();
+            let parts: Vec<Template> = parts.into_iter().collect::<Option<_>>()?;
+            return Some(if parts.iter().all(is_literal) {
+                Template::Literal(Data::array(parts.into_iter().filter_map(literal).collect()))
+            } else {
+                Template::Array(parts)
+            });
+        }
+        let Some(members) = node.members() else {
+            return Some(Template::Literal(node.to_data()));
+        };
+        let mut parts = Vec::with_capacity(members.len());
+        let mut whole = true;
+        for member in members {
+            match self.template(member.value(), sight) {
+                Some(value) => parts.push((member.key().to_owned(), value)),
+                None => whole = false,
+            }
+        }
+        if !whole {
+            return None;
+        }
+        if parts.iter().any(|(_, value)| !is_literal(value)) {
+            return Some(Template::Object(parts));
+        }
+        let mut data = Data::object();
+        for (key, value) in parts {
+            data.set(&key, literal(value).unwrap_or_default());
+        }
+        Some(Template::Literal(data))
+    }
+
+    fn text_template(&mut self, node: &Node, text: &str, sight: Sight<'_>) -> Option<Template> {
+        let Ok(pieces) = split::pieces(text) else {
+            self.unclosed(node, "this text");
+            return None;
+        };
+        if let Some(inner) = split::alone(&pieces) {
+            let inner = self.not_empty(node, "this text", inner)?;
+            return self
+                .compile(&self.spot(node), &inner, sight)
+                .map(Template::Expression);
+        }
+        let mut parts = Vec::with_capacity(pieces.len());
+        let mut whole = true;
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => parts.push(TextPart::Text(text)),
+                Piece::Expression(inner) => {
+                    let id = self
+                        .not_empty(node, "this text", &inner)
+                        .and_then(|inner| self.compile(&self.spot(node), &inner, sight));
+                    match id {
+                        Some(id) => parts.push(TextPart::Expression(id)),
+                        None => whole = false,
+                    }
+                }
+            }
+        }
+        if !whole {
+            return None;
+        }
+        Some(match parts.as_slice() {
+            [] => Template::Literal(Data::string("")),
+            [TextPart::Text(text)] => Template::Literal(Data::string(text.as_str())),
+            _ => Template::Text(parts),
+        })
+    }
+
+    /// A whole number of at least `min`, as number, text or expression.
+    pub fn count(
+        &mut self,
+        node: &Node,
+        name: &str,
+        min: u32,
+        code: codes::Code,
+        sight: Sight<'_>,
+    ) -> Option<Count> {
+        let wrong = |ctx: &mut Self| {
+            let message = format!(
+                "'{name}' must be a whole number of {min} or more, or an expression for one"
+            );
+            ctx.error(node, code, message, None);
+        };
+        let text = match node.as_str() {
+            Some(text) if text.trim_start().starts_with("${") => {
+                return self
+                    .expression(node, &format!("'{name}'"), sight)
+                    .map(Count::Expression);
+            }
+            Some(text) => text.trim(),
+            None if node.is_number() => node.raw(),
+            None => {
+                wrong(self);
+                return None;
+            }
+        };
+        match whole(text) {
+            Some(count) if count >= min => Some(Count::Fixed(count)),
+            _ => {
+                wrong(self);
+                None
+            }
+        }
+    }
+
+    /// Data that is taken as it stands: a `${` in it is worth a word (decision 64).
+    pub fn static_data(&mut self, node: &Node, what: &str) -> Data {
+        self.warn_static(node, what);
+        node.to_data()
+    }
+
+    fn warn_static(&mut self, node: &Node, what: &str) {
+        if let Some(text) = node.as_str() {
+            if text.contains("${") && !text.contains("$${") {
+                let message = format!("{what} is static: the '${{' here is plain text");
+                self.warn(
+                    node,
+                    codes::EXPRESSION_NOT_EVALUATED,
+                    message,
+                    "compute the value in an action or a filter instead".to_owned(),
+                );
+            }
+        }
+        for item in node.items().unwrap_or_default() {
+            self.warn_static(item, what);
+        }
+        for member in node.members().unwrap_or_default() {
+            self.warn_static(member.value(), what);
+        }
+    }
+}
+
+/// A whole number, also as `3.0`.
+pub(crate) fn whole(text: &str) -> Option<u32> {
+    text.parse::<u32>().ok().or_else(|| {
+        let number = text.parse::<f64>().ok()?;
+        let fits = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
+        fits.then_some(number as u32)
+    })
+}
+
+fn is_literal(template: &Template) -> bool {
+    matches!(template, Template::Literal(_))
+}
+
+fn literal(template: Template) -> Option<Data> {
+    match template {
+        Template::Literal(data) => Some(data),
+        _ => None,
+    }
+}
+
+fn source(key: &Key, pointer: String) -> ExprSource {
+    ExprSource {
+        language: Language::Jq,
+        text: key.0.clone(),
+        params: key.1.clone(),
+        pointer,
+    }
+}
+
+fn compile(text: &str, sight: Sight<'_>, path: bool) -> Checked {
+    let mut vars = vec!["CONST", "SECRETS", "WORKFLOW"];
+    vars.extend(sight.args.then_some("args"));
+    vars.extend(sight.params.iter().map(|param| &**param));
+    super::check::check_expression(text, &vars, path)
+}
+
+impl Checked {
+    pub fn new(problem: Option<String>, secrets: Vec<String>, secrets_whole: bool) -> Checked {
+        Checked {
+            problem,
+            secrets,
+            secrets_whole,
+        }
+    }
+}
+
+/// Long expressions don't belong into messages whole.
+pub(crate) fn shorten(text: &str) -> String {
+    const MAX: usize = 100;
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v0_8::testing::{findings, in_actions, of_actions, workflow};
+    use swirl_model::workflow::{ActionKind, Call};
+
+    /// The arguments of a call, with expressions by their texts.
+    fn argument(text: &str) -> String {
+        let actions = format!("{{functionRef: {{refName: f, arguments: {{x: {text}}}}}}}");
+        let workflow = workflow(&in_actions(&actions));
+        let ActionKind::Call(Call {
+            arguments: Some(arguments),
+            ..
+        }) = &workflow.actions[0].kind
+        else {
+            panic!()
+        };
+        let show = |id: &ExprId| format!("<{}>", workflow[*id].text);
+        match arguments {
+            Template::Literal(data) => data.to_string(),
+            Template::Object(members) => match &members[0].1 {
+                Template::Expression(id) => show(id),
+                Template::Text(parts) => parts
+                    .iter()
+                    .map(|part| match part {
+                        TextPart::Text(text) => format!("[{text}]"),
+                        TextPart::Expression(id) => show(id),
+                    })
+                    .collect(),
+                other => format!("{other:?}"),
+            },
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn templates() {
+        for (text, expected) in [
+            ("7", r#"{"x":7}"#),
+            ("' plain '", r#"{"x":" plain "}"#),
+            ("'$${ .a }'", r#"{"x":"${ .a }"}"#),
+            ("' ${ .a } '", "<.a>"),
+            ("'a ${ .a } b'", "[a ]<.a>[ b]"),
+            ("'${ fn:e }'", "<.a>"),
+            ("'${ {a: {b: 1}} }'", "<{a: {b: 1}}>"),
+        ] {
+            assert_eq!(argument(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_expressions() {
+        let at = "/states/0/actions/0";
+        for (action, expected) in [
+            (
+                "condition: '${ .a', functionRef: f",
+                format!("error unclosed-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '${ .a } x', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '${ }', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '.a |', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '$nobody', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '$args', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            ("condition: '${ fn:e }', functionRef: f", String::new()),
+            ("condition: 'fn:e', functionRef: f", String::new()),
+            (
+                "condition: '${ fn:g }', functionRef: f",
+                format!("error unknown-function {at}/condition 7"),
+            ),
+            (
+                "condition: '${ fn:e == 1 }', functionRef: f",
+                format!("error unknown-function {at}/condition 7"),
+            ),
+            (
+                "condition: '${ fn:f }', functionRef: f",
+                format!("error not-an-expression-function {at}/condition 7"),
+            ),
+            (
+                "condition: '$SECRETS.X == 1', functionRef: f",
+                format!("error unknown-secret {at}/condition 7"),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {results: '${ $SECRETS.X }'}",
+                format!("error secret-not-allowed {at}/actionDataFilter/results 7"),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {toStateData: '.a[0].b'}",
+                String::new(),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {toStateData: '.a, .b'}",
+                format!("error bad-path {at}/actionDataFilter/toStateData 7"),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {useResults: false, results: .a}",
+                format!("warning ignored-property {at}/actionDataFilter/results 7"),
+            ),
+            (
+                "functionRef: {refName: f, arguments: {a: ['${ .x ', '${ $SECRETS }']}}",
+                format!(
+                    "error unclosed-expression {at}/functionRef/arguments/a/0 7\nerror secret-not-allowed {at}/functionRef/arguments/a/1 7"
+                ),
+            ),
+        ] {
+            assert_eq!(of_actions(&format!("{{{action}}}")), expected, "{action}");
+        }
+    }
+
+    #[test]
+    fn one_text_one_expression() {
+        let workflow = workflow(&in_actions(
+            "{functionRef: f, condition: .a}, {functionRef: f, condition: '${ .a }'}",
+        ));
+        assert_eq!(workflow.expressions.len(), 1);
+        assert_eq!(
+            workflow.expressions[0].pointer,
+            "/states/0/actions/0/condition"
+        );
+    }
+
+    #[test]
+    fn iteration_parameters_are_in_sight_of_the_actions_only() {
+        let body = |condition: &str, output: &str| {
+            findings(&format!(
+                "functions: [{{name: e, type: expression, operation: '$order.id'}}]\nstates:\n- {{name: A, type: foreach, inputCollection: .a, iterationParam: order, stateDataFilter: {{output: '{output}'}}, actions: [{{functionRef: e, condition: '{condition}'}}], end: true}}\n"
+            ))
+        };
+        assert_eq!(body("$order.ok", "."), "");
+        assert_eq!(body("fn:e", "."), "");
+        assert_eq!(
+            body("$item", "."),
+            "error bad-expression /states/0/actions/0/condition 6"
+        );
+        assert_eq!(
+            body(".", "fn:e"),
+            "error bad-expression /states/0/stateDataFilter/output 6"
+        );
+    }
+}

@@ -1,0 +1,342 @@
+//! Function definitions (section "Function Definition", decisions 17 and 30).
+
+use std::collections::HashMap;
+
+use swirl_model::workflow::{AuthId, Function, FunctionId, FunctionKind};
+
+use super::ctx::{Ctx, Obj, Spot, words};
+use super::expression::Sight;
+use super::names::FunctionEntry;
+use crate::codes;
+use crate::source::Node;
+use crate::suggest;
+
+const PROPERTIES: &[&str] = &["name", "operation", "type", "authRef", "metadata"];
+
+const TYPES: [&str; 7] = [
+    "rest",
+    "asyncapi",
+    "rpc",
+    "graphql",
+    "odata",
+    "expression",
+    "custom",
+];
+
+impl Ctx<'_> {
+    pub fn functions(&mut self, node: &Node) {
+        let read = self.each(node, "functions", |ctx, item| ctx.function(item));
+        self.functions.unread |= !read;
+        self.share_resource_auth();
+        // Those that refer to others can be followed only now.
+        let referring: Vec<(Spot, String)> = self
+            .functions
+            .values()
+            .filter(|entry| entry.kind == FunctionKind::Expression)
+            .filter(|entry| entry.operation.starts_with("fn:"))
+            .map(|entry| (entry.operation_spot.clone(), entry.operation.clone()))
+            .collect();
+        for (spot, operation) in referring {
+            self.resolve(&spot, &operation);
+        }
+    }
+
+    fn function(&mut self, node: &Node) {
+        let Some(obj) = self.object(node, "a function", PROPERTIES) else {
+            self.functions.unread = true;
+            return;
+        };
+        let metadata = self.metadata(obj);
+        let kind = self.function_kind(obj);
+        let operation = self.need_string(obj, "a function", "operation");
+        let (resource_auth, auth) = self.auth_of_function(obj, kind.as_ref());
+        let Some(name) = self.need_string(obj, "a function", "name") else {
+            self.functions.unread = true;
+            return;
+        };
+        if self.functions.get(&name).is_some() {
+            self.duplicate(obj.get("name").unwrap_or(node), "function", &name);
+        }
+        let kind = kind.unwrap_or(FunctionKind::Rest);
+        let operation_node = obj.get("operation").unwrap_or(node);
+        let operation = operation.unwrap_or_default();
+        let operation = match kind {
+            FunctionKind::Expression if !operation.is_empty() => {
+                self.function_expression(operation_node).unwrap_or_default()
+            }
+            _ => {
+                if !operation.is_empty() {
+                    self.operation_format(operation_node, &kind, &operation);
+                }
+                operation
+            }
+        };
+        let id = FunctionId(self.workflow.functions.len() as u32);
+        let entry = FunctionEntry {
+            id,
+            kind: kind.clone(),
+            operation: operation.clone(),
+            spot: self.spot(obj.get("type").unwrap_or(node)),
+            operation_spot: self.spot(operation_node),
+        };
+        self.functions.add(name.clone(), entry);
+        self.workflow.functions.push(Function {
+            name: name.into(),
+            kind,
+            operation,
+            resource_auth,
+            auth,
+            metadata,
+        });
+    }
+
+    fn function_kind(&mut self, obj: Obj<'_>) -> Option<FunctionKind> {
+        let Some(node) = obj.get("type") else {
+            return Some(FunctionKind::Rest);
+        };
+        let word = self.string(node, "'type'")?;
+        Some(match word.as_str() {
+            "rest" => FunctionKind::Rest,
+            "asyncapi" => FunctionKind::Asyncapi,
+            "rpc" => FunctionKind::Rpc,
+            "graphql" => FunctionKind::Graphql,
+            "odata" => FunctionKind::Odata,
+            "expression" => FunctionKind::Expression,
+            other => {
+                let near = TYPES
+                    .iter()
+                    .find(|known| known.eq_ignore_ascii_case(other))
+                    .copied();
+                if let Some(best) = near.or_else(|| suggest::did_you_mean(other, TYPES)) {
+                    if best != other {
+                        let message =
+                            format!("'type' cannot be '{other}': it is {}", words(&TYPES));
+                        self.error(
+                            node,
+                            codes::UNKNOWN_VALUE,
+                            message,
+                            format!("did you mean '{best}'?"),
+                        );
+                        return None;
+                    }
+                }
+                FunctionKind::Custom(word)
+            }
+        })
+    }
+
+    /// An expression function's text, without its `${ }`. It is compiled where it is used, with
+    /// the parameters in sight there; here with all of the document's, so that one that nothing
+    /// uses is checked too.
+    fn function_expression(&mut self, node: &Node) -> Option<String> {
+        let text = self.expression_text(node, "'operation'")?;
+        if !text.starts_with("fn:") {
+            let params = self.all_params.clone();
+            let sight = Sight {
+                params: &params,
+                secrets: true,
+                args: true,
+            };
+            let spot = self.spot(node);
+            self.check(&spot, &text, sight, false);
+        }
+        Some(text)
+    }
+
+    fn operation_format(&mut self, node: &Node, kind: &FunctionKind, operation: &str) {
+        let parts: Vec<&str> = operation.split('#').collect();
+        let filled = parts.iter().all(|part| !part.trim().is_empty());
+        let (right, format) = match kind {
+            FunctionKind::Rest => (
+                parts.len() == 2,
+                "<URI of the OpenAPI document>#<operation id>",
+            ),
+            FunctionKind::Asyncapi => (
+                parts.len() == 2,
+                "<URI of the AsyncAPI document>#<operation id>",
+            ),
+            FunctionKind::Rpc => (
+                parts.len() == 3,
+                "<URI of the proto file>#<service>#<method>",
+            ),
+            FunctionKind::Graphql => (
+                parts.len() == 3 && matches!(parts[1], "query" | "mutation"),
+                "<URL of the endpoint>#<'query' or 'mutation'>#<field>",
+            ),
+            FunctionKind::Odata => (parts.len() == 2, "<URI of the service>#<entity set>"),
+            FunctionKind::Expression | FunctionKind::Custom(_) => return,
+        };
+        if !(right && filled) {
+            let message = format!(
+                "'{operation}' is no operation of a function of type '{}'",
+                kind.word()
+            );
+            self.error(
+                node,
+                codes::BAD_OPERATION,
+                message,
+                format!("write {format}"),
+            );
+        }
+    }
+
+    fn auth_of_function(
+        &mut self,
+        obj: Obj<'_>,
+        kind: Option<&FunctionKind>,
+    ) -> (Option<AuthId>, Option<AuthId>) {
+        let Some(node) = obj.get("authRef") else {
+            return (None, None);
+        };
+        if kind == Some(&FunctionKind::Expression) {
+            self.ignored(node, "authRef", "an expression calls nothing");
+        }
+        if node.as_str().is_some() {
+            return (None, self.auth_ref(node, "'authRef'"));
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'authRef'", "a string or an object");
+            return (None, None);
+        }
+        let Some(obj) = self.object(node, "an authRef", &["resource", "invocation"]) else {
+            return (None, None);
+        };
+        if !obj.has("resource") {
+            self.missing(obj, "an authRef", &["resource"]);
+        }
+        let mut read = |name: &str| {
+            let node = obj.get(name)?;
+            self.auth_ref(node, &format!("'{name}'"))
+        };
+        (read("resource"), read("invocation"))
+    }
+
+    /// Functions of one document share the auth definition for fetching it (section "AuthRef
+    /// Definition").
+    fn share_resource_auth(&mut self) {
+        let path = |function: &Function| {
+            function
+                .operation
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let mut by_path: HashMap<String, AuthId> = HashMap::new();
+        for function in &self.workflow.functions {
+            if let Some(auth) = function.resource_auth {
+                by_path.entry(path(function)).or_insert(auth);
+            }
+        }
+        for function in &mut self.workflow.functions {
+            if function.resource_auth.is_none() && function.kind != FunctionKind::Expression {
+                function.resource_auth = by_path.get(&path(function)).copied();
+            }
+        }
+    }
+
+    /// What cannot be called by this version, and is not given by the caller either.
+    pub fn check_carried_out(&mut self) {
+        let mut findings = Vec::new();
+        for (name, entry) in self.functions.names().zip(self.functions.values()) {
+            if self.options.provided.contains(name) {
+                continue;
+            }
+            let code = match &entry.kind {
+                FunctionKind::Rest | FunctionKind::Expression => continue,
+                FunctionKind::Custom(_) => codes::FUNCTION_TYPE_NOT_CARRIED_OUT,
+                _ => codes::NOT_CARRIED_OUT,
+            };
+            let message = format!(
+                "the function '{name}' has the type '{}', which this version does not carry out",
+                entry.kind.word()
+            );
+            findings.push((entry.spot.clone(), code, message));
+        }
+        for (spot, code, message) in findings {
+            let hint = "use a function of type 'rest' or 'expression', or give the function's answers in a scenario";
+            self.error_at(&spot, code, message, hint.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::v0_8::testing::{STATES, findings, read_with, show, workflow};
+
+    #[test]
+    fn definitions() {
+        for (function, expected) in [
+            ("{name: f, operation: 'a.json#f'}", ""),
+            (
+                "{name: f, operation: a.json}",
+                "error bad-operation /functions/0/operation 4",
+            ),
+            (
+                "{name: f, operation: '#f'}",
+                "error bad-operation /functions/0/operation 4",
+            ),
+            ("{name: f}", "error missing-property /functions/0 4"),
+            (
+                "{operation: 'a#b'}",
+                "error missing-property /functions/0 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', type: Rest}",
+                "error unknown-value /functions/0/type 4",
+            ),
+            (
+                "{name: f, operation: 'a', type: soap}",
+                "error function-type-not-carried-out /functions/0/type 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', type: rpc}",
+                "error bad-operation /functions/0/operation 4\nerror not-carried-out /functions/0/type 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', authRef: x}",
+                "error unknown-auth /functions/0/authRef 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', authRef: {invocation: x}}",
+                "error missing-property /functions/0/authRef 4\nerror unknown-auth /functions/0/authRef/invocation 4",
+            ),
+            (
+                "{name: f, operation: '.a |', type: expression}",
+                "error bad-expression /functions/0/operation 4",
+            ),
+            (
+                "{name: f, operation: 'fn:f', type: expression}, {name: g, operation: 'a#b'}",
+                "error not-an-expression-function /functions/0/operation 4",
+            ),
+        ] {
+            assert_eq!(
+                findings(&format!("functions: [{function}]\n{STATES}")),
+                expected,
+                "{function}"
+            );
+        }
+    }
+
+    #[test]
+    fn given_functions_may_be_of_any_type() {
+        let body = format!(
+            "functions: [{{name: f, operation: x, type: custom}}, {{name: g, operation: 'a#b', type: odata}}]\n{STATES}"
+        );
+        assert_eq!(show(&read_with(&body, &[], &["f", "g"])), "");
+    }
+
+    #[test]
+    fn auth_for_a_document_is_shared() {
+        let body = format!(
+            "auth: [{{name: a, properties: {{username: u, password: p}}}}]\nfunctions: [{{name: f, operation: 'a.json#f'}}, {{name: g, operation: 'a.json#g', authRef: {{resource: a}}}}, {{name: h, operation: 'b.json#h', authRef: a}}]\n{STATES}"
+        );
+        let workflow = workflow(&body);
+        let auth: Vec<(bool, bool)> = workflow
+            .functions
+            .iter()
+            .map(|function| (function.resource_auth.is_some(), function.auth.is_some()))
+            .collect();
+        assert_eq!(auth, [(true, false), (true, false), (false, true)]);
+    }
+}

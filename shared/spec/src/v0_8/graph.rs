@@ -1,0 +1,327 @@
+//! Rules about the whole: which states lead where (sections "Workflow Compensation",
+//! "Workflow Timeout Definition", decisions 2 and 5).
+
+use std::collections::{HashMap, HashSet};
+
+use swirl_model::workflow::StateId;
+
+use super::ctx::{Ctx, Spot};
+use crate::codes;
+
+impl Ctx<'_> {
+    pub fn check_graph(&mut self, start: StateId) {
+        self.check_compensation(start);
+        let main = self.reachable([start]);
+        let run_before = self.check_run_before(start, &main);
+        self.check_unreachable(&main, &run_before);
+    }
+
+    fn name(&self, state: StateId) -> String {
+        self.states
+            .get(state.0 as usize)
+            .map(|head| head.name.clone())
+            .unwrap_or_default()
+    }
+
+    fn is_compensating(&self, state: StateId) -> bool {
+        self.states
+            .get(state.0 as usize)
+            .is_some_and(|head| head.used_for_compensation)
+    }
+
+    /// The states that transitions lead to from `from`, these included.
+    fn reachable(&self, from: impl IntoIterator<Item = StateId>) -> HashSet<StateId> {
+        let mut ways: HashMap<StateId, Vec<StateId>> = HashMap::new();
+        for edge in &self.edges {
+            ways.entry(edge.from).or_default().push(edge.to);
+        }
+        let mut found: HashSet<StateId> = HashSet::new();
+        let mut open: Vec<StateId> = from.into_iter().collect();
+        while let Some(state) = open.pop() {
+            if found.insert(state) {
+                open.extend(ways.get(&state).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// `(state, target, place)` of each `compensatedBy`.
+    fn compensations(&self) -> Vec<(StateId, StateId, Spot)> {
+        let states = self.workflow.states.iter().zip(&self.states).enumerate();
+        states
+            .filter_map(|(index, (state, head))| {
+                let spot = head.compensated_by.clone()?;
+                Some((StateId(index as u32), state.compensated_by?, spot))
+            })
+            .collect()
+    }
+
+    fn check_compensation(&mut self, start: StateId) {
+        let mut targets = HashSet::new();
+        for (state, target, spot) in self.compensations() {
+            targets.insert(target);
+            let name = self.name(target);
+            if self.is_compensating(state) {
+                let message = format!(
+                    "'{}' is used for compensation, so it cannot be compensated itself",
+                    self.name(state)
+                );
+                self.error_at(
+                    &spot,
+                    codes::COMPENSATION_RULE,
+                    message,
+                    "remove 'compensatedBy'".to_owned(),
+                );
+            }
+            if !self.is_compensating(target) {
+                let message = format!("'{name}' compensates a state, and is not marked for it");
+                let hint = format!("set 'usedForCompensation: true' in '{name}'");
+                self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
+            } else if target == state {
+                let message = "a state cannot compensate itself";
+                self.error_at(&spot, codes::COMPENSATION_RULE, message, None);
+            }
+        }
+        let heads: Vec<(StateId, Spot, bool)> = (0u32..)
+            .zip(&self.states)
+            .filter(|(_, head)| head.used_for_compensation)
+            .map(|(index, head)| (StateId(index), head.spot.clone(), head.is_event))
+            .collect();
+        for (state, spot, is_event) in &heads {
+            if *is_event {
+                let message = format!(
+                    "'{}' is an event state: those cannot compensate",
+                    self.name(*state)
+                );
+                self.error_at(
+                    spot,
+                    codes::COMPENSATION_RULE,
+                    message,
+                    "use a state of another type".to_owned(),
+                );
+            }
+        }
+        if self.is_compensating(start) {
+            let message = format!(
+                "the workflow starts with '{}', which is used for compensation",
+                self.name(start)
+            );
+            let spot = self.states[start.0 as usize].spot.clone();
+            self.error_at(
+                &spot,
+                codes::COMPENSATION_RULE,
+                message,
+                "start with another state".to_owned(),
+            );
+        }
+        let crossings: Vec<(Spot, String)> = self
+            .edges
+            .iter()
+            .filter_map(|edge| {
+                let (from, to) = (self.name(edge.from), self.name(edge.to));
+                match (self.is_compensating(edge.from), self.is_compensating(edge.to)) {
+                    (false, true) => Some((edge.spot.clone(), format!("'{to}' is used for compensation, so '{from}' cannot lead to it"))),
+                    (true, false) => Some((edge.spot.clone(), format!("'{from}' is used for compensation, so it cannot lead to '{to}', which is not"))),
+                    _ => None,
+                }
+            })
+            .collect();
+        for (spot, message) in crossings {
+            let hint = "compensating states stand apart from the other flow: they are run by 'compensate: true' only".to_owned();
+            self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
+        }
+        let used = self.reachable(targets);
+        for (state, spot, _) in heads.iter().filter(|(state, ..)| !used.contains(state)) {
+            let message = format!(
+                "'{}' is marked for compensation, and no state is compensated by it",
+                self.name(*state)
+            );
+            let hint = "name it in the 'compensatedBy' of a state".to_owned();
+            self.warn_at(spot, codes::COMPENSATION_UNUSED, message, hint);
+        }
+    }
+
+    /// The rules for `runBefore`; the states that it leads to.
+    fn check_run_before(&mut self, start: StateId, main: &HashSet<StateId>) -> HashSet<StateId> {
+        let Some((target, spot)) = self.run_before.clone() else {
+            return HashSet::new();
+        };
+        let flow = self.reachable([target]);
+        let entered: HashSet<StateId> = self
+            .edges
+            .iter()
+            .filter(|edge| !flow.contains(&edge.from))
+            .map(|edge| edge.to)
+            .collect();
+        let mut rules: Vec<(String, &str)> = Vec::new();
+        let mut states: Vec<StateId> = flow.iter().copied().collect();
+        states.sort();
+        for state in states {
+            let name = self.name(state);
+            if state == start || main.contains(&state) {
+                rules.push((format!("'{name}' is part of the main flow, and 'runBefore' must stand apart from it"), "use a state that nothing else leads to"));
+            } else if entered.contains(&state) {
+                rules.push((format!("another state leads to '{name}', and 'runBefore' must stand apart from the other flow"), "remove that transition, or use another state"));
+            }
+            if self.is_compensating(state) {
+                rules.push((
+                    format!("'{name}' is used for compensation, and 'runBefore' cannot lead there"),
+                    "use a state without 'usedForCompensation'",
+                ));
+            }
+        }
+        if !self.ends.iter().any(|state| flow.contains(state)) {
+            rules.push((
+                format!(
+                    "neither '{}' nor a state that it leads to has an 'end'",
+                    self.name(target)
+                ),
+                "add 'end: true' to the last one",
+            ));
+        }
+        for (message, hint) in rules {
+            self.error_at(&spot, codes::RUN_BEFORE_RULE, message, hint.to_owned());
+        }
+        flow
+    }
+
+    fn check_unreachable(&mut self, main: &HashSet<StateId>, run_before: &HashSet<StateId>) {
+        let lost: Vec<(String, Spot)> = (0u32..)
+            .zip(&self.states)
+            .filter(|(index, head)| {
+                let state = StateId(*index);
+                !main.contains(&state)
+                    && !run_before.contains(&state)
+                    && !head.used_for_compensation
+            })
+            .map(|(_, head)| (head.name.clone(), head.spot.clone()))
+            .collect();
+        for (name, spot) in lost {
+            let message = format!("no way leads to the state '{name}'");
+            let hint = "add a transition to it, or remove it".to_owned();
+            self.warn_at(&spot, codes::UNREACHABLE_STATE, message, hint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::v0_8::testing::findings;
+
+    fn of(states: &[&str]) -> String {
+        let states: String = states
+            .iter()
+            .map(|state| format!("- {{type: inject, data: {{}}, {state}}}\n"))
+            .collect();
+        findings(&format!("states:\n{states}"))
+    }
+
+    #[test]
+    fn compensation() {
+        let rule = |place: &str, line: u32| format!("error compensation-rule {place} {line}");
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: true",
+                "name: B, usedForCompensation: true"
+            ]),
+            ""
+        );
+        assert_eq!(
+            of(&["name: A, compensatedBy: B, end: true", "name: B, end: true"]),
+            rule("/states/0/compensatedBy", 5) + "\nwarning unreachable-state /states/1 6"
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: true",
+                "name: B, usedForCompensation: true, end: true"
+            ]),
+            "warning compensation-end-ignored /states/1/end 6"
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, transition: B",
+                "name: B, usedForCompensation: true"
+            ]),
+            rule("/states/0/transition", 5)
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: true",
+                "name: B, usedForCompensation: true, transition: A"
+            ]),
+            rule("/states/1/transition", 6)
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: true",
+                "name: B, usedForCompensation: true, compensatedBy: C",
+                "name: C, usedForCompensation: true",
+            ]),
+            rule("/states/1/compensatedBy", 6)
+        );
+        assert_eq!(
+            of(&["name: A, end: true", "name: B, usedForCompensation: true"]),
+            "warning compensation-unused /states/1 6"
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: true",
+                "name: B, usedForCompensation: true, transition: C",
+                "name: C, usedForCompensation: true",
+            ]),
+            ""
+        );
+        assert_eq!(
+            of(&[
+                "name: A, usedForCompensation: true",
+                "name: B, compensatedBy: A, end: true"
+            ]),
+            rule("/states/0", 5) + "\nwarning unreachable-state /states/1 6"
+        );
+    }
+
+    #[test]
+    fn run_before() {
+        let of = |states: &[&str]| {
+            let states: String = states
+                .iter()
+                .map(|state| format!("- {{type: inject, data: {{}}, {state}}}\n"))
+                .collect();
+            findings(&format!(
+                "timeouts: {{workflowExecTimeout: {{duration: PT1S, runBefore: R}}}}\nstates:\n{states}"
+            ))
+        };
+        let rule = "error run-before-rule /timeouts/workflowExecTimeout/runBefore 4";
+        assert_eq!(of(&["name: A, end: true", "name: R, end: true"]), "");
+        assert_eq!(
+            of(&["name: A, end: true"]),
+            "error unknown-state /timeouts/workflowExecTimeout/runBefore 4"
+        );
+        assert_eq!(of(&["name: A, transition: R", "name: R, end: true"]), rule);
+        assert_eq!(of(&["name: A, end: true", "name: R, transition: A"]), rule);
+        assert_eq!(of(&["name: R, end: true"]), rule);
+        assert_eq!(
+            of(&[
+                "name: A, end: true",
+                "name: R, usedForCompensation: true, transition: S",
+                "name: S, usedForCompensation: true"
+            ])
+            .matches("run-before-rule")
+            .count(),
+            3
+        );
+        assert_eq!(of(&["name: A, end: true", "name: R, transition: R"]), rule);
+    }
+
+    #[test]
+    fn unreachable() {
+        assert_eq!(
+            of(&[
+                "name: A, end: true",
+                "name: B, transition: C",
+                "name: C, end: true"
+            ]),
+            "warning unreachable-state /states/1 6\nwarning unreachable-state /states/2 7"
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Start, schedule and cron definitions (sections "Start Definition", "Schedule Definition",
+//! "Cron Definition", decisions 41 to 43).
+
+use swirl_model::schedule::{Cron, Interval};
+use swirl_model::workflow::{Schedule, StateId, When};
+
+use super::ctx::{Ctx, Obj};
+use crate::codes;
+use crate::source::Node;
+
+impl Ctx<'_> {
+    /// The starting state: the one that `start` names, else the first.
+    pub fn start(&mut self, root: Obj<'_>) -> StateId {
+        let first = StateId(0);
+        let Some(node) = root.get("start") else {
+            return first;
+        };
+        if node.as_str().is_some() {
+            return self.state_ref(node, "'start'").unwrap_or(first);
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'start'", "a state's name or an object");
+            return first;
+        }
+        let Some(obj) = self.object(node, "'start'", &["stateName", "schedule"]) else {
+            return first;
+        };
+        match obj.get("schedule") {
+            Some(node) => self.workflow.schedule = self.schedule(node),
+            None => self.missing(obj, "'start'", &["schedule"]),
+        }
+        obj.get("stateName")
+            .and_then(|node| self.state_ref(node, "'stateName'"))
+            .unwrap_or(first)
+    }
+
+    fn schedule(&mut self, node: &Node) -> Option<Schedule> {
+        let plain = |when| Schedule {
+            when,
+            timezone: None,
+            exclusive: false,
+        };
+        if node.as_str().is_some() {
+            return self.interval(node, "UTC").map(plain);
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'schedule'", "an interval or an object");
+            return None;
+        }
+        let obj = self.object(node, "'schedule'", &["interval", "cron", "timezone"])?;
+        let timezone = self.opt_string(obj, "timezone");
+        let mut zone = "UTC";
+        if let (Some(name), Some(node)) = (&timezone, obj.get("timezone")) {
+            if crate::time::is_time_zone(name) {
+                zone = name;
+            } else {
+                let hint = "use a name of the IANA database, such as 'Europe/Berlin'".to_owned();
+                self.error(
+                    node,
+                    codes::BAD_TIME_ZONE,
+                    format!("there is no time zone '{name}'"),
+                    hint,
+                );
+            }
+        }
+        let when = match (obj.get("interval"), obj.get("cron")) {
+            (Some(_), Some(_)) => {
+                self.exclusive(obj, "a schedule", &["interval", "cron"]);
+                return None;
+            }
+            (None, None) => {
+                self.missing(obj, "a schedule", &["interval", "cron"]);
+                return None;
+            }
+            (Some(node), None) => self.interval(node, zone)?,
+            (None, Some(node)) => self.cron(node, zone)?,
+        };
+        Some(Schedule {
+            when,
+            timezone,
+            exclusive: false,
+        })
+    }
+
+    fn interval(&mut self, node: &Node, zone: &str) -> Option<When> {
+        let text = self.string(node, "an interval")?;
+        let text = text.trim();
+        if let Err(error) = Interval::parse(text, zone) {
+            let looks_like_cron = text.split_whitespace().count() >= 5;
+            let hint = match looks_like_cron {
+                true => "a cron expression goes under 'cron': {cron: ...}",
+                false => {
+                    "write 'R/<start>/<duration>', 'R/<duration>/<end>' or 'R/<duration>', such as 'R/PT2H'"
+                }
+            };
+            let message = format!("'{text}' is no repeating interval: {error}");
+            self.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
+            return None;
+        }
+        if !text.starts_with("R/") {
+            self.warn(
+                node,
+                codes::INTERVAL_WITHOUT_R,
+                format!("the interval '{text}' lacks 'R/'; it is taken as repeating"),
+                format!("write 'R/{text}'"),
+            );
+            return Some(When::Interval(format!("R/{text}")));
+        }
+        Some(When::Interval(text.to_owned()))
+    }
+
+    fn cron(&mut self, node: &Node, zone: &str) -> Option<When> {
+        if node.as_str().is_some() {
+            let expression = self.cron_expression(node)?;
+            return Some(When::Cron {
+                expression,
+                valid_until: None,
+            });
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'cron'", "a cron expression or an object");
+            return None;
+        }
+        let obj = self.object(node, "'cron'", &["expression", "validUntil"])?;
+        let valid_until = self.opt_string(obj, "validUntil");
+        if let (Some(text), Some(node)) = (&valid_until, obj.get("validUntil")) {
+            if let Err(error) = crate::time::parse_instant(text, zone) {
+                let message = format!("'validUntil' is no date and time: {error}");
+                self.error(
+                    node,
+                    codes::BAD_DATE_TIME,
+                    message,
+                    "write for example '2024-11-05T08:15:30-05:00'".to_owned(),
+                );
+            }
+        }
+        let Some(node) = obj.get("expression") else {
+            self.missing(obj, "'cron'", &["expression"]);
+            return None;
+        };
+        let expression = self.cron_expression(node)?;
+        Some(When::Cron {
+            expression,
+            valid_until,
+        })
+    }
+
+    fn cron_expression(&mut self, node: &Node) -> Option<String> {
+        let text = self.string(node, "a cron expression")?;
+        match Cron::parse(&text) {
+            Ok(_) => Some(text),
+            Err(error) => {
+                let message = format!("'{text}' is no cron expression: {error}");
+                let hint = "5 fields begin with the minute, 6 with the second, 7 end with the year"
+                    .to_owned();
+                self.error(node, codes::BAD_CRON, message, hint);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! ForEach state: actions for each element of an array.
+
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{Body, Foreach, IterationMode, StateKind};
+
+use super::Kind;
+use crate::codes;
+use crate::v0_8::ctx::{Ctx, Obj};
+use crate::v0_8::expression::Sight;
+
+pub(super) const KIND: Kind = Kind {
+    word: "foreach",
+    properties: &[
+        "inputCollection",
+        "outputCollection",
+        "iterationParam",
+        "batchSize",
+        "mode",
+        "actions",
+        "timeouts",
+    ],
+    has_next: true,
+    read,
+};
+
+/// The parameter's name where the document gives none (decision 34).
+pub(crate) const DEFAULT_PARAM: &str = "item";
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+    let allowed = &["stateExecTimeout", "actionExecTimeout"];
+    let timeouts = ctx.timeouts_of(obj, "a foreach state", allowed, ctx.timeouts);
+    if !obj.has("inputCollection") {
+        ctx.missing(obj, "a foreach state", &["inputCollection"]);
+    }
+    let input = ctx.opt_expression(obj, "inputCollection", Sight::PLAIN);
+    let output = ctx.path(obj, "outputCollection", Sight::PLAIN);
+    let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
+    // A batch size of 1 would be a sequence: the language asks for more than that.
+    let batch = obj
+        .get("batchSize")
+        .map(|node| ctx.count(node, "batchSize", 2, codes::BAD_BATCH_SIZE, Sight::PLAIN));
+    if let (true, Some(node)) = (sequential, obj.get("batchSize")) {
+        ctx.ignored(node, "batchSize", "the iterations run one after another");
+    }
+    let mode = match (sequential, batch) {
+        (true, _) => IterationMode::Sequential,
+        (false, None | Some(None)) => IterationMode::Parallel,
+        (false, Some(Some(count))) => IterationMode::Batches(count),
+    };
+    let param = param(ctx, obj);
+    ctx.params.push(param.as_str().into());
+    let actions = ctx.actions(obj, "a foreach state", true, timeouts.action);
+    ctx.params.pop();
+    let foreach = Foreach {
+        input: input?,
+        output,
+        param: param.into(),
+        mode,
+        body: Body::Actions(actions),
+        pause: None,
+    };
+    Some((StateKind::Foreach(foreach), timeouts.state))
+}
+
+fn param(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> String {
+    let default = DEFAULT_PARAM.to_owned();
+    let Some(name) = ctx.opt_string(obj, "iterationParam") else {
+        return default;
+    };
+    if is_variable(&name) {
+        return name;
+    }
+    if let Some(node) = obj.get("iterationParam") {
+        ctx.error(
+            node,
+            codes::BAD_ITERATION_PARAM,
+            format!("'{name}' cannot be the name of an iteration parameter"),
+            "use letters, digits and '_', none of the reserved names CONST, SECRETS, WORKFLOW and args, and no '$'".to_owned(),
+        );
+    }
+    default
+}
+
+/// A name that works as `$name`.
+pub(crate) fn is_variable(name: &str) -> bool {
+    const RESERVED: [&str; 6] = ["CONST", "SECRETS", "WORKFLOW", "args", "ENV", "__loc__"];
+    let mut chars = name.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !RESERVED.contains(&name)
+}

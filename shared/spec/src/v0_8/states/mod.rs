@@ -1,0 +1,39 @@
+//! One file a state kind.
+
+mod callback;
+mod event;
+mod foreach;
+mod inject;
+mod operation;
+mod parallel;
+mod sleep;
+mod switch;
+
+pub(super) use foreach::{DEFAULT_PARAM, is_variable};
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::StateKind;
+
+use super::ctx::{Ctx, Obj};
+
+/// How a kind of state is read.
+pub(super) struct Kind {
+    pub word: &'static str,
+    /// Its own properties, beside those that all states have.
+    pub properties: &'static [&'static str],
+    /// Has `transition` or `end` of its own.
+    pub has_next: bool,
+    /// What it does, and its `stateExecTimeout`.
+    pub read: fn(&mut Ctx<'_>, Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)>,
+}
+
+/// By name.
+pub(super) const KINDS: [Kind; 8] = [
+    callback::KIND,
+    event::KIND,
+    foreach::KIND,
+    inject::KIND,
+    operation::KIND,
+    parallel::KIND,
+    sleep::KIND,
+    switch::KIND,
+];

@@ -1,0 +1,23 @@
+//! Sleep state: waits for a duration. The workflow's `stateExecTimeout` does not bound it
+//! (decision 74).
+
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::StateKind;
+
+use super::Kind;
+use crate::v0_8::ctx::{Ctx, Obj};
+
+pub(super) const KIND: Kind = Kind {
+    word: "sleep",
+    properties: &["duration"],
+    has_next: true,
+    read,
+};
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+    if !obj.has("duration") {
+        ctx.missing(obj, "a sleep state", &["duration"]);
+    }
+    let duration = ctx.opt_duration(obj, "duration")?;
+    Some((StateKind::Sleep(duration), None))
+}

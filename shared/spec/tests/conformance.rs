@@ -1,0 +1,132 @@
+//! The reader against the conformance suite: what a scenario runs must be read without an error,
+//! what it wants refused must be refused at the places that it names.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use swirl_spec::diagnostic::Severity;
+use swirl_spec::reader::{self, Options, Reading};
+use swirl_spec::resource::MapResources;
+use swirl_spec::source::{self, Limits, Node};
+
+fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() {
+            scenarios(&entry, found);
+        } else if entry.to_string_lossy().ends_with(".scenario.yaml") {
+            found.push(entry);
+        }
+    }
+}
+
+fn resources(scenario: &Node) -> MapResources {
+    let mut resources = MapResources::default();
+    let members = scenario
+        .get("resources")
+        .and_then(Node::members)
+        .unwrap_or_default();
+    for member in members {
+        let content = match member.value().as_str() {
+            Some(text) => text.to_owned(),
+            None => member.value().to_data().to_string(),
+        };
+        resources.insert(member.key(), content.into_bytes());
+    }
+    resources
+}
+
+fn read(path: &Path, scenario: &Node, workflow: &Node) -> Reading {
+    let functions = scenario
+        .get("functions")
+        .and_then(Node::members)
+        .unwrap_or_default();
+    let provided: HashSet<String> = functions.iter().map(|f| f.key().to_owned()).collect();
+    let options = Options {
+        provided,
+        ..Options::default()
+    };
+    let resources = resources(scenario);
+    match workflow.as_str() {
+        None => reader::read_node(workflow, &resources, &options),
+        Some(file) => {
+            let document = std::fs::read(path.with_file_name(file)).unwrap();
+            reader::read(&document, &resources, &options)
+        }
+    }
+}
+
+/// What differs from the scenario's expectation.
+fn differences(path: &Path) -> Vec<String> {
+    let text = std::fs::read(path).unwrap();
+    let scenario = source::parse(&text, &Limits::default()).unwrap();
+    let workflows = scenario
+        .get("workflows")
+        .and_then(Node::items)
+        .unwrap_or_default();
+    let mut found = Vec::new();
+    let mut differences = Vec::new();
+    for workflow in workflows {
+        let reading = read(path, &scenario, workflow);
+        for finding in reading.diagnostics.iter() {
+            let text = format!("{} {}: {}", finding.code, finding.pointer, finding.message);
+            if finding.severity == Severity::Error {
+                found.push((finding.pointer.clone(), finding.code.to_string(), text));
+            }
+        }
+    }
+    match scenario.at("/expect/rejected").and_then(Node::items) {
+        None => differences.extend(found.into_iter().map(|(_, _, text)| text)),
+        Some(rows) => {
+            if found.is_empty() {
+                differences.push("nothing was refused".to_owned());
+            }
+            for row in rows {
+                let text = |key: &str| row.get(key).and_then(Node::as_str);
+                let hit = found.iter().any(|(pointer, code, message)| {
+                    text("path").is_none_or(|path| path == pointer)
+                        && text("code").is_none_or(|wanted| wanted == code)
+                        && text("message").is_none_or(|part| message.contains(part))
+                });
+                if !hit {
+                    let all: Vec<&str> = found.iter().map(|(_, _, text)| text.as_str()).collect();
+                    differences.push(format!("wanted {}, got {all:?}", row.to_data()));
+                }
+            }
+        }
+    }
+    differences
+}
+
+#[test]
+fn scenarios_of_0_8_are_read_or_refused_as_they_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/0.8");
+    let mut all = Vec::new();
+    scenarios(&folder, &mut all);
+    assert!(
+        all.len() > 100,
+        "only {} scenarios in {}",
+        all.len(),
+        folder.display()
+    );
+    let mut wrong = Vec::new();
+    for path in &all {
+        let name = path.strip_prefix(&folder).unwrap().display();
+        wrong.extend(
+            differences(path)
+                .into_iter()
+                .map(|text| format!("{name}: {text}")),
+        );
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        all.len(),
+        wrong.join("\n")
+    );
+}
