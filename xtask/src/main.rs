@@ -1,1 +1,45 @@
-fn main() {}
+//! Developer tasks. `cargo xtask verify` runs all that CI runs; `cargo xtask --help` lists the rest.
+//!
+//! The checks of this crate need nothing but cargo: no network beyond the registry, no other tool.
+
+#![allow(clippy::print_stdout, reason = "printing is what this program does")]
+
+mod cargo;
+mod deps;
+mod finding;
+mod licences;
+mod lint;
+mod scenarios;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer tasks of this repository.", after_help = verify::help())]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run every check, in the order in which CI runs them, or only those named.
+    #[command(after_help = verify::help())]
+    Verify {
+        /// The steps to run; all of them if none is named.
+        #[arg(value_name = "STEP", value_parser = PossibleValuesParser::new(verify::names()))]
+        steps: Vec<String>,
+        /// Stop at the first step that fails. Otherwise the rest is run too.
+        #[arg(long)]
+        fail_fast: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    match Args::parse().task {
+        Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
+    }
+}

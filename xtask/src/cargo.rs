@@ -1,0 +1,91 @@
+//! Running cargo.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use cargo_metadata::{Metadata, MetadataCommand};
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// The cargo that runs this program.
+fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(program());
+    command.args(args).current_dir(root());
+    command
+}
+
+/// Runs cargo with its output shown; an error if it doesn't end well.
+pub fn run(args: &[&str]) -> Result<()> {
+    run_with(args, &[])
+}
+
+/// Runs cargo with environment variables added to those of this process.
+pub fn run_with(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
+    let shown: Vec<String> = env
+        .iter()
+        .map(|(name, value)| format!("{name}='{value}' "))
+        .collect();
+    let shown = format!("{}cargo {}", shown.concat(), args.join(" "));
+    println!("$ {shown}");
+    let mut command = command(args);
+    command.envs(env.iter().copied());
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run '{shown}'"))?;
+    if !status.success() {
+        bail!("'{shown}' failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs cargo and returns what it wrote to its standard output.
+pub fn output(args: &[&str]) -> Result<String> {
+    let shown = format!("cargo {}", args.join(" "));
+    let output = command(args)
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run '{shown}'"))?;
+    if !output.status.success() {
+        bail!("'{shown}' failed ({})", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("the output of '{shown}'"))
+}
+
+/// Whether a cargo subcommand is installed.
+pub fn has(subcommand: &str) -> bool {
+    let status = command(&[subcommand, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The workspace's packages, without what they depend on.
+pub fn members() -> Result<Metadata> {
+    MetadataCommand::new()
+        .cargo_path(program())
+        .current_dir(root())
+        .no_deps()
+        .exec()
+        .context("cargo metadata")
+}
+
+/// Everything that is built for a target, by its triple.
+pub fn graph(target: &str) -> Result<Metadata> {
+    MetadataCommand::new()
+        .cargo_path(program())
+        .current_dir(root())
+        .other_options(vec!["--filter-platform".to_owned(), target.to_owned()])
+        .exec()
+        .with_context(|| format!("cargo metadata for {target}"))
+}

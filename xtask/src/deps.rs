@@ -1,0 +1,303 @@
+//! The dependency rule: which crate of the workspace may use which, and which crates stay free of
+//! IO. `ARCHITECTURE.md` says why.
+//!
+//! Dev-dependencies are free: tests may put together what the program may not.
+
+use anyhow::Result;
+use cargo_metadata::{DependencyKind, Metadata, Package};
+
+use crate::cargo;
+use crate::finding::Finding;
+
+/// What a crate may use of the workspace.
+struct Row {
+    name: &'static str,
+    uses: &'static [&'static str],
+    /// May name backends, all those in [`BACKENDS`].
+    backends: bool,
+}
+
+const fn row(name: &'static str, uses: &'static [&'static str]) -> Row {
+    Row {
+        name,
+        uses,
+        backends: false,
+    }
+}
+
+/// One that puts a system together.
+const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
+    Row {
+        name,
+        uses,
+        backends: true,
+    }
+}
+
+/// Every crate below this folder is a backend: it may use [`BACKEND_USES`] and has no row.
+const BACKENDS: &str = "shared/backends/";
+const BACKEND_USES: [&str; 2] = ["swirl-model", "swirl-ports"];
+
+/// Crates below this folder are nothing but tests: they may use everything and have no row.
+const TESTS: &str = "tests/";
+
+/// One line a crate, in alphabetical order.
+const ROWS: [Row; 13] = [
+    top(
+        "swirl-bench",
+        &[
+            "swirl-cli",
+            "swirl-coordinator",
+            "swirl-demo-service",
+            "swirl-engine",
+            "swirl-expr",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-spec",
+            "swirl-worker",
+            "swirl-world",
+        ],
+    ),
+    top(
+        "swirl-cli",
+        &[
+            "swirl-coordinator",
+            "swirl-demo-service",
+            "swirl-engine",
+            "swirl-expr",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-spec",
+            "swirl-worker",
+            "swirl-world",
+        ],
+    ),
+    top(
+        "swirl-coordinator",
+        &[
+            "swirl-engine",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-spec",
+        ],
+    ),
+    row("swirl-demo-service", &[]),
+    row("swirl-engine", &["swirl-expr", "swirl-model"]),
+    row("swirl-expr", &["swirl-model"]),
+    row("swirl-model", &[]),
+    row("swirl-ports", &["swirl-model"]),
+    row(
+        "swirl-runtime",
+        &["swirl-engine", "swirl-model", "swirl-ports"],
+    ),
+    // Expressions are compiled at deployment: a bad one is refused with its place.
+    row("swirl-spec", &["swirl-expr", "swirl-model"]),
+    top(
+        "swirl-worker",
+        &[
+            "swirl-engine",
+            "swirl-expr",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-spec",
+        ],
+    ),
+    top(
+        "swirl-world",
+        &[
+            "swirl-coordinator",
+            "swirl-engine",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-spec",
+        ],
+    ),
+    row("xtask", &[]),
+];
+
+/// Crates that do no IO and know no executor ...
+const PURE: [&str; 5] = [
+    "swirl-engine",
+    "swirl-expr",
+    "swirl-model",
+    "swirl-runtime",
+    "swirl-spec",
+];
+/// ... and so may not have these in their trees.
+const IMPURE: [&str; 5] = ["async-nats", "hyper", "redis", "reqwest", "tokio"];
+
+pub fn check() -> Result<Vec<Finding>> {
+    let metadata = cargo::members()?;
+    let mut findings = edges(&metadata);
+    for name in PURE
+        .into_iter()
+        .filter(|name| package(&metadata, name).is_some())
+    {
+        let args = [
+            "tree", "-p", name, "-e", "normal", "--target", "all", "--prefix", "depth", "-f", "{p}",
+        ];
+        findings.extend(impure(name, &cargo::output(&args)?));
+    }
+    Ok(findings)
+}
+
+fn package<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a Package> {
+    metadata
+        .packages
+        .iter()
+        .find(|package| package.name.as_str() == name)
+}
+
+fn edges(metadata: &Metadata) -> Vec<Finding> {
+    let root = &metadata.workspace_root;
+    let folder = |package: &Package| {
+        let path = package
+            .manifest_path
+            .strip_prefix(root)
+            .unwrap_or(&package.manifest_path);
+        path.as_str().replace('\\', "/")
+    };
+    let backends: Vec<&str> = metadata
+        .packages
+        .iter()
+        .filter(|package| folder(package).starts_with(BACKENDS))
+        .map(|package| package.name.as_str())
+        .collect();
+    let mut findings = Vec::new();
+    for package in metadata
+        .packages
+        .iter()
+        .filter(|package| !folder(package).starts_with(TESTS))
+    {
+        let name = package.name.as_str();
+        let uses: Vec<&str> = package
+            .dependencies
+            .iter()
+            .filter(|dep| dep.kind != DependencyKind::Development)
+            .map(|dep| dep.name.as_str())
+            .filter(|dep| {
+                metadata
+                    .packages
+                    .iter()
+                    .any(|other| other.name.as_str() == *dep)
+            })
+            .collect();
+        findings.extend(edges_of(name, &uses, &backends));
+    }
+    for row in ROWS
+        .iter()
+        .filter(|row| package(metadata, row.name).is_none())
+    {
+        findings.push(Finding::new(
+            row.name,
+            "has a row in xtask/src/deps.rs and doesn't exist",
+        ));
+    }
+    findings
+}
+
+/// What of the crates that `name` uses it may not use.
+fn edges_of(name: &str, uses: &[&str], backends: &[&str]) -> Vec<Finding> {
+    let row = ROWS.iter().find(|row| row.name == name);
+    if row.is_none() && !backends.contains(&name) {
+        let message = "is not in the table of layers: add a row in xtask/src/deps.rs";
+        return vec![Finding::new(name, message)];
+    }
+    let allowed = |used: &str| match row {
+        None => BACKEND_USES.contains(&used),
+        Some(row) => row.uses.contains(&used) || row.backends && backends.contains(&used),
+    };
+    uses.iter()
+        .filter(|used| !allowed(used))
+        .map(|used| {
+            let message = format!("may not use {used} (the dependency rule, ARCHITECTURE.md)");
+            Finding::new(name, message)
+        })
+        .collect()
+}
+
+/// The ways on which something impure gets into a tree, from the output of
+/// `cargo tree --prefix depth`: each line is a depth, then a package. What is repeated stands
+/// without its own tree, and its first appearance has told the way already.
+fn impure(name: &str, tree: &str) -> Vec<Finding> {
+    let mut way: Vec<&str> = Vec::new();
+    let mut findings = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for line in tree.lines() {
+        let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (depth, rest) = line.split_at(digits);
+        let (Ok(depth), Some(package)) = (depth.parse::<usize>(), rest.split(' ').next()) else {
+            continue;
+        };
+        way.truncate(depth);
+        way.push(package);
+        if IMPURE.contains(&package) && !seen.contains(&package) {
+            seen.push(package);
+            let message = format!(
+                "must stay free of {package}; it comes by {}",
+                way.join(" -> ")
+            );
+            findings.push(Finding::new(name, message));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(ROWS.is_sorted_by_key(|row| row.name));
+        assert!(ROWS.iter().all(|row| row.uses.is_sorted()));
+    }
+
+    #[test]
+    fn a_layer_uses_those_below_only() {
+        assert!(edges_of("swirl-engine", &["swirl-expr", "swirl-model"], &[]).is_empty());
+        assert_eq!(
+            places(&edges_of("swirl-model", &["swirl-engine"], &[])),
+            ["swirl-model: may not use swirl-engine (the dependency rule, ARCHITECTURE.md)"]
+        );
+    }
+
+    #[test]
+    fn only_those_who_put_systems_together_name_a_backend() {
+        let backends = ["swirl-embedded"];
+        assert!(edges_of("swirl-world", &backends, &backends).is_empty());
+        assert_eq!(edges_of("swirl-runtime", &backends, &backends).len(), 1);
+        assert!(edges_of("swirl-embedded", &["swirl-ports"], &backends).is_empty());
+        assert_eq!(
+            edges_of("swirl-embedded", &["swirl-engine"], &backends).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_found() {
+        assert_eq!(edges_of("swirl-new", &[], &["swirl-embedded"]).len(), 1);
+    }
+
+    #[test]
+    fn the_way_to_something_impure_is_told() {
+        let tree = "0swirl-engine v0.1.0 (x)\n1serde v1.0.1\n2serde_core v1\n1h2x v1\n2hyper v1.0\n3tokio v1\n1hyper v1.0 (*)\n";
+        assert_eq!(
+            places(&impure("swirl-engine", tree)),
+            [
+                "swirl-engine: must stay free of hyper; it comes by swirl-engine -> h2x -> hyper",
+                "swirl-engine: must stay free of tokio; it comes by swirl-engine -> h2x -> hyper -> tokio",
+            ]
+        );
+        assert!(impure("swirl-engine", "0swirl-engine v0.1.0\n1tokio-util v0.7\n").is_empty());
+    }
+}

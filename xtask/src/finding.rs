@@ -1,0 +1,32 @@
+//! What a check found, and where.
+
+use std::fmt;
+
+/// One breach of a rule. A check that returns none has passed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// A path relative to the repository, with a line where there is one, or a crate's name.
+    pub place: String,
+    /// What is wrong and what to do about it.
+    pub message: String,
+}
+
+impl Finding {
+    pub fn new(place: impl Into<String>, message: impl Into<String>) -> Finding {
+        Finding {
+            place: place.into(),
+            message: message.into(),
+        }
+    }
+
+    /// At a line, counted from 1.
+    pub fn at(path: &str, line: usize, message: impl Into<String>) -> Finding {
+        Finding::new(format!("{path}:{line}"), message)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}

@@ -1,0 +1,176 @@
+//! `cargo xtask verify`: the steps, their order, their times.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::finding::Finding;
+use crate::{cargo, deps, licences, lint, scenarios};
+
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    /// What it found; an error if it could not be run to its end. `true`: the step runs as a part
+    /// of all, after the tests have been built.
+    run: fn(bool) -> Result<Vec<Finding>>,
+}
+
+/// In the order in which they run: what is quick and fails often comes first.
+const STEPS: [Step; 8] = [
+    Step {
+        name: "format",
+        about: "all Rust code is formatted",
+        run: |_| quiet(cargo::run(&["fmt", "--all", "--check"])),
+    },
+    Step {
+        name: "clippy",
+        about: "no warning of rustc or clippy",
+        run: |_| {
+            let args = [
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--quiet",
+                "--",
+                "-D",
+                "warnings",
+            ];
+            quiet(cargo::run(&args))
+        },
+    },
+    Step {
+        name: "deps",
+        about: "crates depend on each other as the layers allow, and pure ones stay pure",
+        run: |_| deps::check(),
+    },
+    Step {
+        name: "licences",
+        about: "licences, doubled versions and sources of dependencies (deny.toml)",
+        run: |_| licences::check(),
+    },
+    Step {
+        name: "lint",
+        about: "file lengths, banned words, dead files, links, error pages, manifests",
+        run: |_| lint::check(),
+    },
+    Step {
+        name: "test",
+        about: "unit, integration and documentation tests",
+        run: |_| {
+            quiet(cargo::run(&[
+                "test",
+                "--workspace",
+                "--quiet",
+                "--no-fail-fast",
+            ]))
+        },
+    },
+    Step {
+        name: "scenarios",
+        about: "the conformance suite and the examples' scenarios",
+        run: scenarios::check,
+    },
+    Step {
+        name: "doc",
+        about: "the crates' documentation builds without a warning",
+        run: |_| {
+            let args = ["doc", "--workspace", "--no-deps", "--quiet"];
+            quiet(cargo::run_with(&args, &[("RUSTDOCFLAGS", "-D warnings")]))
+        },
+    },
+];
+
+fn quiet(done: Result<()>) -> Result<Vec<Finding>> {
+    done.map(|()| Vec::new())
+}
+
+pub fn names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.name).collect()
+}
+
+/// The end of the help text.
+pub fn help() -> String {
+    let mut text = "Steps of verify, in their order:\n".to_owned();
+    for step in &STEPS {
+        let _ = writeln!(text, "  {:10} {}", step.name, step.about);
+    }
+    text.push_str(
+        "\nExamples:\n  \
+         cargo xtask verify                  all that CI runs\n  \
+         cargo xtask verify lint deps        two steps, no build\n  \
+         cargo xtask verify --fail-fast      stop at the first step that fails",
+    );
+    text
+}
+
+/// Runs the named steps, or all; prints a heading and the time of each, and a summary.
+pub fn run(names: &[String], fail_fast: bool) -> ExitCode {
+    let all = names.is_empty();
+    let chosen: Vec<&Step> = STEPS
+        .iter()
+        .filter(|step| all || names.iter().any(|name| name == step.name))
+        .collect();
+    let begun = Instant::now();
+    let mut results: Vec<(&str, bool, Duration)> = Vec::new();
+    for (index, step) in chosen.iter().enumerate() {
+        println!(
+            "\n=== {}/{} {}: {}",
+            index + 1,
+            chosen.len(),
+            step.name,
+            step.about
+        );
+        let start = Instant::now();
+        let good = report((step.run)(all));
+        let took = start.elapsed();
+        println!("--- {}: {}, {}", step.name, word(good), seconds(took));
+        results.push((step.name, good, took));
+        if fail_fast && !good {
+            break;
+        }
+    }
+    println!("\n=== summary");
+    for (name, good, took) in &results {
+        println!("{name:10} {:6} {:>9}", word(*good), seconds(*took));
+    }
+    let failed: Vec<&str> = results
+        .iter()
+        .filter(|(_, good, _)| !good)
+        .map(|(name, ..)| *name)
+        .collect();
+    let total = seconds(begun.elapsed());
+    if failed.is_empty() {
+        println!("verify: everything is in order ({total})");
+        ExitCode::SUCCESS
+    } else {
+        println!("verify: not in order: {} ({total})", failed.join(", "));
+        ExitCode::FAILURE
+    }
+}
+
+/// Prints what a step came to; true if it is well.
+fn report(result: Result<Vec<Finding>>) -> bool {
+    match result {
+        Ok(mut findings) => {
+            findings.sort();
+            for finding in &findings {
+                println!("{finding}");
+            }
+            findings.is_empty()
+        }
+        Err(error) => {
+            println!("error: {error:#}");
+            false
+        }
+    }
+}
+
+fn word(good: bool) -> &'static str {
+    if good { "ok" } else { "FAILED" }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
