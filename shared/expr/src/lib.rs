@@ -1,1 +1,30 @@
 //! Workflow expressions: compiled once, evaluated within bounds.
+//!
+//! [`Program`] is a compiled expression (jq 1.6, or JSONPath for the editions that have it),
+//! [`PathExpr`] a jq expression that names one place, as `toStateData` does. Both are evaluated on
+//! [`swirl_model::Data`], without IO, without a clock of their own and within [`Limits`]: a runaway
+//! expression ends with an error, and the thread goes on (`docs/adr/0003-bounded-expressions.md`).
+//!
+//! What differs from jq 1.6 is listed for users in `docs/expressions.md`.
+
+mod alloc;
+mod compile;
+mod engine;
+mod error;
+mod meter;
+mod natives;
+mod order;
+mod path;
+mod precedence;
+mod program;
+mod regexes;
+mod simple;
+mod text;
+mod value;
+mod walk;
+
+pub use alloc::CountingAllocator;
+pub use error::{CompileError, EvalError, PathError};
+pub use meter::Limits;
+pub use path::PathExpr;
+pub use program::{Env, Program, Secrets};

@@ -1,0 +1,77 @@
+//! Counts what each thread has allocated, so that an evaluation can be stopped before it eats the
+//! machine's memory.
+//!
+//! A program that evaluates expressions installs it once:
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+//! ```
+//!
+//! Without it the memory limit is kept by estimates (see [`crate::Limits::memory_bytes`]).
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+/// The system's allocator, with a count of the bytes that each thread holds.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CountingAllocator;
+
+thread_local! {
+    /// Bytes allocated less bytes freed by this thread. May be negative: what one thread allocated
+    /// another may free. Constant initialisation and no destructor, so that reading it allocates
+    /// nothing.
+    static NET: Cell<isize> = const { Cell::new(0) };
+}
+
+fn add(bytes: isize) {
+    // Fails only while the thread is being torn down, when nobody counts any more.
+    let _ = NET.try_with(|net| net.set(net.get().wrapping_add(bytes)));
+}
+
+// SAFETY: every call is handed on to the system's allocator unchanged; counting neither allocates
+// nor panics.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as isize);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        add(-(layout.size() as isize));
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as isize);
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        add(new_size as isize - layout.size() as isize);
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+/// Bytes that this thread holds, as far as the allocator is installed.
+pub(crate) fn held() -> isize {
+    NET.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Is [`CountingAllocator`] the global allocator of this process?
+pub(crate) fn installed() -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        let before = held();
+        let probe = std::hint::black_box(Box::new([0u8; 64]));
+        let counted = held() != before;
+        drop(probe);
+        counted
+    })
+}

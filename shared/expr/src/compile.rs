@@ -1,0 +1,321 @@
+//! From source to a program: parse, look for what isn't allowed, find the shape.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jaq_core::Compiler;
+use jaq_core::compile::Undefined;
+use jaq_core::load::lex::{StrPart, Token};
+use jaq_core::load::parse::{Def, Parser, Term};
+use jaq_core::load::{Arena, File, Lexer, Loader};
+use jaq_core::path::Part;
+
+use crate::engine::{self, Filter};
+use crate::error::CompileError;
+use crate::program::{Secrets, Shape};
+use crate::simple::Simple;
+use crate::{natives, precedence, walk};
+
+/// Bytes of one expression.
+const SOURCE_BYTES_MAX: usize = 64 << 10;
+/// Stack for parsing: a source of the greatest length that is all parentheses must fit.
+const STACK: usize = 512 << 20;
+
+/// What is known of an expression's source.
+pub(crate) struct Compiled {
+    pub shape: Shape,
+    pub used: BTreeSet<String>,
+    pub secrets: Secrets,
+}
+
+/// Runs what recurses over a source, which may be nested as deeply as it is long.
+pub(crate) fn with_stack<T>(
+    source: &str,
+    f: impl FnOnce() -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    if source.len() > SOURCE_BYTES_MAX {
+        return Err(CompileError::new(format!(
+            "the expression has {} bytes; at most {SOURCE_BYTES_MAX} are allowed",
+            source.len()
+        )));
+    }
+    // Most sources can't be nested deeply enough to need more than is there.
+    let needed = 64 * 1024 + source.len() * (STACK / SOURCE_BYTES_MAX);
+    stacker::maybe_grow(needed, needed.max(1 << 20), || {
+        catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| {
+            Err(CompileError::new(
+                "the expression could not be read (internal error)",
+            ))
+        })
+    })
+}
+
+pub(crate) fn jq(source: &str, vars: &[&str]) -> Result<Compiled, CompileError> {
+    with_stack(source, || {
+        let arena = Arena::default();
+        let term = parse(source, &arena)?;
+        compile(term, source, vars, &arena)
+    })
+}
+
+/// Parses and checks a source.
+pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s str>, CompileError> {
+    let tokens = Lexer::new(source).lex().map_err(|errors| {
+        let (expect, found) = &errors[0];
+        let shown = found.chars().take(20).collect::<String>();
+        let what = match shown.is_empty() {
+            true => "the expression ends".to_owned(),
+            false => format!("there is `{shown}`"),
+        };
+        CompileError::at(
+            format!("{what} where a {} is expected", expect.as_str()),
+            source,
+            found,
+        )
+    })?;
+    if let Some(Token(word @ ("module" | "import" | "include"), _)) = tokens.first() {
+        return Err(refused(source, word).unwrap_or_else(|| CompileError::new("not available")));
+    }
+    let tokens = precedence::as_in_jq(tokens);
+    let mut term = Parser::new(&tokens)
+        .parse(|parser| parser.term())
+        .map_err(|errors| {
+            let (expect, found) = &errors[0];
+            let what = match found {
+                Some(Token(text, _)) => {
+                    format!("there is `{}`", text.chars().take(20).collect::<String>())
+                }
+                None => "the expression ends".to_owned(),
+            };
+            let expected = match expect.as_str() {
+                "" | "nothing" => "where it should end".to_owned(),
+                expected => format!("where {expected} is expected"),
+            };
+            let part = Token::opt_as_str(*found, source);
+            CompileError::at(format!("{what} {expected}"), source, part)
+        })?;
+    let mut error = None;
+    prepare(&mut term, source, arena, &mut error);
+    error.map_or(Ok(term), Err)
+}
+
+fn refused(source: &str, name: &str) -> Option<CompileError> {
+    let why = natives::refused(name)?;
+    Some(CompileError::at(
+        format!("`{name}` is not available: {why}"),
+        source,
+        name,
+    ))
+}
+
+/// Refuses what may not be used, and changes what jaq knows nothing of or doesn't bound.
+fn prepare<'s>(
+    term: &mut Term<&'s str>,
+    source: &'s str,
+    arena: &'s Arena,
+    error: &mut Option<CompileError>,
+) {
+    match term {
+        Term::Call(name, _) if name.contains("::") => {
+            let message = format!("`{name}` is not available: modules are not available");
+            error.get_or_insert(CompileError::at(message, source, name));
+        }
+        Term::Var("$__loc__") => *term = location(term, source, arena),
+        Term::Call(name, _) | Term::Var(name) => {
+            if let Some(refused) = refused(source, name) {
+                error.get_or_insert(refused);
+            }
+        }
+        // `{"a b"}`, `{@base64 "x"}` are fine; `{$__loc__}` is a member of that name.
+        Term::Obj(members) => {
+            for (key, value) in members {
+                if matches!((&*key, &*value), (Term::Var("$__loc__"), None)) {
+                    *value = Some(location(key, source, arena));
+                    *key = Term::Str(None, vec![StrPart::Str("__loc__")]);
+                }
+            }
+        }
+        Term::Def(defs, _) => {
+            for def in defs {
+                *def = engine::bounded(def.clone());
+            }
+        }
+        _ => {}
+    }
+    walk::each_part(term, &mut |part| prepare(part, source, arena, error));
+}
+
+/// `$__loc__`: `{file, line}`.
+fn location<'s>(var: &Term<&'s str>, source: &'s str, arena: &'s Arena) -> Term<&'s str> {
+    let before = match var {
+        Term::Var(name) => {
+            let at = (name.as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
+            source.get(..at).unwrap_or_default()
+        }
+        _ => "",
+    };
+    let line = arena.alloc((before.matches('\n').count() + 1).to_string());
+    let string = |text| Term::Str(None, vec![StrPart::Str(text)]);
+    Term::Obj(vec![
+        (string("file"), Some(string("<top-level>"))),
+        (string("line"), Some(Term::Num(line))),
+    ])
+}
+
+pub(crate) fn compile<'s>(
+    mut term: Term<&'s str>,
+    source: &'s str,
+    vars: &[&str],
+    arena: &'s Arena,
+) -> Result<Compiled, CompileError> {
+    let mut used = BTreeSet::new();
+    let mut secrets = Secrets::default();
+    variables(&mut term, &mut used, &mut secrets);
+    let shape = match Simple::of(&term, vars) {
+        Some(simple) => Shape::Simple(simple),
+        None => {
+            let places = (0..vars.len()).filter(|place| used.contains(vars[*place]));
+            let places: Vec<usize> = places.collect();
+            let names: Vec<String> = places
+                .iter()
+                .map(|place| format!("${}", vars[*place]))
+                .collect();
+            let names: Vec<&'s str> = names.into_iter().map(|name| &**arena.alloc(name)).collect();
+            let filter = filter(term, source, vars, &names, arena)?;
+            Shape::Filter {
+                filter: Box::new(filter),
+                vars: places,
+            }
+        }
+    };
+    Ok(Compiled {
+        shape,
+        used,
+        secrets,
+    })
+}
+
+fn filter<'s>(
+    mut term: Term<&'s str>,
+    source: &str,
+    vars: &[&str],
+    names: &[&'s str],
+    arena: &'s Arena,
+) -> Result<Filter, CompileError> {
+    const MAIN: &str = "swirl__main";
+    let mut prelude: Vec<Def<&'s str>> = engine::needed(&mut term);
+    prelude.push(Def {
+        name: MAIN,
+        args: Vec::new(),
+        body: term,
+    });
+    let file = File {
+        code: MAIN,
+        path: (),
+    };
+    let modules = Loader::new(prelude)
+        .load(arena, file)
+        .map_err(|_| CompileError::new("the expression could not be loaded (internal error)"))?;
+    let compiled = Compiler::default()
+        .with_funs(natives::all())
+        .with_global_vars(names.iter().copied())
+        .compile(modules);
+    compiled.map_err(
+        |errors| match errors.iter().flat_map(|(_, errors)| errors).next() {
+            Some((name, what)) => undefined(source, name, what, vars),
+            None => CompileError::new("the expression could not be compiled (internal error)"),
+        },
+    )
+}
+
+fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> CompileError {
+    let nearest = |name: &str, among: &mut dyn Iterator<Item = &str>| {
+        let scored = among.map(|other| (strsim::jaro_winkler(name, other), other.to_owned()));
+        let best = scored.max_by(|(a, _), (b, _)| a.total_cmp(b));
+        best.filter(|(score, _)| *score > 0.85)
+            .map(|(_, name)| name)
+    };
+    let message = match what {
+        Undefined::Var => {
+            let bare = name.trim_start_matches('$');
+            match nearest(bare, &mut vars.iter().copied()) {
+                Some(other) => format!("there is no variable `{name}`; did you mean `${other}`?"),
+                None if vars.is_empty() => format!("there is no variable `{name}` here"),
+                None => {
+                    let all: Vec<_> = vars.iter().map(|var| format!("${var}")).collect();
+                    format!(
+                        "there is no variable `{name}` here, only {}",
+                        all.join(", ")
+                    )
+                }
+            }
+        }
+        Undefined::Filter(arity) => {
+            let function = match arity {
+                0 => format!("there is no function `{name}`"),
+                1 => format!("there is no function `{name}` of one argument"),
+                n => format!("there is no function `{name}` of {n} arguments"),
+            };
+            let known = engine::names().any(|other| other == name);
+            match nearest(name, &mut engine::names()) {
+                Some(other) if !known => format!("{function}; did you mean `{other}`?"),
+                _ => function,
+            }
+        }
+        Undefined::Label => format!("there is no `label {name}` around this `break`"),
+        _ => format!("there is no {} `{name}`", what.as_str()),
+    };
+    CompileError::at(message, source, name)
+}
+
+/// Notes all variables (without `$`), and how `$SECRETS` is used.
+fn variables(term: &mut Term<&str>, used: &mut BTreeSet<String>, secrets: &mut Secrets) {
+    const SECRETS: &str = "$SECRETS";
+    match term {
+        Term::Var(name) => {
+            used.insert(name.trim_start_matches('$').to_owned());
+            secrets.other |= *name == SECRETS;
+        }
+        Term::Path(base, path) if matches!(**base, Term::Var(SECRETS)) => {
+            let name = match path.0.first() {
+                Some((Part::Index(index), _)) => plain(index),
+                _ => None,
+            };
+            if let Some(name) = name {
+                used.insert(SECRETS[1..].to_owned());
+                if !secrets.names.contains(&name) {
+                    secrets.names.push(name);
+                }
+                // The rest of the path may use it in other ways.
+                for (part, _) in &mut path.0[1..] {
+                    match part {
+                        Part::Index(index) => variables(index, used, secrets),
+                        Part::Range(start, end) => {
+                            let bounds = start.iter_mut().chain(end.iter_mut());
+                            bounds.for_each(|bound| variables(bound, used, secrets));
+                        }
+                    }
+                }
+                return;
+            }
+        }
+        _ => {}
+    }
+    walk::each_part(term, &mut |part| variables(part, used, secrets));
+}
+
+/// The text of a string without format and interpolation.
+pub(crate) fn plain(term: &Term<&str>) -> Option<String> {
+    let Term::Str(None, parts) = term else {
+        return None;
+    };
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            StrPart::Str(part) => text.push_str(part),
+            StrPart::Char(c) => text.push(*c),
+            StrPart::Term(_) => return None,
+        }
+    }
+    Some(text)
+}

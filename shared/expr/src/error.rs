@@ -1,0 +1,96 @@
+//! What can be wrong with an expression.
+
+use std::ops::Range;
+
+use crate::meter::Abort;
+
+/// The expression is none, or uses what isn't there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CompileError {
+    /// One sentence, with a hint where there is one.
+    pub message: String,
+    /// The bytes of the source that it is about, where known.
+    pub span: Option<Range<usize>>,
+}
+
+impl CompileError {
+    pub(crate) fn new(message: impl Into<String>) -> CompileError {
+        CompileError {
+            message: message.into(),
+            span: None,
+        }
+    }
+
+    /// About `part`, if that is a part of `source`.
+    pub(crate) fn at(message: impl Into<String>, source: &str, part: &str) -> CompileError {
+        let start = (part.as_ptr() as usize).checked_sub(source.as_ptr() as usize);
+        let span = start.map(|start| start..start + part.len());
+        let span = span.filter(|span| span.end <= source.len());
+        CompileError {
+            message: message.into(),
+            span,
+        }
+    }
+}
+
+/// An evaluation that gave no value. None of these gets better by trying again on the same data,
+/// but for [`EvalError::TimeLimit`] on a machine that is overloaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// jq's `error`, or a function used on the wrong kind of value.
+    #[error("{0}")]
+    Message(String),
+    #[error("the expression has more than one output; collect them with [...] or take first(...)")]
+    ManyOutputs,
+    #[error("the expression ran longer than it may")]
+    TimeLimit,
+    #[error("the expression used more memory than it may")]
+    MemoryLimit,
+    #[error("the expression recursed more deeply than it may")]
+    StackLimit,
+    #[error("the expression made a value that is nested more deeply than values may be")]
+    DepthLimit,
+    #[error("the result is bigger than it may be")]
+    OutputLimit,
+    /// A value that JSON doesn't have.
+    #[error("the result holds {0}, which is not JSON")]
+    NotJson(swirl_model::data::NotJson),
+    /// A defect of ours: the evaluator panicked. The process goes on.
+    #[error("the expression could not be evaluated because of an internal error")]
+    Internal,
+}
+
+impl From<Abort> for EvalError {
+    fn from(abort: Abort) -> EvalError {
+        match abort {
+            Abort::Time => EvalError::TimeLimit,
+            Abort::Memory => EvalError::MemoryLimit,
+            Abort::Stack => EvalError::StackLimit,
+            Abort::Depth => EvalError::DepthLimit,
+            Abort::Output => EvalError::OutputLimit,
+            Abort::Panic => EvalError::Internal,
+        }
+    }
+}
+
+/// A place that cannot be reached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The way leads through a value that has no such members (the error `MergeTypeMismatch` of
+    /// the language).
+    #[error("{at} is {kind}, which has no {step}")]
+    Mismatch {
+        at: String,
+        kind: &'static str,
+        step: String,
+    },
+    #[error("{at} has no element {index}")]
+    OutOfBounds { at: String, index: i64 },
+    /// An index that is an expression gave neither a string nor a whole number.
+    #[error("an index of the path is {0}; it must be a string or a whole number")]
+    Index(&'static str),
+    /// An index that is an expression could not be evaluated.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+}

@@ -1,0 +1,274 @@
+//! Expressions that name one place in the data (`toStateData`, `outputCollection`; decisions 10
+//! and 63).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jaq_core::load::Arena;
+use jaq_core::load::parse::{BinaryOp, Term};
+use jaq_core::path::{Opt, Part};
+use jaq_json::{Num, Val};
+use swirl_model::Data;
+
+use crate::compile;
+use crate::error::{CompileError, PathError};
+use crate::program::{Env, Program};
+use crate::{order, text};
+
+/// Elements that a path may add to an array at once, by an index beyond its end.
+const GAP_MAX: i64 = 10_000;
+
+/// One path: `.a.b[0]`, `.["x y"]`, `.[-1]`, `.rows[$i]`, or `.`.
+#[derive(Debug, Clone)]
+pub struct PathExpr {
+    steps: Arc<[Step]>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Key(Val),
+    Index(i64),
+    /// An index from variables.
+    Computed(Program),
+}
+
+/// A step whose index is known.
+enum Known<'a> {
+    Key(Cow<'a, Val>),
+    Index(i64),
+}
+
+impl PathExpr {
+    /// Compiles a path. Anything that may name another number of places than one, or that isn't a
+    /// place in the input, is an error. An index may be a variable or a member of one.
+    pub fn jq(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
+        compile::with_stack(source, || {
+            let arena = Arena::default();
+            let term = compile::parse(source, &arena)?;
+            let mut out = Vec::new();
+            steps(term, source, vars, &arena, &mut out)?;
+            Ok(PathExpr { steps: out.into() })
+        })
+    }
+
+    /// What is there; null if nothing is.
+    pub fn get(&self, data: &Data, vars: &[Data], env: &Env) -> Result<Data, PathError> {
+        let mut here = &data.0;
+        let null = Val::Null;
+        for (n, step) in self.known(vars, env)?.iter().enumerate() {
+            here = match (here, step) {
+                (Val::Null, _) => return Ok(Data::NULL),
+                (Val::Obj(map), Known::Key(key)) => map.get(key.as_ref()).unwrap_or(&null),
+                (Val::Arr(items), Known::Index(index)) => place(*index, items.len())
+                    .and_then(|at| items.get(at))
+                    .unwrap_or(&null),
+                _ => return Err(self.mismatch(here, n, step)),
+            };
+        }
+        Ok(Data(here.clone()))
+    }
+
+    /// Puts a value there; parents that are missing or null are made.
+    pub fn set(
+        &self,
+        data: &mut Data,
+        value: Data,
+        vars: &[Data],
+        env: &Env,
+    ) -> Result<(), PathError> {
+        self.update(data, vars, env, |place| {
+            *place = value;
+            Ok(())
+        })
+    }
+
+    /// Changes what is there, null if nothing is. If this fails, or `change` does, `data` is left
+    /// as it was.
+    pub fn update<E: From<PathError>>(
+        &self,
+        data: &mut Data,
+        vars: &[Data],
+        env: &Env,
+        change: impl FnOnce(&mut Data) -> Result<(), E>,
+    ) -> Result<(), E> {
+        // Worked out on a copy of the way there: what isn't on it is shared.
+        let known = self.known(vars, env)?;
+        let mut changed = data.clone();
+        let place = self.walk(&mut changed.0, &known)?;
+        let mut there = Data(std::mem::take(place));
+        change(&mut there)?;
+        *place = there.0;
+        *data = changed;
+        Ok(())
+    }
+
+    fn walk<'a>(&self, root: &'a mut Val, known: &[Known<'_>]) -> Result<&'a mut Val, PathError> {
+        let mut here = root;
+        for (n, step) in known.iter().enumerate() {
+            if matches!(here, Val::Null) {
+                *here = match step {
+                    Known::Key(_) => Val::Obj(Arc::default()),
+                    Known::Index(_) => Val::Arr(Arc::default()),
+                };
+            }
+            here = match (here, step) {
+                (Val::Obj(map), Known::Key(key)) => Arc::make_mut(map)
+                    .entry(key.as_ref().clone())
+                    .or_insert(Val::Null),
+                (Val::Arr(items), Known::Index(index)) => {
+                    let at = place(*index, items.len());
+                    let gap = |at: &usize| *at as i64 - (items.len() as i64) < GAP_MAX;
+                    let Some(at) = at.filter(gap) else {
+                        let at = self.shown(n, known);
+                        return Err(PathError::OutOfBounds { at, index: *index });
+                    };
+                    let items = Arc::make_mut(items);
+                    if at >= items.len() {
+                        items.resize(at + 1, Val::Null);
+                    }
+                    &mut items[at]
+                }
+                (here, step) => return Err(self.mismatch(here, n, step)),
+            };
+        }
+        Ok(here)
+    }
+
+    fn known(&self, vars: &[Data], env: &Env) -> Result<Vec<Known<'_>>, PathError> {
+        self.steps
+            .iter()
+            .map(|step| match step {
+                Step::Key(key) => Ok(Known::Key(Cow::Borrowed(key))),
+                Step::Index(index) => Ok(Known::Index(*index)),
+                Step::Computed(program) => {
+                    let index = program.one(&Data::NULL, vars, env)?.unwrap_or_default();
+                    match &index.0 {
+                        Val::TStr(_) => Ok(Known::Key(Cow::Owned(index.0.clone()))),
+                        Val::Num(number) => match order::whole(order::float(number)) {
+                            Some(index) => Ok(Known::Index(index as i64)),
+                            None => Err(PathError::Index("a fraction")),
+                        },
+                        _ => Err(PathError::Index(index.kind())),
+                    }
+                }
+            })
+            .collect()
+    }
+
+    fn mismatch(&self, here: &Val, n: usize, step: &Known<'_>) -> PathError {
+        let step_shown = match step {
+            Known::Key(key) => format!("member {}", text::shortened(key)),
+            Known::Index(index) => format!("element {index}"),
+        };
+        let at = match n {
+            0 => "the data".to_owned(),
+            n => format!("step {n} of the path"),
+        };
+        PathError::Mismatch {
+            at,
+            kind: text::kind(here),
+            step: step_shown,
+        }
+    }
+
+    fn shown(&self, n: usize, known: &[Known<'_>]) -> String {
+        let mut shown = String::new();
+        for step in &known[..n] {
+            match step {
+                Known::Key(key) => shown.push_str(&format!("[{}]", text::shortened(key))),
+                Known::Index(index) => shown.push_str(&format!("[{index}]")),
+            }
+        }
+        format!(".{shown}")
+    }
+}
+
+/// The place of an element, which may lie beyond the end, but not before the beginning.
+fn place(index: i64, len: usize) -> Option<usize> {
+    if index >= 0 {
+        usize::try_from(index).ok()
+    } else {
+        len.checked_sub(index.unsigned_abs() as usize)
+    }
+}
+
+fn steps<'s>(
+    term: Term<&'s str>,
+    source: &'s str,
+    vars: &[&str],
+    arena: &'s Arena,
+    out: &mut Vec<Step>,
+) -> Result<(), CompileError> {
+    let no = |what: &str| {
+        Err(CompileError::new(format!(
+            "{what}; one path is needed, like `.a.b[0]`"
+        )))
+    };
+    match term {
+        Term::Id => Ok(()),
+        Term::BinOp(left, BinaryOp::Pipe(None), right) => {
+            steps(*left, source, vars, arena, out)?;
+            steps(*right, source, vars, arena, out)
+        }
+        Term::Path(base, path) => {
+            steps(*base, source, vars, arena, out)?;
+            for (part, opt) in path.0 {
+                match (part, opt) {
+                    (Part::Index(index), Opt::Essential) => {
+                        out.push(step(index, source, vars, arena)?);
+                    }
+                    (_, Opt::Optional) => return no("`?` may name no place"),
+                    (Part::Range(None, None), _) => return no("`[]` may name many places"),
+                    (Part::Range(..), _) => return no("a slice is not one place"),
+                }
+            }
+            Ok(())
+        }
+        _ => no("this is not a path"),
+    }
+}
+
+fn step<'s>(
+    index: Term<&'s str>,
+    source: &'s str,
+    vars: &[&str],
+    arena: &'s Arena,
+) -> Result<Step, CompileError> {
+    if let Some(key) = compile::plain(&index) {
+        return Ok(Step::Key(Val::from(key)));
+    }
+    let number = |text: &str| match order::parse(text) {
+        Some(Num::Int(int)) => Some(int as i64),
+        _ => None,
+    };
+    let int = match &index {
+        Term::Num(text) => number(text),
+        Term::Neg(inner) => match &**inner {
+            Term::Num(text) => number(text).map(|int| -int),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(int) = int {
+        return Ok(Step::Index(int));
+    }
+    let from_variable = |term: &Term<&str>| match term {
+        Term::Var(_) => true,
+        Term::Path(base, path) => {
+            let one = |part: &Part<Term<&str>>| match part {
+                Part::Index(index) => {
+                    compile::plain(index).is_some() || matches!(index, Term::Num(_))
+                }
+                Part::Range(..) => false,
+            };
+            matches!(**base, Term::Var(_)) && path.0.iter().all(|(part, _)| one(part))
+        }
+        _ => false,
+    };
+    if !from_variable(&index) {
+        let message = "an index must be a string, a whole number or a variable";
+        return Err(CompileError::new(message));
+    }
+    let compiled = compile::compile(index, source, vars, arena)?;
+    Ok(Step::Computed(Program::new(source, compiled)))
+}

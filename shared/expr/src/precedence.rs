@@ -1,0 +1,53 @@
+//! jq gives `*`, `/` and `%` one precedence, jaq's parser binds `%` more tightly: `5 * 7 % 3` would
+//! be 5 instead of 2. Here the tokens are put into parentheses as jq reads them.
+
+use jaq_core::load::lex::{StrPart, Tok, Token};
+
+pub(crate) fn as_in_jq<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
+    let mut out: Vec<Token<&'s str>> = Vec::with_capacity(tokens.len());
+    // Where the current chain of factors begins, and whether it has a `*` or `/`.
+    let mut chain = (0, false);
+    // The chains that an `if` stands in.
+    let mut outer = Vec::new();
+    for Token(text, tok) in tokens {
+        let tok = inside(tok);
+        match (text, &tok) {
+            ("%", Tok::Sym) if chain.1 && out.len() > chain.0 => {
+                let mut factors = out.split_off(chain.0);
+                factors.push(Token(")", Tok::Sym));
+                out.push(Token("(", Tok::Block(factors)));
+                chain.1 = false;
+            }
+            ("%", Tok::Sym) => {}
+            ("*" | "/", Tok::Sym) => chain.1 = true,
+            ("if", Tok::Word) => {
+                outer.push(chain);
+                chain = (out.len() + 1, false);
+            }
+            ("end", Tok::Word) => chain = outer.pop().unwrap_or((0, false)),
+            ("then" | "elif" | "else" | "and" | "or", Tok::Word) => chain = (out.len() + 1, false),
+            (text, Tok::Sym) if !text.starts_with('.') && text != "?" => {
+                chain = (out.len() + 1, false);
+            }
+            _ => {}
+        }
+        out.push(Token(text, tok));
+    }
+    out
+}
+
+fn inside(tok: Tok<&str>) -> Tok<&str> {
+    match tok {
+        Tok::Block(tokens) => Tok::Block(as_in_jq(tokens)),
+        Tok::Str(parts) => Tok::Str(
+            parts
+                .into_iter()
+                .map(|part| match part {
+                    StrPart::Term(Token(text, tok)) => StrPart::Term(Token(text, inside(tok))),
+                    part => part,
+                })
+                .collect(),
+        ),
+        tok => tok,
+    }
+}

@@ -1,0 +1,123 @@
+//! A compiled expression.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use swirl_model::Data;
+
+use crate::compile::{self, Compiled};
+use crate::engine::{self, Filter, Outcome};
+use crate::error::{CompileError, EvalError};
+use crate::meter::Limits;
+use crate::simple::Simple;
+use crate::value::V;
+
+/// A compiled expression. Cloning it, or using it in several threads at once, costs nothing.
+#[derive(Clone)]
+pub struct Program(Arc<Inner>);
+
+struct Inner {
+    source: Box<str>,
+    shape: Shape,
+    used: BTreeSet<String>,
+    secrets: Secrets,
+}
+
+/// How an expression is evaluated.
+pub(crate) enum Shape {
+    /// Evaluated without jaq.
+    Simple(Simple),
+    /// A filter, and the places of the variables that it uses.
+    Filter {
+        filter: Box<Filter>,
+        vars: Vec<usize>,
+    },
+}
+
+/// What surrounds an evaluation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Env {
+    /// Unix time in milliseconds: what jq's `now` gives (in seconds).
+    pub now_ms: i64,
+    pub limits: Limits,
+}
+
+/// How an expression uses `$SECRETS` (0.8).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// The names in `$SECRETS.NAME` and `$SECRETS["NAME"]`, each once.
+    pub names: Vec<String>,
+    /// `$SECRETS` is used in another way as well, so that the names aren't all.
+    pub other: bool,
+}
+
+impl Program {
+    /// Compiles a jq expression (without `${ }`). `vars`: the names of the variables that an
+    /// evaluation gives, without `$`; those not among them are an error.
+    pub fn jq(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
+        compile::jq(source, vars).map(|compiled| Program::new(source, compiled))
+    }
+
+    pub(crate) fn new(source: &str, compiled: Compiled) -> Program {
+        let Compiled {
+            shape,
+            used,
+            secrets,
+        } = compiled;
+        Program(Arc::new(Inner {
+            source: source.into(),
+            shape,
+            used,
+            secrets,
+        }))
+    }
+
+    /// Evaluates the expression for at most one output; `None` if it has none. `vars`: the values
+    /// of the variables, in the order in which [`Program::jq`] got their names; one that is missing
+    /// is null.
+    pub fn one(&self, input: &Data, vars: &[Data], env: &Env) -> Result<Option<Data>, EvalError> {
+        match &self.0.shape {
+            Shape::Simple(simple) => simple
+                .eval(input, vars)
+                .map(|value| Some(Data(value.into_owned()))),
+            Shape::Filter {
+                filter,
+                vars: places,
+            } => {
+                let value = |place: &usize| match vars.get(*place) {
+                    Some(value) => V::new(value.0.clone()),
+                    None => V::null(),
+                };
+                let vars = || places.iter().map(value).collect();
+                match engine::one(filter, input, vars, &env.limits, env.now_ms)? {
+                    Outcome::None => Ok(None),
+                    Outcome::One(val) => Data::checked(val).map(Some).map_err(EvalError::NotJson),
+                    Outcome::Many => Err(EvalError::ManyOutputs),
+                    Outcome::Error(message) => Err(EvalError::Message(message)),
+                }
+            }
+        }
+    }
+
+    /// How the expression uses `$SECRETS`.
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.secrets
+    }
+
+    /// Does the expression use this variable (given without `$`)?
+    pub fn uses_var(&self, name: &str) -> bool {
+        self.0.used.contains(name)
+    }
+
+    /// As it was given.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Program").field(&self.source()).finish()
+    }
+}
