@@ -1,6 +1,8 @@
 //! The reader against the conformance suite: what a scenario runs must be read without an error,
 //! what it wants refused must be refused at the places that it names.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 

@@ -54,10 +54,10 @@ impl Ctx<'_> {
         let mut names = HashSet::new();
         let mut actions = Vec::with_capacity(items.len());
         for item in items {
-            if let Some(node) = item.get("name") {
-                if let Some(name) = node.as_str().filter(|name| !names.insert(*name)) {
-                    self.duplicate(node, "action", name);
-                }
+            if let Some(node) = item.get("name")
+                && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+            {
+                self.duplicate(node, "action", name);
             }
             actions.extend(self.action(item, timeout));
         }

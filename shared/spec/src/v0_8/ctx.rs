@@ -19,6 +19,7 @@ use crate::reader::Options;
 use crate::resource::Resources;
 use crate::source::Node;
 use crate::suggest;
+use crate::time;
 
 /// A place in the document, kept for findings that are made later.
 #[derive(Debug, Clone, Default)]
@@ -424,17 +425,16 @@ impl<'a> Ctx<'a> {
                 return None;
             }
         };
-        match crate::time::duration::parse(text.trim()) {
+        match time::duration::parse(text.trim()) {
             Ok(duration) => Some(duration),
             Err(error) => {
                 let message = format!("{what} is no ISO 8601 duration: {error}");
-                self.error(
-                    node,
-                    codes::BAD_DURATION,
-                    message,
-                    "write for example 'PT15M' (15 minutes) or 'P2DT3H' (2 days, 3 hours)"
+                let hint = match time::duration::suggestion(text) {
+                    Some(best) => format!("write '{best}'"),
+                    None => "write for example 'PT15M' (15 minutes) or 'P2DT3H' (2 days, 3 hours)"
                         .to_owned(),
-                );
+                };
+                self.error(node, codes::BAD_DURATION, message, hint);
                 None
             }
         }
@@ -453,7 +453,7 @@ impl<'a> Ctx<'a> {
 
     pub fn positive(&mut self, node: &Node, what: &str) -> Option<IsoDuration> {
         let duration = self.duration(node, what)?;
-        if duration == IsoDuration::default() {
+        if duration.is_zero() {
             let message = format!("{what} is zero: a timeout must be longer than that");
             self.error(
                 node,

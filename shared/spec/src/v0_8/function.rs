@@ -107,18 +107,17 @@ impl Ctx<'_> {
                     .iter()
                     .find(|known| known.eq_ignore_ascii_case(other))
                     .copied();
-                if let Some(best) = near.or_else(|| suggest::did_you_mean(other, TYPES)) {
-                    if best != other {
-                        let message =
-                            format!("'type' cannot be '{other}': it is {}", words(&TYPES));
-                        self.error(
-                            node,
-                            codes::UNKNOWN_VALUE,
-                            message,
-                            format!("did you mean '{best}'?"),
-                        );
-                        return None;
-                    }
+                if let Some(best) = near.or_else(|| suggest::did_you_mean(other, TYPES))
+                    && best != other
+                {
+                    let message = format!("'type' cannot be '{other}': it is {}", words(&TYPES));
+                    self.error(
+                        node,
+                        codes::UNKNOWN_VALUE,
+                        message,
+                        format!("did you mean '{best}'?"),
+                    );
+                    return None;
                 }
                 FunctionKind::Custom(word)
             }

@@ -37,7 +37,7 @@ impl Ctx<'_> {
             _ => Some(&document),
         };
         if let Some(content) = content {
-            if let (Some(_), true) = (content.as_str(), content.pointer().len() > 0) {
+            if let (Some(_), true) = (content.as_str(), !content.pointer().is_empty()) {
                 let message = format!("'{name}' is the URI of yet another document");
                 self.error(
                     content,

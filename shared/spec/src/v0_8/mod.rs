@@ -14,14 +14,16 @@ mod expression;
 mod filter;
 mod function;
 mod graph;
+mod identity;
 mod lists;
 mod names;
 mod retry;
 mod schema;
-mod split;
+pub mod split;
 mod start;
 mod state;
 mod states;
+mod template;
 #[cfg(test)]
 mod testing;
 mod timeout;

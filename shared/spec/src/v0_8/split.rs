@@ -5,7 +5,7 @@
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
     Text(String),
     /// What stands between `${` and `}`.
     Expression(String),
@@ -13,9 +13,9 @@ pub(crate) enum Piece {
 
 /// A `${` that is never closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unclosed;
+pub struct Unclosed;
 
-pub(crate) fn pieces(text: &str) -> Result<Vec<Piece>, Unclosed> {
+pub fn pieces(text: &str) -> Result<Vec<Piece>, Unclosed> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -43,7 +43,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece>, Unclosed> {
 }
 
 /// The one expression that the text is, white space around it aside (decision 13).
-pub(crate) fn alone(pieces: &[Piece]) -> Option<&str> {
+pub fn alone(pieces: &[Piece]) -> Option<&str> {
     let mut found = None;
     for piece in pieces {
         match piece {

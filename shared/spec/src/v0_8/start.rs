@@ -1,12 +1,13 @@
 //! Start, schedule and cron definitions (sections "Start Definition", "Schedule Definition",
 //! "Cron Definition", decisions 41 to 43).
 
-use swirl_model::schedule::{Cron, Interval};
+use swirl_model::schedule::{Interval, Zone};
 use swirl_model::workflow::{Schedule, StateId, When};
 
 use super::ctx::{Ctx, Obj};
 use crate::codes;
 use crate::source::Node;
+use crate::time::cron;
 
 impl Ctx<'_> {
     /// The starting state: the one that `start` names, else the first.
@@ -41,7 +42,7 @@ impl Ctx<'_> {
             exclusive: false,
         };
         if node.as_str().is_some() {
-            return self.interval(node, "UTC").map(plain);
+            return self.interval(node, &Zone::utc()).map(plain);
         }
         if node.members().is_none() {
             self.wrong_type(node, "'schedule'", "an interval or an object");
@@ -49,18 +50,16 @@ impl Ctx<'_> {
         }
         let obj = self.object(node, "'schedule'", &["interval", "cron", "timezone"])?;
         let timezone = self.opt_string(obj, "timezone");
-        let mut zone = "UTC";
+        let mut zone = Zone::utc();
         if let (Some(name), Some(node)) = (&timezone, obj.get("timezone")) {
-            if crate::time::is_time_zone(name) {
-                zone = name;
-            } else {
-                let hint = "use a name of the IANA database, such as 'Europe/Berlin'".to_owned();
-                self.error(
+            match Zone::parse(name) {
+                Ok(known) => zone = known,
+                Err(error) => self.error(
                     node,
                     codes::BAD_TIME_ZONE,
-                    format!("there is no time zone '{name}'"),
-                    hint,
-                );
+                    error.to_string(),
+                    "use a name of the IANA database, such as 'Europe/Berlin'".to_owned(),
+                ),
             }
         }
         let when = match (obj.get("interval"), obj.get("cron")) {
@@ -72,8 +71,8 @@ impl Ctx<'_> {
                 self.missing(obj, "a schedule", &["interval", "cron"]);
                 return None;
             }
-            (Some(node), None) => self.interval(node, zone)?,
-            (None, Some(node)) => self.cron(node, zone)?,
+            (Some(node), None) => self.interval(node, &zone)?,
+            (None, Some(node)) => self.cron(node, &zone)?,
         };
         Some(Schedule {
             when,
@@ -82,34 +81,46 @@ impl Ctx<'_> {
         })
     }
 
-    fn interval(&mut self, node: &Node, zone: &str) -> Option<When> {
-        let text = self.string(node, "an interval")?;
-        let text = text.trim();
-        if let Err(error) = Interval::parse(text, zone) {
-            let looks_like_cron = text.split_whitespace().count() >= 5;
-            let hint = match looks_like_cron {
-                true => "a cron expression goes under 'cron': {cron: ...}",
-                false => {
+    /// Repeating, always: without its `R/` it is taken as if it had it (decision 42).
+    fn interval(&mut self, node: &Node, zone: &Zone) -> Option<When> {
+        let written = self.string(node, "an interval")?;
+        let written = written.trim();
+        let repeats = written.starts_with('R');
+        let text = if repeats {
+            written.to_owned()
+        } else {
+            format!("R/{written}")
+        };
+        let problem = match Interval::in_zone(&text, zone) {
+            Ok(interval) if interval.count.is_some() => {
+                Some("a number of repetitions cannot be given".to_owned())
+            }
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(problem) = problem {
+            let hint = match written.split_whitespace().count() {
+                5.. => "a cron expression goes under 'cron': {cron: ...}",
+                _ => {
                     "write 'R/<start>/<duration>', 'R/<duration>/<end>' or 'R/<duration>', such as 'R/PT2H'"
                 }
             };
-            let message = format!("'{text}' is no repeating interval: {error}");
+            let message = format!("'{written}' is no repeating interval: {problem}");
             self.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
             return None;
         }
-        if !text.starts_with("R/") {
+        if !repeats {
             self.warn(
                 node,
                 codes::INTERVAL_WITHOUT_R,
-                format!("the interval '{text}' lacks 'R/'; it is taken as repeating"),
-                format!("write 'R/{text}'"),
+                format!("the interval '{written}' lacks 'R/'; it is taken as repeating"),
+                format!("write '{text}'"),
             );
-            return Some(When::Interval(format!("R/{text}")));
         }
-        Some(When::Interval(text.to_owned()))
+        Some(When::Interval(text))
     }
 
-    fn cron(&mut self, node: &Node, zone: &str) -> Option<When> {
+    fn cron(&mut self, node: &Node, zone: &Zone) -> Option<When> {
         if node.as_str().is_some() {
             let expression = self.cron_expression(node)?;
             return Some(When::Cron {
@@ -123,16 +134,16 @@ impl Ctx<'_> {
         }
         let obj = self.object(node, "'cron'", &["expression", "validUntil"])?;
         let valid_until = self.opt_string(obj, "validUntil");
-        if let (Some(text), Some(node)) = (&valid_until, obj.get("validUntil")) {
-            if let Err(error) = crate::time::parse_instant(text, zone) {
-                let message = format!("'validUntil' is no date and time: {error}");
-                self.error(
-                    node,
-                    codes::BAD_DATE_TIME,
-                    message,
-                    "write for example '2024-11-05T08:15:30-05:00'".to_owned(),
-                );
-            }
+        if let (Some(text), Some(node)) = (&valid_until, obj.get("validUntil"))
+            && let Err(error) = zone.instant(text)
+        {
+            let message = format!("'validUntil' is no date and time: {error}");
+            self.error(
+                node,
+                codes::BAD_DATE_TIME,
+                message,
+                "write for example '2024-11-05T08:15:30-05:00'".to_owned(),
+            );
         }
         let Some(node) = obj.get("expression") else {
             self.missing(obj, "'cron'", &["expression"]);
@@ -147,15 +158,18 @@ impl Ctx<'_> {
 
     fn cron_expression(&mut self, node: &Node) -> Option<String> {
         let text = self.string(node, "a cron expression")?;
-        match Cron::parse(&text) {
-            Ok(_) => Some(text),
-            Err(error) => {
-                let message = format!("'{text}' is no cron expression: {error}");
-                let hint = "5 fields begin with the minute, 6 with the second, 7 end with the year"
-                    .to_owned();
-                self.error(node, codes::BAD_CRON, message, hint);
-                None
-            }
-        }
+        let (message, hint) = match cron::parse(&text) {
+            Ok(cron) if !cron::never_fires(&cron) => return Some(text),
+            Ok(_) => (
+                format!("the cron expression '{text}' never fires"),
+                "there is no such day; February has at most 29",
+            ),
+            Err(error) => (
+                format!("'{text}' is no cron expression: {error}"),
+                "5 fields begin with the minute, 6 with the second, 7 end with the year",
+            ),
+        };
+        self.error(node, codes::BAD_CRON, message, hint.to_owned());
+        None
     }
 }

@@ -84,15 +84,15 @@ impl Ctx<'_> {
         let produce = self.produced(obj);
         let continue_as = obj.get("continueAs").map(|node| self.continue_as(node));
         let continues = continue_as.is_some();
-        if let (true, Some(node)) = (continues, obj.get("terminate")) {
-            if node.as_bool() == Some(false) {
-                self.warn(
+        if let (true, Some(node)) = (continues, obj.get("terminate"))
+            && node.as_bool() == Some(false)
+        {
+            self.warn(
                     node,
                     codes::CONTINUE_AS_TERMINATE,
                     "'terminate: false' has no effect beside 'continueAs', which always ends the instance",
                     "remove 'terminate'".to_owned(),
                 );
-            }
         }
         self.terminates |= terminate || continues;
         Some(End {
@@ -144,26 +144,24 @@ impl Ctx<'_> {
     /// `data` of something that is sent on: an expression or an object.
     fn payload(&mut self, node: &Node) -> Option<Template> {
         match node.as_str() {
-            Some(text) => {
-                if !text.contains("${") {
-                    self.warn(
-                        node,
-                        codes::PLAIN_TEXT_DATA,
-                        format!("'data' is the plain text '{text}', not an expression"),
-                        "write '${ ... }' if an expression is meant".to_owned(),
-                    );
-                }
-            }
+            Some(text) if !text.contains("${") => self.warn(
+                node,
+                codes::PLAIN_TEXT_DATA,
+                format!("'data' is the plain text '{text}', not an expression"),
+                "write '${ ... }' if an expression is meant".to_owned(),
+            ),
+            Some(_) => {}
             None if node.members().is_none() => {
                 self.wrong_type(node, "'data'", "an expression or an object");
                 return None;
             }
             None => {}
         }
+        let params = self.params.clone();
         self.template(
             node,
             Sight {
-                params: &self.params.clone(),
+                params: &params,
                 ..Sight::PLAIN
             },
         )

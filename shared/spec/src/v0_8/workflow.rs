@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use swirl_model::Data;
-use swirl_model::workflow::{Flow, State, StateId, StateKind, Version};
+use swirl_model::workflow::{Flow, State, StateId, StateKind};
 
-use super::ctx::{Ctx, Obj, did_you_mean, words};
-use super::expression::Sight;
+use super::ctx::{Ctx, Obj, words};
 use super::states::{DEFAULT_PARAM, is_variable};
 use crate::codes;
 use crate::source::Node;
@@ -60,11 +59,12 @@ impl Ctx<'_> {
         let states = self
             .need_list(root, "a workflow definition", "states")
             .unwrap_or_default();
-        if root.has("states") && states.is_empty() {
-            if let Some(node) = root.get("states").filter(|node| node.items().is_some()) {
-                let message = "'states' is empty: a workflow has at least one state";
-                self.error(node, codes::EMPTY_LIST, message, "add a state".to_owned());
-            }
+        if root.has("states")
+            && states.is_empty()
+            && let Some(node) = root.get("states").filter(|node| node.items().is_some())
+        {
+            let message = "'states' is empty: a workflow has at least one state";
+            self.error(node, codes::EMPTY_LIST, message, "add a state".to_owned());
         }
         self.iteration_params(states);
         self.definitions(root);
@@ -86,112 +86,6 @@ impl Ctx<'_> {
             self.check_schedule(root, start);
         }
         self.check_keep_active(root);
-    }
-
-    /// `id` or `key`: one of them (decision 2).
-    fn identity(&mut self, root: Obj<'_>) {
-        for name in ["id", "key"] {
-            if let Some(node) = root.get(name) {
-                if node.as_str().is_some_and(|text| text.contains("${")) {
-                    let message =
-                        format!("'{name}' must be a constant, and has an expression in it");
-                    self.error(
-                        node,
-                        codes::ID_NOT_CONSTANT,
-                        message,
-                        "write a fixed name; 'version' may be an expression".to_owned(),
-                    );
-                }
-            }
-        }
-        let id = self.opt_string(root, "id");
-        let key = self.opt_string(root, "key");
-        if root.has("id") && root.has("key") {
-            self.exclusive(root, "a workflow definition", &["id", "key"]);
-        }
-        if !root.has("id") && !root.has("key") {
-            self.missing(root, "a workflow definition", &["id", "key"]);
-        }
-        self.workflow.id = id.or_else(|| key.clone()).unwrap_or_default();
-        self.workflow.key = key;
-        self.workflow.name = self.opt_string(root, "name");
-        self.workflow.description = self.opt_string(root, "description");
-        if let Some(node) = root.get("specVersion") {
-            self.text(node, "'specVersion'");
-        } else {
-            self.warn(
-                root.node,
-                codes::MISSING_PROPERTY,
-                "the workflow definition has no 'specVersion'; by its shape it is taken as edition 0.8",
-                "add 'specVersion: \"0.8\"'".to_owned(),
-            );
-        }
-    }
-
-    fn version(&mut self, root: Obj<'_>) {
-        let Some(node) = root.get("version") else {
-            self.warn(
-                root.node,
-                codes::VERSION_MISSING,
-                "the workflow has no 'version'",
-                "add one, such as 'version: 1.0.0'".to_owned(),
-            );
-            return;
-        };
-        let Some(text) = self.text(node, "'version'") else {
-            return;
-        };
-        if text.trim_start().starts_with("${") {
-            if let Some(id) = self.expression(node, "'version'", Sight::PLAIN) {
-                self.workflow.version = Version::Expression(id);
-            }
-            return;
-        }
-        if semver::Version::parse(&text).is_err() {
-            self.warn(
-                node,
-                codes::VERSION_NOT_SEMVER,
-                format!("the version '{text}' is no semantic version"),
-                "write major.minor.patch, such as '1.0.0'".to_owned(),
-            );
-        }
-        self.workflow.version = Version::Literal(text);
-    }
-
-    fn language(&mut self, root: Obj<'_>) {
-        let Some(node) = root.get("expressionLang") else {
-            return;
-        };
-        let Some(text) = self.string(node, "'expressionLang'") else {
-            return;
-        };
-        match text.as_str() {
-            "jq" => {}
-            "jsonpath" => self.error(
-                node,
-                codes::NOT_CARRIED_OUT,
-                "expressions in JSONPath are not carried out in edition 0.8 by this version",
-                "write the expressions in jq and leave 'expressionLang' out".to_owned(),
-            ),
-            other => {
-                let hint = did_you_mean(other, ["jq", "jsonpath"])
-                    .unwrap_or_else(|| "use jq, which is the default".to_owned());
-                let message = format!("there is no expression language '{other}' here");
-                self.error(node, codes::EXPRESSION_LANGUAGE, message, hint);
-            }
-        }
-    }
-
-    fn annotations(&mut self, root: Obj<'_>) {
-        let Some(node) = root.get("annotations") else {
-            return;
-        };
-        let items = self.list(node, "'annotations'").unwrap_or_default();
-        let texts: Vec<Option<String>> = items
-            .iter()
-            .map(|item| self.string(item, "an annotation"))
-            .collect();
-        self.workflow.annotations = texts.into_iter().flatten().collect();
     }
 
     /// `metadata` and the additional properties, which serve the same purpose (section
@@ -376,60 +270,7 @@ impl Ctx<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::reader::{self, Options};
-    use crate::resource::MapResources;
     use crate::v0_8::testing::{STATES, findings, read_with, show, workflow};
-
-    fn whole(text: &str) -> String {
-        show(&reader::read(
-            text.as_bytes(),
-            &MapResources::default(),
-            &Options::default(),
-        ))
-    }
-
-    #[test]
-    fn identity_and_version() {
-        let states = STATES.trim_end();
-        for (head, expected) in [
-            ("id: a\nversion: 1.0.0\nspecVersion: '0.8'", ""),
-            ("key: a\nversion: 1.0.0\nspecVersion: '0.8'", ""),
-            (
-                "id: a\nkey: b\nversion: 1.0.0\nspecVersion: '0.8'",
-                "error exclusive-properties  1",
-            ),
-            (
-                "name: a\nversion: 1.0.0\nspecVersion: '0.8'",
-                "error missing-property  1",
-            ),
-            (
-                "id: '${ .x }'\nversion: 1.0.0\nspecVersion: '0.8'",
-                "error id-not-constant /id 1",
-            ),
-            ("id: a\nspecVersion: '0.8'", "warning version-missing  1"),
-            (
-                "id: a\nversion: 1.0\nspecVersion: '0.8'",
-                "warning version-not-semver /version 2",
-            ),
-            ("id: a\nversion: '${ .v }'\nspecVersion: '0.8'", ""),
-            ("id: a\nversion: 1.0.0", "warning missing-property  1"),
-            (
-                "id: a\nversion: 1.0.0\nspecVersion: '0.5'",
-                "error edition-not-supported /specVersion 3",
-            ),
-            (
-                "id: a\nversion: 1.0.0\nspecVersion: '8'",
-                "error edition-not-supported /specVersion 3",
-            ),
-        ] {
-            assert_eq!(whole(&format!("{head}\n{states}\n")), expected, "{head}");
-        }
-        assert_eq!(whole("- 1"), "error wrong-type  1");
-        let raw = workflow(&format!("{STATES}x: 1\n"));
-        assert_eq!(raw.version, Version::Literal("1.0.0".to_owned()));
-        assert_eq!(raw.edition, "0.8");
-    }
 
     #[test]
     fn top_level() {

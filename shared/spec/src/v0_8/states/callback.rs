@@ -1,9 +1,8 @@
 //! Callback state: an action, then the wait for the event that answers it.
 
-use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{Callback, StateKind};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::codes;
 use crate::v0_8::ctx::{Ctx, Obj};
 use crate::v0_8::names::EventUse;
@@ -15,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let allowed = &["stateExecTimeout", "actionExecTimeout", "eventTimeout"];
     let timeouts = ctx.timeouts_of(obj, "a callback state", allowed, ctx.timeouts);
     let action = match obj.get("action") {

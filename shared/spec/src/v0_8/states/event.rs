@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::codes;
 use crate::source::Node;
 use crate::v0_8::ctx::{Ctx, Obj};
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let exclusive = ctx.boolean(obj, "exclusive", true);
     let allowed = &["stateExecTimeout", "actionExecTimeout", "eventTimeout"];
     let timeouts = ctx.timeouts_of(obj, "an event state", allowed, ctx.timeouts);

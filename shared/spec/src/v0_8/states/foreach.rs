@@ -1,9 +1,8 @@
 //! ForEach state: actions for each element of an array.
 
-use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{Body, Foreach, IterationMode, StateKind};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::codes;
 use crate::v0_8::ctx::{Ctx, Obj};
 use crate::v0_8::expression::Sight;
@@ -26,7 +25,7 @@ pub(super) const KIND: Kind = Kind {
 /// The parameter's name where the document gives none (decision 34).
 pub(crate) const DEFAULT_PARAM: &str = "item";
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let allowed = &["stateExecTimeout", "actionExecTimeout"];
     let timeouts = ctx.timeouts_of(obj, "a foreach state", allowed, ctx.timeouts);
     if !obj.has("inputCollection") {

@@ -1,10 +1,9 @@
 //! Inject state: static data merged into the state data.
 
 use swirl_model::Data;
-use swirl_model::time::IsoDuration;
 use swirl_model::workflow::StateKind;
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::v0_8::ctx::{Ctx, Obj};
 
 pub(super) const KIND: Kind = Kind {
@@ -14,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let data = match obj.get("data") {
         None => {
             ctx.missing(obj, "an inject state", &["data"]);

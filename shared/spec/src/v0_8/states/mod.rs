@@ -22,9 +22,11 @@ pub(super) struct Kind {
     pub properties: &'static [&'static str],
     /// Has `transition` or `end` of its own.
     pub has_next: bool,
-    /// What it does, and its `stateExecTimeout`.
-    pub read: fn(&mut Ctx<'_>, Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)>,
+    pub read: fn(&mut Ctx<'_>, Obj<'_>) -> Option<Done>,
 }
+
+/// What a state does, and its `stateExecTimeout`.
+pub(super) type Done = (StateKind, Option<IsoDuration>);
 
 /// By name.
 pub(super) const KINDS: [Kind; 8] = [

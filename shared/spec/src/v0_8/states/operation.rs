@@ -1,9 +1,8 @@
 //! Operation state: a list of actions.
 
-use swirl_model::time::IsoDuration;
 use swirl_model::workflow::StateKind;
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::v0_8::ctx::{Ctx, Obj};
 
 pub(super) const KIND: Kind = Kind {
@@ -13,7 +12,7 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let allowed = &["stateExecTimeout", "actionExecTimeout"];
     let timeouts = ctx.timeouts_of(obj, "an operation state", allowed, ctx.timeouts);
     let actions = ctx.actions(obj, "an operation state", true, timeouts.action);

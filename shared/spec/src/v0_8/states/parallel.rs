@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::codes;
 use crate::source::Node;
 use crate::v0_8::ctx::{Ctx, Obj};
@@ -19,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let allowed = &["stateExecTimeout", "branchExecTimeout"];
     let timeouts = ctx.timeouts_of(obj, "a parallel state", allowed, ctx.timeouts);
     let items = match obj.get("branches") {
@@ -32,10 +31,10 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuratio
     let mut names = HashSet::new();
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
-        if let Some(node) = item.get("name") {
-            if let Some(name) = node.as_str().filter(|name| !names.insert(*name)) {
-                ctx.duplicate(node, "branch", name);
-            }
+        if let Some(node) = item.get("name")
+            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+        {
+            ctx.duplicate(node, "branch", name);
         }
         branches.push(branch(ctx, item, timeouts));
     }
@@ -89,16 +88,16 @@ fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
         }
         return None;
     }
-    if let Some(Count::Fixed(count)) = count {
-        if count as usize > branches {
-            let message = format!("'numCompleted' is {count}, and there are {branches} branches");
-            ctx.error(
-                node,
-                codes::BAD_COUNT,
-                message,
-                format!("give at most {branches}"),
-            );
-        }
+    if let Some(Count::Fixed(count)) = count
+        && count as usize > branches
+    {
+        let message = format!("'numCompleted' is {count}, and there are {branches} branches");
+        ctx.error(
+            node,
+            codes::BAD_COUNT,
+            message,
+            format!("give at most {branches}"),
+        );
     }
     count
 }

@@ -1,10 +1,9 @@
 //! Switch state: the way on depends on data, or on which event comes (sections "Switch State
 //! Data Conditions", "Switch State Event Conditions").
 
-use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{Condition, EventCondition, Next, StateKind, Switch, SwitchEvents};
 
-use super::Kind;
+use super::{Done, Kind};
 use crate::codes;
 use crate::source::Node;
 use crate::v0_8::ctx::{Ctx, Obj};
@@ -23,7 +22,7 @@ pub(super) const KIND: Kind = Kind {
     read,
 };
 
-fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<(StateKind, Option<IsoDuration>)> {
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let events = obj.has("eventConditions");
     let allowed: &[&str] = if events {
         &["stateExecTimeout", "eventTimeout"]
