@@ -25,6 +25,8 @@ pub(crate) struct Ctx<'a> {
     pub scope: &'a mut Scope,
     pub events: Vec<Event>,
     pub commands: Vec<Command>,
+    /// Others are to have their turn before this scope goes on.
+    pub pause: bool,
 }
 
 impl<'a> Ctx<'a> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use swirl_expr::{Limits, PathExpr, Program};
 use swirl_model::ids::DefinitionId;
+use swirl_model::schedule::Calendar;
 use swirl_model::workflow::{ExprSource, Language, Version, Workflow};
 
 use crate::schema::Validator;
-use crate::timetable::Timetable;
 
 /// A definition that instances run by. Made once, at deployment or when it is loaded.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Definition {
     pub(crate) output_schema: Option<Validator>,
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
-    pub(crate) timetable: Option<Timetable>,
+    pub(crate) calendar: Option<Calendar>,
     pub limits: Limits,
     /// How many states or actions one step may run before others have a turn.
     pub budget: u32,
@@ -68,6 +68,13 @@ impl Definition {
             .iter()
             .map(|state| (schema(&state.input_schema, ""), schema(&state.output_schema, "")))
             .collect();
+        let calendar = workflow.schedule.as_ref().and_then(|schedule| {
+            let problem = |error: &dyn std::fmt::Display| Problem {
+                pointer: "/start/schedule".to_owned(),
+                message: error.to_string(),
+            };
+            Calendar::new(schedule).map_err(|error| problems.push(problem(&error))).ok()
+        });
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -83,7 +90,7 @@ impl Definition {
             input_schema,
             output_schema,
             state_schemas,
-            timetable: None,
+            calendar,
             limits: Limits::default(),
             budget: 10_000,
             fork_max: 100_000,
@@ -94,8 +101,8 @@ impl Definition {
 
 impl Definition {
     /// When instances are created by themselves.
-    pub fn schedule(&self) -> Option<&Timetable> {
-        self.timetable.as_ref()
+    pub fn schedule(&self) -> Option<&Calendar> {
+        self.calendar.as_ref()
     }
 }
 

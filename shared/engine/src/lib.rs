@@ -25,7 +25,6 @@ mod schema;
 mod start;
 mod states;
 mod step;
-mod timetable;
 mod waits;
 
 pub use apply::apply;
@@ -36,5 +35,4 @@ pub use request::{Auth, Request, pending_request};
 pub use start::{NewInstance, new_instance};
 pub use step::{Env, Outcome, Rejection, step};
 pub use swirl_expr::Limits;
-pub use timetable::Timetable;
 pub use swirl_model::event::{Command, Event, Input};

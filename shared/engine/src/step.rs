@@ -60,7 +60,7 @@ pub fn step(
         return Outcome::Rejected(Rejection::Ended);
     }
     let mut ctx =
-        Ctx { def, header, env, scope, events: Vec::new(), commands: Vec::new() };
+        Ctx { def, header, env, scope, events: Vec::new(), commands: Vec::new(), pause: false };
     if let Err(rejection) = ctx.take_in(input) {
         return Outcome::Rejected(rejection);
     }
@@ -74,6 +74,8 @@ impl Ctx<'_> {
         match input {
             Input::Wake if faulted || !self.can_go_on() => Err(Rejection::Blocked),
             Input::Wake => Ok(()),
+            // A faulted instance has ended; only its branches are cleared away.
+            Input::Cancel { .. } if faulted && self.scope.id.is_root() => Err(Rejection::Ended),
             Input::Cancel { status } => {
                 self.cancel(status);
                 Ok(())
@@ -116,6 +118,11 @@ impl Ctx<'_> {
             budget -= 1;
             let step = self.advance();
             self.settle(step);
+            if self.pause {
+                // What was invoked async begins before this scope goes on.
+                self.command(Command::Yield);
+                return;
+            }
         }
     }
 

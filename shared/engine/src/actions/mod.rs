@@ -244,5 +244,6 @@ impl Ctx<'_> {
         scope.params = self.scope.params.clone();
         scope.last_error = self.scope.last_error.clone();
         self.command(Command::Detach(Box::new(scope)));
+        self.pause = true;
     }
 }

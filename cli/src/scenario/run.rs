@@ -1,0 +1,255 @@
+//! Runs a scenario in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use swirl_coordinator::{Action, Deployed, Deployment, StartRequest};
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::instance::Status;
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data};
+use swirl_ports::{Store, Summary};
+use swirl_spec::diagnostic::{Diagnostic, Place};
+use swirl_spec::{Options, Reading};
+use swirl_world::{Act, Mock, Which, World};
+
+use super::answer::{Answered, AnswerError, Answers};
+use super::file::{Operation, Scenario, Target, WorkflowSource};
+use super::observed::{Observed, ObservedCall, ObservedInstance};
+use super::{RunError, Runner};
+use crate::resources::ScenarioResources;
+
+/// The real engine, driver and coordinator, in memory and in virtual time.
+pub struct VirtualRunner;
+
+impl Runner for VirtualRunner {
+    fn run(&self, scenario: &Scenario) -> Result<Observed, RunError> {
+        let readings = read_all(scenario)?;
+        let refused = readings.iter().any(|(_, reading)| reading.workflow.is_none());
+        if refused {
+            let diagnostics = readings.into_iter().flat_map(|(_, reading)| reading.diagnostics);
+            return Ok(Observed { instances: Vec::new(), rejected: Some(diagnostics.collect()) });
+        }
+        let answers = Answers::new(&scenario.functions);
+        let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
+        let mut world = World::new(
+            scenario.clock,
+            Box::new(|record| Err(format!("{} was not deployed", record.id))),
+            mock(answers, trouble.clone()),
+            scenario.secrets.clone(),
+        );
+        let first = match deploy(&mut world, readings)? {
+            Ok(first) => first,
+            Err(diagnostics) => {
+                return Ok(Observed { instances: Vec::new(), rejected: Some(diagnostics) });
+            }
+        };
+        let plan = plan(scenario, &first)?;
+        world.run(plan, scenario.until).map_err(|error| RunError::Failed(error.to_string()))?;
+        if let Some(error) = trouble.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error.into());
+        }
+        observe(scenario, &mut world)
+    }
+}
+
+fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
+    let options = Options {
+        provided: scenario.functions.keys().cloned().collect(),
+        ..Options::default()
+    };
+    let mut readings = Vec::new();
+    for source in &scenario.workflows {
+        let (name, reading) = match source {
+            WorkflowSource::Path(path) => {
+                let document = std::fs::read(path).map_err(|error| {
+                    RunError::Unreadable(format!("{}: cannot be read: {error}", path.display()))
+                })?;
+                let resources = ScenarioResources::new(&scenario.resources, path);
+                let reading = swirl_spec::read(&document, &resources, &options);
+                (path.display().to_string(), reading)
+            }
+            WorkflowSource::Inline(node) => {
+                let resources = ScenarioResources::new(&scenario.resources, &scenario.path);
+                let reading = swirl_spec::read_node(node, &resources, &options);
+                (scenario.path.display().to_string(), reading)
+            }
+        };
+        readings.push((name, reading));
+    }
+    Ok(readings)
+}
+
+/// Deploys the definitions; returns the id of the first.
+fn deploy(
+    world: &mut World,
+    readings: Vec<(String, Reading)>,
+) -> Result<Result<String, Vec<Diagnostic>>, RunError> {
+    let mut first = None;
+    for (index, (name, reading)) in readings.into_iter().enumerate() {
+        let Some(workflow) = reading.workflow else { continue };
+        first.get_or_insert_with(|| workflow.id.clone());
+        let deployment =
+            Deployment { document: format!("{name}#{index}"), name, resources: Vec::new(), workflow };
+        let service = world.service.clone();
+        let deployed = world.wait(async move { service.deploy(deployment).await });
+        match deployed.map_err(|error| RunError::Failed(error.to_string()))? {
+            Deployed::New(_) | Deployed::Unchanged(_) => {}
+            Deployed::Conflict(id) => {
+                return Err(RunError::Failed(format!("two definitions are both {id}")));
+            }
+            Deployed::Invalid(problems) => {
+                let refused = problems.into_iter().map(|problem| {
+                    let place = Place { pointer: problem.pointer, line: 1, column: 1 };
+                    Diagnostic::error(swirl_spec::codes::BAD_EXPRESSION, place, problem.message)
+                });
+                return Ok(Err(refused.collect()));
+            }
+        }
+    }
+    first.map(Ok).ok_or_else(|| RunError::Failed("there is no workflow".to_owned()))
+}
+
+type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
+
+fn mock(answers: Answers, trouble: Arc<Mutex<Option<AnswerError>>>) -> Caller {
+    Box::new(move |request| {
+        let now = request.at;
+        match answers.next(&request.function.name, &request.arguments, now.0) {
+            None => Mock::Unknown,
+            Some(Ok(Answered::Never)) => Mock::Never,
+            Some(Ok(Answered::Return { data, after })) => {
+                Mock::Answer { after_ms: after.millis_from(now), result: Ok(data) }
+            }
+            Some(Ok(Answered::Error { error, after })) => {
+                Mock::Answer { after_ms: after.millis_from(now), result: Err(error) }
+            }
+            Some(Err(error)) => {
+                *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Mock::Never
+            }
+        }
+    })
+}
+
+/// What the scenario does to the world. At one moment: starts, events, operator actions.
+fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, Act)>, RunError> {
+    let mut plan = Vec::new();
+    if let Some(input) = &scenario.input {
+        let request = StartRequest {
+            workflow: first.to_owned(),
+            input: input.clone(),
+            request: "input".to_owned(),
+            ..StartRequest::default()
+        };
+        plan.push((scenario.clock, Act::Start(request)));
+    }
+    for (index, start) in scenario.start.iter().enumerate() {
+        let request = StartRequest {
+            workflow: start.workflow.clone(),
+            version: start.version.clone(),
+            input: start.input.clone().unwrap_or_else(Data::object),
+            key: start.key.clone(),
+            request: format!("start {index}"),
+        };
+        plan.push((start.at, Act::Start(request)));
+    }
+    for (index, (at, event)) in scenario.events.iter().enumerate() {
+        plan.push((*at, Act::Event(cloud_event(event, index, *at)?)));
+    }
+    for control in &scenario.control {
+        let which = match &control.target {
+            Target::Index(index) => Which::Index(*index),
+            Target::Id(id) => Which::Id(id.clone()),
+        };
+        let action = match control.operation {
+            Operation::Cancel => Action::Cancel,
+            Operation::Suspend => Action::Suspend,
+            Operation::Resume => Action::Resume,
+            Operation::Retry => Action::Retry,
+        };
+        plan.push((control.at, Act::Operate(which, action)));
+    }
+    Ok(plan)
+}
+
+fn cloud_event(event: &Data, index: usize, at: Timestamp) -> Result<CloudEvent, RunError> {
+    let mut event = event.clone();
+    if event.get("id").is_none() {
+        event.set("id", Data::string(format!("scenario-event-{index}")));
+    }
+    if event.get("time").is_none() {
+        event.set("time", Data::string(at.to_string()));
+    }
+    serde_json::from_str(&event.to_string())
+        .map_err(|error| RunError::Failed(format!("event {index} is no CloudEvent: {error}")))
+}
+
+fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError> {
+    let failed = |error: &dyn std::fmt::Display| RunError::Failed(error.to_string());
+    let seen = world.observed();
+    if let Some(call) = seen.unknown.first() {
+        return Err(RunError::UnlistedFunction(call.function.clone()));
+    }
+    let mut calls: BTreeMap<String, Vec<ObservedCall>> = BTreeMap::new();
+    for call in seen.calls {
+        calls.entry(call.instance.to_string()).or_default().push(ObservedCall {
+            function: call.function,
+            arguments: call.arguments,
+            at_ms: call.at.0 - scenario.clock.0,
+        });
+    }
+    let mut produced: BTreeMap<String, Vec<CloudEvent>> = BTreeMap::new();
+    for (instance, event) in seen.produced {
+        produced.entry(instance.to_string()).or_default().push(event);
+    }
+    let summaries = world.instances().map_err(|error| failed(&error))?;
+    let mut instances = Vec::new();
+    for summary in summaries {
+        let id = summary.header.id.to_string();
+        let calls = calls.remove(&id).unwrap_or_default();
+        let produced = produced.remove(&id).unwrap_or_default();
+        instances.push(instance(world, &summary, calls, produced).map_err(|e| failed(&e))?);
+    }
+    Ok(Observed { instances, rejected: None })
+}
+
+fn instance(
+    world: &mut World,
+    summary: &Summary,
+    calls: Vec<ObservedCall>,
+    produced: Vec<CloudEvent>,
+) -> Result<ObservedInstance, swirl_ports::Error> {
+    let header = &summary.header;
+    let store = world.store.clone();
+    let id = header.id.clone();
+    let found = world.wait(async move { store.instance(&id).await })?;
+    let state = found.map(|found| found.state).unwrap_or_default();
+    let store = world.store.clone();
+    let id = header.id.clone();
+    let history: Vec<HistoryEntry> = world.wait(async move { store.history(&id).await })?;
+    let states = history.into_iter().filter(|entry| entry.scope.is_root());
+    let states = states.filter_map(|entry| match entry.event {
+        Event::StateEntered { name, .. } => Some(name.to_string()),
+        _ => None,
+    });
+    let status = match state.status {
+        Status::Running if state.suspended => "suspended",
+        Status::Running => "waiting",
+        ended => ended.word(),
+    };
+    Ok(ObservedInstance {
+        id: header.id.to_string(),
+        workflow: header.definition.workflow.to_string(),
+        version: header.version.clone(),
+        status: status.to_owned(),
+        output: state.output,
+        error: state.error,
+        states: states.collect(),
+        calls,
+        produced,
+        started_at: header.started_at,
+        elapsed_ms: state.ended_at.map(|ended| ended.0 - header.started_at.0),
+        subflow: header.parent.is_some(),
+    })
+}
