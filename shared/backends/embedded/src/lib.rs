@@ -1,1 +1,127 @@
 //! Embedded backends: in memory, and durable in one folder.
+//!
+//! [`Embedded`] is the store, the event log and the definitions of one process. All of it is in
+//! memory behind one lock; with a folder, every change is also written there, and a call returns
+//! only when what it did is on disk. `docs/adr/0004-embedded-store.md` says why.
+//!
+//! Invariants: the lock is never held across an await; what is iterated has an order of its own,
+//! so equal inputs give equal runs; nothing here asks for the time.
+
+mod buckets;
+mod clock;
+mod commit;
+mod definitions;
+mod deliver;
+mod events;
+mod inbox;
+mod journal;
+mod kept;
+mod known;
+mod lifecycle;
+mod options;
+mod queue;
+mod record;
+mod sets;
+mod state;
+mod store;
+mod subscriptions;
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use swirl_ports::{Error, Result};
+
+pub use clock::SystemClock;
+use journal::{Journal, redeem};
+pub use options::{OpenError, Options};
+pub use queue::MemoryQueue;
+use state::State;
+
+/// The state of one process: in memory, or also in a folder.
+pub struct Embedded {
+    state: Mutex<State>,
+    journal: Option<Journal>,
+}
+
+impl Embedded {
+    /// Nothing outlives the process.
+    pub fn memory() -> Embedded {
+        Embedded::memory_with(Options::default())
+    }
+
+    pub fn memory_with(options: Options) -> Embedded {
+        let state = State {
+            options,
+            ..State::default()
+        };
+        Embedded {
+            state: Mutex::new(state),
+            journal: None,
+        }
+    }
+
+    /// Opens a folder, creating it if need be, and reads what is in it. One process at a time may
+    /// have it open. Dropping the store writes what is under way and frees the folder.
+    pub fn open(
+        folder: impl AsRef<Path>,
+        options: Options,
+    ) -> std::result::Result<Embedded, OpenError> {
+        let mut state = State {
+            options,
+            durable: true,
+            ..State::default()
+        };
+        let journal = Journal::open(folder.as_ref(), &mut |key, value| state.restore(key, value))?;
+        state.restored()?;
+        Ok(Embedded {
+            state: Mutex::new(state),
+            journal: Some(journal),
+        })
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    /// Looks at the state, or changes what doesn't outlive the process (leases).
+    fn read<T>(&self, look: impl FnOnce(&mut State) -> T) -> Result<T> {
+        if let Some(journal) = &self.journal {
+            journal.check()?;
+        }
+        let (result, wakers) = {
+            let mut state = self.state.lock().map_err(|_| stopped())?;
+            let result = look(&mut state);
+            (result, std::mem::take(&mut state.wakers))
+        };
+        wakers.into_iter().for_each(std::task::Waker::wake);
+        Ok(result)
+    }
+
+    /// Changes the state; returns when the change, and all that it may rest on, is on disk.
+    async fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T> {
+        let Some(journal) = &self.journal else {
+            return self.read(change);
+        };
+        let (result, ticket) = self.read(|state| {
+            let result = change(state);
+            let ticket = match state.take_writes() {
+                // Handed over under the lock: the journal's order is that of the changes.
+                Ok(writes) => Ok(journal.write(writes)),
+                Err(error) => {
+                    journal.fail(error.clone());
+                    Err(error)
+                }
+            };
+            (result, ticket)
+        })?;
+        redeem(ticket?).await?;
+        Ok(result)
+    }
+}
+
+/// A change broke off half-way: what is in memory can't be trusted any more.
+fn stopped() -> Error {
+    Error::Unavailable(
+        "it stopped after an internal error; a restart reads what is stored".to_owned(),
+    )
+}

@@ -1,0 +1,459 @@
+//! A commit, applied: all of it or nothing.
+
+use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_model::ids::{ScopeId, ScopeRef};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{BranchResult, Fork, Reported, Scope};
+use swirl_model::time::Timestamp;
+use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry};
+
+use crate::record::{Key, Write, inbox_key};
+use crate::state::{ForkEntry, Seq, State, branch_of};
+
+/// Where a commit takes place, and what comes of it.
+struct Place {
+    seq: Seq,
+    scope: ScopeId,
+    at: Timestamp,
+    wake: Vec<ScopeRef>,
+    outbox: Vec<OutboxEntry>,
+}
+
+impl State {
+    pub fn commit(&mut self, commit: Commit) -> Committed {
+        let Commit {
+            lease,
+            mut scope,
+            consumed,
+            history,
+            commands,
+            at,
+        } = commit;
+        let id = lease.scope.scope.clone();
+        let Some((seq, inst)) = self.find_mut(&lease.scope.instance) else {
+            return Committed::Refused;
+        };
+        let held = inst.scopes.get(&id).and_then(|entry| entry.lease.as_ref());
+        if held.is_none_or(|hold| hold.token != lease.token) {
+            return Committed::Refused;
+        }
+        let dropped = commands.contains(&Command::Drop);
+        let gone = dropped || scope.ended();
+        let stale = match inst.scope(&id) {
+            Some(stored) => stored.rev != scope.rev,
+            None => scope.rev != 0 || inst.unborn(&id).is_none(),
+        };
+        if stale || inst.closed(&id) && !gone {
+            // Nothing waits for this lease to run out, so it is given back at once.
+            if let Some(entry) = inst.scopes.get_mut(&id) {
+                entry.lease = None;
+            }
+            self.refresh(seq, &id);
+            return Committed::Refused;
+        }
+        let mut place = Place {
+            seq,
+            scope: id.clone(),
+            at,
+            wake: Vec::new(),
+            outbox: Vec::new(),
+        };
+        let timers: Vec<u32> = consumed
+            .iter()
+            .filter_map(|item| match self.consume(seq, &id, item) {
+                Some(Input::Timer { seq }) => Some(seq),
+                _ => None,
+            })
+            .collect();
+        scope.rev += 1;
+        // A timer whose input was refused, and that is still armed, is due again.
+        let again: Vec<_> = scope
+            .timers
+            .iter()
+            .filter(|timer| timers.contains(&timer.seq))
+            .copied()
+            .collect();
+        let is_root = id.is_root();
+        self.put_scope(seq, scope);
+        for timer in again {
+            self.arm(seq, &id, &timer);
+        }
+        for command in commands {
+            self.carry_out(&mut place, command);
+        }
+        self.append(seq, history);
+        if gone && !is_root {
+            self.remove_scope(seq, &id, &mut place.wake);
+        } else if gone {
+            self.empty_scope(seq, &id, &mut place.wake);
+        }
+        self.refresh(seq, &id);
+        place.wake.retain(|scope| *scope != lease.scope);
+        Committed::Done {
+            outbox: place.outbox,
+            wake: place.wake,
+        }
+    }
+
+    pub fn put_scope(&mut self, seq: Seq, scope: Scope) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let id = scope.id.clone();
+        inst.scopes.entry(id.clone()).or_default().scope = Some(Box::new(scope));
+        self.touch(Key::Scope(seq, id));
+    }
+
+    fn consume(&mut self, seq: Seq, scope: &ScopeId, item: &str) -> Option<Input> {
+        let entry = self.instances.get_mut(&seq)?.scopes.get_mut(scope)?;
+        let (input, forgotten) = entry.inbox.consume(item)?;
+        self.touch(Key::Inbox(seq, scope.clone(), item.into()));
+        for id in forgotten {
+            self.touch(Key::Inbox(seq, scope.clone(), id));
+        }
+        Some(input)
+    }
+
+    fn carry_out(&mut self, place: &mut Place, command: Command) {
+        let (seq, scope) = (place.seq, place.scope.clone());
+        match command {
+            Command::Arm(timer) => self.arm(seq, &scope, &timer),
+            Command::Disarm(timer) => self.timers.disarm(seq, &scope, timer),
+            Command::Subscribe(subscription) => {
+                let wait = subscription.wait;
+                self.subscribe(seq, &scope, subscription);
+                self.match_kept(seq, &scope, wait, &mut place.wake);
+            }
+            Command::Unsubscribe(wait) => self.unsubscribe(seq, &scope, wait),
+            Command::Correlate(values) => self.correlate(seq, values, &mut place.wake),
+            Command::Fork(fork) => self.fork(place, fork),
+            Command::ExtendFork { fork, open, needed } => {
+                self.extend_fork(place, fork, open, needed);
+            }
+            Command::CloseFork(fork) => self.close_fork(seq, &scope, fork, &mut place.wake),
+            Command::ReviveBranch { fork, index, input } => {
+                self.revive(place, fork, index, *input);
+            }
+            Command::Detach(detached) => {
+                let id = detached.id.clone();
+                self.put_scope(seq, *detached);
+                self.wake(seq, &id, &mut place.wake);
+            }
+            Command::Report(result) => self.report(place, result),
+            Command::End {
+                status,
+                output,
+                error,
+            } => {
+                let ended = crate::lifecycle::Ended {
+                    status,
+                    output,
+                    error,
+                    at: place.at,
+                };
+                let children = self.end(seq, ended, &mut place.wake);
+                for id in children {
+                    let status = EndStatus::Terminated;
+                    self.put_out(place, Command::EndInstance { id, status });
+                }
+            }
+            Command::Reopen => self.reopen(seq, &mut place.wake),
+            Command::Publish(_)
+            | Command::Start(_)
+            | Command::EndInstance { .. }
+            | Command::Tell { .. } => self.put_out(place, command),
+            // The driver puts a scope that yields into the queue when it has given the lease back;
+            // what is dropped goes when all else is done.
+            Command::Yield | Command::Drop => {}
+        }
+    }
+
+    fn put_out(&mut self, place: &mut Place, command: Command) {
+        let id = self.next();
+        let Some(inst) = self.instances.get_mut(&place.seq) else {
+            return;
+        };
+        inst.outbox.insert(id, command.clone());
+        place.outbox.push(OutboxEntry {
+            instance: inst.id().clone(),
+            id,
+            command,
+        });
+        self.touch(Key::Outbox(place.seq, id));
+    }
+
+    /// Adds an item to a scope's inbox. False: it was there already.
+    pub fn add(
+        &mut self,
+        seq: Seq,
+        scope: &ScopeId,
+        item: InboxItem,
+        wake: &mut Vec<ScopeRef>,
+    ) -> bool {
+        let key = inbox_key(seq, scope, &item);
+        let number = self.next();
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return false;
+        };
+        let entry = inst.scopes.entry(scope.clone()).or_default();
+        if !entry.inbox.push(number, item) {
+            return false;
+        }
+        self.touch(key);
+        self.wake(seq, scope, wake);
+        true
+    }
+
+    fn fork(&mut self, place: &mut Place, fork: Fork) {
+        let Some(inst) = self.instances.get_mut(&place.seq) else {
+            return;
+        };
+        let key = (fork.parent.clone(), fork.fork);
+        let branches: Vec<ScopeId> = (0..fork.open.min(fork.total))
+            .map(|index| fork.parent.child(fork.fork, index))
+            .collect();
+        inst.forks
+            .insert(key.clone(), ForkEntry { fork, tellings: 0 });
+        self.touch(Key::Fork(place.seq, key.0, key.1));
+        for branch in branches {
+            self.wake(place.seq, &branch, &mut place.wake);
+        }
+    }
+
+    fn extend_fork(&mut self, place: &mut Place, fork: u32, open: u32, needed: u32) {
+        let key = (place.scope.clone(), fork);
+        let Some(inst) = self.instances.get_mut(&place.seq) else {
+            return;
+        };
+        let Some(entry) = inst.forks.get_mut(&key) else {
+            return;
+        };
+        let before = entry.fork.open;
+        entry.fork.extend(open, needed);
+        let is_done = |result: &&BranchResult| matches!(result, BranchResult::Done { .. });
+        let enough = entry.fork.results.values().filter(is_done).count() as u32 >= needed;
+        let opened = before..entry.fork.open;
+        self.touch(Key::Fork(place.seq, key.0.clone(), fork));
+        for index in opened {
+            self.wake(place.seq, &place.scope.child(fork, index), &mut place.wake);
+        }
+        if enough {
+            self.tell(place.seq, &key.0, fork, &mut place.wake);
+        }
+    }
+
+    /// Tells the parent what a fork's branches came to so far.
+    fn tell(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let there = inst.is_there(parent);
+        let Some(entry) = inst.forks.get_mut(&(parent.clone(), fork)) else {
+            return;
+        };
+        entry.fork.told = true;
+        entry.tellings += 1;
+        let results = entry
+            .fork
+            .results
+            .iter()
+            .map(|(index, result)| (*index, result.clone()));
+        let input = Input::Joined {
+            fork,
+            results: results.collect(),
+        };
+        let id = format!("fork-{fork}-{}", entry.tellings);
+        self.touch(Key::Fork(seq, parent.clone(), fork));
+        if there {
+            self.add(seq, parent, InboxItem { id, input }, wake);
+        }
+    }
+
+    fn report(&mut self, place: &mut Place, result: BranchResult) {
+        let Some((parent, fork, index)) = branch_of(&place.scope) else {
+            return;
+        };
+        let Some(inst) = self.instances.get_mut(&place.seq) else {
+            return;
+        };
+        let Some(entry) = inst.forks.get_mut(&(parent.clone(), fork)) else {
+            return;
+        };
+        let reported = entry.fork.report(index, result);
+        if reported != Reported::Stale {
+            self.touch(Key::Fork(place.seq, parent.clone(), fork));
+        }
+        if reported == Reported::Tell {
+            self.tell(place.seq, &parent, fork, &mut place.wake);
+        }
+    }
+
+    /// A branch that failed goes on. If another one failed too, the parent hears of it now.
+    fn revive(&mut self, place: &mut Place, fork: u32, index: u32, input: Input) {
+        let key = (place.scope.clone(), fork);
+        let Some(inst) = self.instances.get_mut(&place.seq) else {
+            return;
+        };
+        let Some(entry) = inst.forks.get_mut(&key) else {
+            return;
+        };
+        entry.fork.results.remove(&index);
+        entry.fork.told = false;
+        let failed = |result: &BranchResult| !matches!(result, BranchResult::Done { .. });
+        let another = entry.fork.results.values().any(failed);
+        self.touch(Key::Fork(place.seq, key.0.clone(), fork));
+        let branch = place.scope.child(fork, index);
+        self.add(place.seq, &branch, InboxItem::new(input), &mut place.wake);
+        if another {
+            self.tell(place.seq, &key.0, fork, &mut place.wake);
+        }
+    }
+
+    /// Branches that have begun are cancelled, the others never will be.
+    pub fn close_fork(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
+        let key = (parent.clone(), fork);
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let Some(entry) = inst.forks.get_mut(&key) else {
+            return;
+        };
+        if entry.fork.closed {
+            return;
+        }
+        entry.fork.closed = true;
+        let open = entry.fork.open;
+        self.touch(Key::Fork(seq, parent.clone(), fork));
+        for index in 0..open {
+            let branch = parent.child(fork, index);
+            let Some(inst) = self.instances.get(&seq) else {
+                return;
+            };
+            if inst.scope(&branch).is_some() {
+                let cancel = Input::Cancel {
+                    status: EndStatus::Cancelled,
+                };
+                self.add(seq, &branch, InboxItem::new(cancel), wake);
+            } else if inst.scopes.contains_key(&branch) {
+                self.remove_scope(seq, &branch, wake);
+            } else {
+                self.refresh(seq, &branch);
+            }
+        }
+        self.prune_fork(seq, parent, fork);
+    }
+
+    /// A closed fork is forgotten with its last branch.
+    fn prune_fork(&mut self, seq: Seq, parent: &ScopeId, fork: u32) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let key = (parent.clone(), fork);
+        if !inst.forks.get(&key).is_some_and(|entry| entry.fork.closed) {
+            return;
+        }
+        let prefix = format!("{parent}.{fork}.");
+        let names = inst
+            .scopes
+            .range(ScopeId::new(&*prefix)..)
+            .map(|(id, _)| id.as_str());
+        let mut names = names.map_while(|name| name.strip_prefix(&*prefix));
+        if names.any(|rest| !rest.contains('.')) {
+            return;
+        }
+        inst.forks.remove(&key);
+        self.touch(Key::Fork(seq, key.0, fork));
+    }
+
+    /// Timers, waits and inbox go; events that nobody acted on are free for others of the
+    /// instance.
+    pub fn empty_scope(&mut self, seq: Seq, id: &ScopeId, wake: &mut Vec<ScopeRef>) {
+        self.timers.disarm_all(seq, id);
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let Some(entry) = inst.scopes.get_mut(id) else {
+            return;
+        };
+        let waits = std::mem::take(&mut entry.waits);
+        let inbox = std::mem::take(&mut entry.inbox);
+        for wait in &waits {
+            self.forget_wait(wait);
+            self.touch(Key::Wait(seq, id.clone(), wait.wait));
+        }
+        for item in inbox.ids() {
+            self.touch(Key::Inbox(seq, id.clone(), item.clone()));
+        }
+        for input in inbox.inputs() {
+            if let Input::Event { event, .. } = input {
+                self.give_back(seq, event, wake);
+            }
+        }
+    }
+
+    pub fn remove_scope(&mut self, seq: Seq, id: &ScopeId, wake: &mut Vec<ScopeRef>) {
+        self.empty_scope(seq, id, wake);
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        if let Some(mut entry) = inst.scopes.remove(id) {
+            let waker = entry.lease.as_mut().and_then(|hold| hold.waker.take());
+            self.wakers.extend(waker);
+            self.touch(Key::Scope(seq, id.clone()));
+        }
+        self.refresh(seq, id);
+        let Some(inst) = self.instances.get(&seq) else {
+            return;
+        };
+        let forks: Vec<u32> = inst
+            .forks
+            .range((id.clone(), 0)..=(id.clone(), u32::MAX))
+            .map(|((_, fork), _)| *fork)
+            .collect();
+        for fork in forks {
+            self.close_fork(seq, id, fork, wake);
+        }
+        if let Some((parent, fork, _)) = branch_of(id) {
+            self.prune_fork(seq, &parent, fork);
+        }
+    }
+
+    /// The oldest entries go where there are too many; how many is known from the first number.
+    fn append(&mut self, seq: Seq, entries: Vec<HistoryEntry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let (max, durable) = (self.options.history_max.max(1), self.durable);
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        for entry in entries {
+            let number = inst.history_next;
+            inst.history_next += 1;
+            if durable {
+                let key = Key::History(seq, number).text();
+                match serde_json::to_vec(&entry) {
+                    Ok(value) => self.writes.push(Write {
+                        key,
+                        value: Some(value),
+                    }),
+                    Err(error) => {
+                        let reason = format!("it cannot be written as JSON: {error}");
+                        self.broken = Some(swirl_ports::Error::Damaged { what: key, reason });
+                    }
+                }
+            } else {
+                inst.history.push_back(entry);
+            }
+            if inst.history_next - inst.history_first > max {
+                let key = Key::History(seq, inst.history_first).text();
+                inst.history_first += 1;
+                inst.history.pop_front();
+                if durable {
+                    self.writes.push(Write { key, value: None });
+                }
+            }
+        }
+        self.touch(Key::State(seq));
+    }
+}

@@ -1,0 +1,55 @@
+//! Deployed definitions.
+
+use async_trait::async_trait;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+use swirl_ports::{DefinitionRecord, Definitions, Result};
+
+use crate::Embedded;
+use crate::record::Key;
+
+#[async_trait]
+impl Definitions for Embedded {
+    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
+        self.write(|state| {
+            if let Some(found) = state
+                .definitions
+                .values()
+                .find(|found| found.id == record.id)
+            {
+                return Some(found.clone());
+            }
+            let place = state.next();
+            state.definitions.insert(place, record);
+            state.touch(Key::Definition(place));
+            None
+        })
+        .await
+    }
+
+    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
+        self.read(|state| {
+            state
+                .definitions
+                .values()
+                .find(|found| found.id == *id)
+                .cloned()
+        })
+    }
+
+    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
+        self.read(|state| state.definitions.values().cloned().collect())
+    }
+
+    async fn schedule_mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
+        self.read(|state| state.marks.get(workflow).copied())
+    }
+
+    async fn set_schedule_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
+        self.write(|state| {
+            state.marks.insert(workflow.into(), at);
+            state.touch(Key::Mark(workflow.into()));
+        })
+        .await
+    }
+}

@@ -1,0 +1,271 @@
+//! Events and those who wait for them, whichever came first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use swirl_model::CloudEvent;
+use swirl_model::event::Input;
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_ports::InboxItem;
+
+use crate::buckets::{Fit, fit};
+use crate::record::{Key, inbox_key};
+use crate::state::{Seq, State};
+
+/// An event with this attribute reaches only the instance that it names (decision 49).
+const ADDRESSEE: &str = "swirlinstanceid";
+
+/// One slot of one wait, and what is in it.
+struct Match {
+    place: usize,
+    item: InboxItem,
+    values: Vec<(Arc<str>, String)>,
+}
+
+pub(crate) fn addressee(event: &CloudEvent) -> Option<InstanceId> {
+    event.attribute(ADDRESSEE).map(InstanceId::new)
+}
+
+impl State {
+    /// Gives an event to all who wait for it now.
+    pub fn spread(&mut self, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
+        let candidates: BTreeSet<u64> = match addressee(event) {
+            Some(id) => {
+                let waits = self
+                    .ids
+                    .get(&id)
+                    .map(|seq| self.waits_of(*seq))
+                    .unwrap_or_default();
+                waits.into_iter().map(|(order, ..)| order).collect()
+            }
+            None => self.subscriptions.candidates(event),
+        };
+        let mut had = BTreeSet::new();
+        for order in candidates {
+            let Some((seq, scope, wait)) = self.subscriptions.get(order) else {
+                continue;
+            };
+            if !had.contains(&seq) && self.deliver(seq, &scope, wait, event, false, woken) {
+                had.insert(seq);
+            }
+        }
+    }
+
+    /// Fills the first slot of a wait that the event fits. `early`: it came before the wait began,
+    /// so only a correlation binds the two.
+    fn deliver(
+        &mut self,
+        seq: Seq,
+        scope: &ScopeId,
+        wait: u32,
+        event: &CloudEvent,
+        early: bool,
+        woken: &mut Vec<ScopeRef>,
+    ) -> bool {
+        let kept = self.kept.place(&event.key());
+        let Some(found) = self.find_slot(seq, scope, wait, event, early, kept) else {
+            return false;
+        };
+        if let Some(place) = kept {
+            self.kept.consumed(place, seq);
+            self.touch(Key::Got(place, seq));
+        }
+        let key = inbox_key(seq, scope, &found.item);
+        let number = self.next();
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return false;
+        };
+        let Some(entry) = inst.scopes.get_mut(scope) else {
+            return false;
+        };
+        entry.inbox.push(number, found.item);
+        let Some(index) = entry.waits.iter().position(|w| w.wait == wait) else {
+            return false;
+        };
+        entry.waits[index].slots.remove(found.place);
+        if entry.waits[index].slots.is_empty() {
+            let gone = entry.waits.remove(index);
+            self.forget_wait(&gone);
+        } else {
+            self.index_wait(seq, scope, wait);
+        }
+        self.touch(key);
+        self.touch(Key::Wait(seq, scope.clone(), wait));
+        self.wake(seq, scope, woken);
+        self.correlate(seq, found.values, woken);
+        true
+    }
+
+    fn find_slot(
+        &self,
+        seq: Seq,
+        scope: &ScopeId,
+        wait: u32,
+        event: &CloudEvent,
+        early: bool,
+        kept: Option<u64>,
+    ) -> Option<Match> {
+        let inst = self.instances.get(&seq)?;
+        let entry = inst.scopes.get(scope)?;
+        let wait = entry.waits.iter().find(|found| found.wait == wait)?;
+        let had = kept
+            .and_then(|place| self.kept.get(place))
+            .map(|kept| &kept.consumers);
+        if had.is_some_and(|had| had.contains(&seq)) {
+            return None;
+        }
+        let untouched = had.is_none_or(BTreeSet::is_empty);
+        let correlation = &inst.instance.state.correlation;
+        let fits = |filter: &&swirl_model::event::EventMatch| match fit(filter, correlation, event)
+        {
+            Fit::No => false,
+            Fit::Known => true,
+            Fit::Unknown => !early || untouched,
+            Fit::Kind => !early,
+        };
+        wait.slots.iter().enumerate().find_map(|(place, slot)| {
+            let filter = slot.filters.iter().find(fits)?;
+            let item = InboxItem::new(Input::Event {
+                wait: wait.wait,
+                slot: slot.slot,
+                def: filter.def,
+                event: event.clone(),
+            });
+            if entry.inbox.knows(&item.id) {
+                return None;
+            }
+            let names = filter.correlation.iter().map(|(name, _)| name);
+            let values = names.filter_map(|name| Some((name.clone(), event.attribute(name)?)));
+            Some(Match {
+                place,
+                item,
+                values: values.collect(),
+            })
+        })
+    }
+
+    /// Looks through the events that came early.
+    pub fn match_kept(&mut self, seq: Seq, scope: &ScopeId, wait: u32, woken: &mut Vec<ScopeRef>) {
+        // Each event may tell a correlation value, and with it what else is to be looked at.
+        while let Some(event) = self.next_kept(seq, scope, wait) {
+            if !self.deliver(seq, scope, wait, &event, true, woken) {
+                return;
+            }
+        }
+    }
+
+    /// The first kept event that fits a wait.
+    fn next_kept(&self, seq: Seq, scope: &ScopeId, wait: u32) -> Option<Arc<CloudEvent>> {
+        let inst = self.instances.get(&seq)?;
+        let entry = inst.scopes.get(scope)?;
+        let found = entry.waits.iter().find(|found| found.wait == wait)?;
+        let correlation = &inst.instance.state.correlation;
+        let filters = found.slots.iter().flat_map(|slot| &slot.filters);
+        let lists: Vec<&[u64]> = filters
+            .map(|filter| self.kept.candidates(filter, correlation))
+            .filter(|list| !list.is_empty())
+            .collect();
+        let merged;
+        let places: &[u64] = match lists[..] {
+            [] => return None,
+            [only] => only,
+            _ => {
+                let all: BTreeSet<u64> = lists.into_iter().flatten().copied().collect();
+                merged = all.into_iter().collect::<Vec<u64>>();
+                &merged
+            }
+        };
+        places.iter().find_map(|place| {
+            let kept = self.kept.get(*place)?;
+            let mine = addressee(&kept.event).is_none_or(|id| id == *inst.id());
+            let fits = mine
+                && self
+                    .find_slot(seq, scope, wait, &kept.event, true, Some(*place))
+                    .is_some();
+            fits.then(|| kept.event.clone())
+        })
+    }
+
+    /// An event that an instance could not use is free for it again, and goes to whatever else of
+    /// it waits.
+    pub fn give_back(&mut self, seq: Seq, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
+        let Some(place) = self.kept.place(&event.key()) else {
+            return;
+        };
+        if !self.kept.released(place, seq) {
+            return;
+        }
+        self.touch(Key::Got(place, seq));
+        for (_, scope, wait) in self.waits_of(seq) {
+            if self.deliver(seq, &scope, wait, event, true, woken) {
+                return;
+            }
+        }
+    }
+
+    /// Notes values that an instance correlates by; those that it has stay.
+    pub fn correlate(
+        &mut self,
+        seq: Seq,
+        values: Vec<(Arc<str>, String)>,
+        woken: &mut Vec<ScopeRef>,
+    ) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        let correlation = &mut inst.instance.state.correlation;
+        let before = correlation.len();
+        for (name, value) in values {
+            let name: Arc<str> = name.to_ascii_lowercase().into();
+            correlation.entry(name).or_insert(value);
+        }
+        if correlation.len() == before {
+            return;
+        }
+        if !inst.over() {
+            self.index_correlation(seq);
+        }
+        self.touch(Key::State(seq));
+        self.index_waits(seq);
+        for (_, scope, wait) in self.waits_of(seq) {
+            self.match_kept(seq, &scope, wait, woken);
+        }
+    }
+
+    pub fn index_correlation(&mut self, seq: Seq) {
+        let Some(inst) = self.instances.get(&seq) else {
+            return;
+        };
+        let workflow = &inst.instance.header.definition.workflow;
+        for (name, value) in &inst.instance.state.correlation {
+            let key = (workflow.clone(), name.clone(), value.clone());
+            self.correlated.entry(key).or_default().insert(seq);
+        }
+    }
+
+    pub fn unindex_correlation(&mut self, seq: Seq) {
+        let Some(inst) = self.instances.get(&seq) else {
+            return;
+        };
+        let workflow = &inst.instance.header.definition.workflow;
+        for (name, value) in &inst.instance.state.correlation {
+            let key = (workflow.clone(), name.clone(), value.clone());
+            if let Some(found) = self.correlated.get_mut(&key) {
+                found.remove(&seq);
+                if found.is_empty() {
+                    self.correlated.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// A scope has something to do.
+    pub fn wake(&mut self, seq: Seq, scope: &ScopeId, woken: &mut Vec<ScopeRef>) {
+        self.refresh(seq, scope);
+        if let Some(scope) = self.scope_ref(seq, scope)
+            && woken.last() != Some(&scope)
+        {
+            woken.push(scope);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Events from outside: offered, matched with waits and triggers, confirmed.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
+use swirl_model::ids::ScopeRef;
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+use swirl_ports::{Error, EventLog, Offered, Result, Start, Trigger};
+
+use crate::Embedded;
+use crate::buckets::Correlation;
+use crate::deliver::addressee;
+use crate::kept::{KeptEvent, attributes_to_keep};
+use crate::known::{Begun, KnownEvent, Outcome};
+use crate::record::Key;
+use crate::state::State;
+
+#[async_trait]
+impl EventLog for Embedded {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        self.write(|state| state.offer(event, triggers, consumed, at))
+            .await?
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.write(|state| {
+            if let Some(place) = state.known.confirm(&event.key(), at) {
+                state.touch(Key::Known(place));
+            }
+        })
+        .await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.write(|state| {
+            state.expire_events(now);
+            state.expire_instances(now);
+        })
+        .await
+    }
+
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<()> {
+        self.write(|state| {
+            if let Some(seq) = state.ids.get(&scope.instance).copied() {
+                state.give_back(seq, event, &mut Vec::new());
+            }
+        })
+        .await
+    }
+}
+
+impl State {
+    fn offer(
+        &mut self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        let key = event.key();
+        if let Some(known) = self.known.find(&key) {
+            return Ok(match &known.outcome {
+                Some(outcome) => offered(outcome, triggers),
+                None => Offered {
+                    duplicate: true,
+                    ..Offered::default()
+                },
+            });
+        }
+        if self.sets.len() >= self.options.sets_max {
+            return Err(Error::TooLarge {
+                what: "the list of events that wait for others to start an instance".to_owned(),
+                size: self.sets.len(),
+                limit: self.options.sets_max,
+            });
+        }
+        self.keep(event, consumed, at);
+        let mut outcome = Outcome::default();
+        self.spread(event, &mut outcome.woken);
+        if addressee(event).is_none() {
+            for trigger in triggers {
+                outcome.starts.extend(self.begin(trigger, event, at));
+            }
+        }
+        let answer = offered(&outcome, triggers);
+        let place = self.next();
+        self.known.insert(
+            place,
+            KnownEvent {
+                key,
+                at,
+                outcome: Some(outcome),
+            },
+        );
+        self.touch(Key::Known(place));
+        while self.known.len() > self.options.dedup_max.max(1) {
+            let Some((oldest, _)) = self.known.first() else {
+                break;
+            };
+            self.known.remove(oldest);
+            self.touch(Key::Known(oldest));
+        }
+        Ok(answer)
+    }
+
+    fn keep(&mut self, event: &CloudEvent, consumed: &[EventMatch], at: Timestamp) {
+        let attributes = attributes_to_keep(event, consumed);
+        if attributes.is_empty() || self.options.retain_max == 0 {
+            return;
+        }
+        // One that is known no longer, but still kept: the newer one takes its place.
+        if let Some(old) = self.kept.place(&event.key()) {
+            self.drop_kept(old);
+        }
+        while self.kept.len() >= self.options.retain_max {
+            let Some((oldest, _)) = self.kept.first() else {
+                break;
+            };
+            self.drop_kept(oldest);
+        }
+        let place = self.next();
+        let event = event.clone().into();
+        let consumers = BTreeSet::new();
+        self.kept.insert(
+            place,
+            KeptEvent {
+                event,
+                at,
+                attributes,
+                consumers,
+            },
+        );
+        self.touch(Key::Kept(place));
+    }
+
+    fn drop_kept(&mut self, place: u64) {
+        let Some(kept) = self.kept.remove(place) else {
+            return;
+        };
+        self.touch(Key::Kept(place));
+        for seq in kept.consumers {
+            self.touch(Key::Got(place, seq));
+        }
+    }
+
+    fn expire_events(&mut self, now: Timestamp) {
+        let options = self.options.clone();
+        let old = |at: Timestamp, ms: u64| now.0.saturating_sub(at.0) > ms as i64;
+        while let Some((place, kept)) = self.kept.first() {
+            if !old(kept.at, options.retain_ms) {
+                break;
+            }
+            self.drop_kept(place);
+        }
+        while let Some((place, known)) = self.known.first() {
+            if !old(known.at, options.dedup_ms) {
+                break;
+            }
+            self.known.remove(place);
+            self.touch(Key::Known(place));
+        }
+    }
+
+    /// What a trigger makes of an event (decision 75).
+    fn begin(&mut self, trigger: &Trigger, event: &CloudEvent, at: Timestamp) -> Option<Begun> {
+        let places = trigger.events.iter().enumerate();
+        let fitting: Vec<usize> = places
+            .filter(|(_, filter)| starts(filter, event))
+            .map(|(place, _)| place)
+            .collect();
+        let filter = &trigger.events[*fitting.first()?];
+        let values = values_of(filter, event);
+        if !filter.correlation.is_empty()
+            && values.len() == filter.correlation.len()
+            && self.is_taken(&trigger.definition.workflow, &values)
+        {
+            return None;
+        }
+        if trigger.exclusive {
+            let start = StartEvent {
+                def: filter.def.0,
+                event: event.clone(),
+            };
+            return Some(Begun {
+                definition: trigger.definition.clone(),
+                events: vec![start],
+                correlation: values,
+            });
+        }
+        let same = |place: &usize| values_of(&trigger.events[*place], event) == values;
+        let places: Vec<usize> = fitting.into_iter().filter(same).collect();
+        let new = self.next();
+        let filled = self.sets.fill(trigger, event, &places, values, at, new);
+        for number in filled.changed {
+            self.touch(Key::Set(number));
+        }
+        let set = filled.complete?;
+        Some(Begun {
+            definition: set.definition,
+            events: set.events.into_values().map(|(_, start)| start).collect(),
+            correlation: set.values,
+        })
+    }
+
+    /// Whether an active instance of the workflow, or one that is being started, has all of these
+    /// values.
+    fn is_taken(&self, workflow: &std::sync::Arc<str>, values: &Correlation) -> bool {
+        let has_all = |all: &Correlation| {
+            values
+                .iter()
+                .all(|(name, value)| all.get(name) == Some(value))
+        };
+        if self
+            .known
+            .starting(workflow)
+            .any(|begun| has_all(&begun.correlation))
+        {
+            return true;
+        }
+        let sets = values.iter().map(|(name, value)| {
+            self.correlated
+                .get(&(workflow.clone(), name.clone(), value.clone()))
+        });
+        let sets: Option<Vec<_>> = sets.collect();
+        let Some(fewest) = sets.and_then(|sets| sets.into_iter().min_by_key(|set| set.len()))
+        else {
+            return false;
+        };
+        fewest.iter().any(|seq| {
+            self.instances
+                .get(seq)
+                .is_some_and(|inst| has_all(&inst.instance.state.correlation))
+        })
+    }
+}
+
+/// The starts as the caller's triggers name them. A newer version that was deployed meanwhile takes
+/// the start over.
+fn offered(outcome: &Outcome, triggers: &[Trigger]) -> Offered {
+    let starts = outcome.starts.iter().filter_map(|begun| {
+        let definition = &begun.definition;
+        if let Some(trigger) = triggers
+            .iter()
+            .position(|found| found.definition == *definition)
+        {
+            return Some(Start {
+                trigger,
+                events: begun.events.clone(),
+            });
+        }
+        let same = |found: &Trigger| found.definition.workflow == definition.workflow;
+        let trigger = triggers.iter().position(same)?;
+        let events = begun.events.iter().map(|start| {
+            let mut filters = triggers[trigger].events.iter();
+            let filter = filters.find(|filter| starts(filter, &start.event))?;
+            Some(StartEvent {
+                def: filter.def.0,
+                event: start.event.clone(),
+            })
+        });
+        Some(Start {
+            trigger,
+            events: events.collect::<Option<_>>()?,
+        })
+    });
+    Offered {
+        duplicate: false,
+        woken: outcome.woken.clone(),
+        starts: starts.collect(),
+    }
+}
+
+/// Whether an event may start an instance as one of these.
+fn starts(filter: &EventMatch, event: &CloudEvent) -> bool {
+    let carried = |name: &str| event.attribute(name).is_some();
+    filter.is_kind(event)
+        && (filter.correlation.is_empty()
+            || filter.correlation.iter().any(|(name, _)| carried(name)))
+        && filter
+            .correlation
+            .iter()
+            .all(|(name, constant)| constant.is_none() || event.attribute(name) == *constant)
+}
+
+fn values_of(filter: &EventMatch, event: &CloudEvent) -> Correlation {
+    let names = filter.correlation.iter().map(|(name, _)| name);
+    names
+        .filter_map(|name| Some((name.to_ascii_lowercase().into(), event.attribute(name)?)))
+        .collect()
+}

@@ -1,0 +1,208 @@
+//! A scope's inbox: what came, in order, and what had come before.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use swirl_model::event::Input;
+use swirl_ports::InboxItem;
+
+/// How many consumed ids are remembered. Ids hold sequence numbers, so what is older belongs to
+/// a call or wait that is over, and the engine refuses it.
+const SEEN_MAX: usize = 1_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    entries: BTreeMap<u64, Entry>,
+    ids: HashMap<Arc<str>, u64>,
+    waiting: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: Arc<str>,
+    /// `None`: consumed, and remembered so that it isn't taken again.
+    input: Option<Box<Input>>,
+    /// The lease that has been given it.
+    handed: u64,
+}
+
+/// What an operator or a closed fork says: it is acted on while the instance stands still, and
+/// may be said again.
+pub(crate) fn is_operator(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::Cancel { .. } | Input::Retry | Input::Skip { .. } | Input::Rerun { .. }
+    )
+}
+
+fn is_remembered(input: &Input) -> bool {
+    !is_operator(input) && !matches!(input, Input::Wake | Input::Timer { .. })
+}
+
+impl Inbox {
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting
+    }
+
+    pub fn knows(&self, id: &str) -> bool {
+        self.ids.contains_key(id)
+    }
+
+    /// Whether this waits to be acted on.
+    pub fn holds(&self, id: &str) -> bool {
+        self.input(id).is_some()
+    }
+
+    pub fn input(&self, id: &str) -> Option<(u64, &Input)> {
+        let seq = *self.ids.get(id)?;
+        Some((seq, self.entries.get(&seq)?.input.as_deref()?))
+    }
+
+    /// The place of an id that is known.
+    pub fn place(&self, id: &str) -> Option<u64> {
+        self.ids.get(id).copied()
+    }
+
+    /// False: it is known already.
+    pub fn push(&mut self, seq: u64, item: InboxItem) -> bool {
+        if self.knows(&item.id) {
+            return false;
+        }
+        self.restore(seq, &item.id, Some(item.input));
+        true
+    }
+
+    pub fn restore(&mut self, seq: u64, id: &str, input: Option<Input>) {
+        let id: Arc<str> = id.into();
+        self.waiting += usize::from(input.is_some());
+        self.ids.insert(id.clone(), seq);
+        self.entries.insert(
+            seq,
+            Entry {
+                id,
+                input: input.map(Box::new),
+                handed: 0,
+            },
+        );
+    }
+
+    /// Takes an item out; returns it, and ids that aren't remembered any longer.
+    pub fn consume(&mut self, id: &str) -> Option<(Input, Vec<Arc<str>>)> {
+        let seq = *self.ids.get(id)?;
+        let entry = self.entries.get_mut(&seq)?;
+        let input = *entry.input.take()?;
+        self.waiting -= 1;
+        let mut forgotten = Vec::new();
+        if !is_remembered(&input) {
+            forgotten.extend(self.forget(seq));
+        } else if self.entries.len() - self.waiting > SEEN_MAX {
+            let oldest = self.entries.iter().find(|(_, entry)| entry.input.is_none());
+            if let Some(oldest) = oldest.map(|(seq, _)| *seq) {
+                forgotten.extend(self.forget(oldest));
+            }
+        }
+        Some((input, forgotten))
+    }
+
+    fn forget(&mut self, seq: u64) -> Option<Arc<str>> {
+        let entry = self.entries.remove(&seq)?;
+        self.ids.remove(&entry.id);
+        Some(entry.id)
+    }
+
+    pub fn inputs(&self) -> impl Iterator<Item = &Input> {
+        self.entries
+            .values()
+            .filter_map(|entry| entry.input.as_deref())
+    }
+
+    pub fn has_operator(&self) -> bool {
+        self.waiting > 0 && self.inputs().any(is_operator)
+    }
+
+    /// Whether there is something that this lease has not been given.
+    pub fn has_news(&self, token: u64, frozen: bool) -> bool {
+        self.waiting > 0
+            && self
+                .entries
+                .values()
+                .any(|entry| entry.is_news(token, frozen))
+    }
+
+    /// What this lease has not been given yet; it counts as given from now on. While the instance
+    /// stands still (`frozen`) only what an operator said is given.
+    pub fn hand_out(&mut self, token: u64, frozen: bool) -> Vec<InboxItem> {
+        let mut items = Vec::new();
+        if self.waiting == 0 {
+            return items;
+        }
+        for entry in self
+            .entries
+            .values_mut()
+            .filter(|entry| entry.is_news(token, frozen))
+        {
+            entry.handed = token;
+            if let Some(input) = &entry.input {
+                items.push(InboxItem {
+                    id: entry.id.to_string(),
+                    input: (**input).clone(),
+                });
+            }
+        }
+        items
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.entries.values().map(|entry| &entry.id)
+    }
+}
+
+impl Entry {
+    fn is_news(&self, token: u64, frozen: bool) -> bool {
+        let Some(input) = &self.input else {
+            return false;
+        };
+        self.handed != token && (!frozen || is_operator(input))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(call: u32) -> InboxItem {
+        InboxItem::new(Input::CallDone {
+            call,
+            result: Ok(swirl_model::Data::NULL),
+        })
+    }
+
+    #[test]
+    fn an_input_is_taken_once_an_operator_may_say_it_again() {
+        let mut inbox = Inbox::default();
+        assert!(inbox.push(1, call(1)) && !inbox.push(2, call(1)));
+        assert!(inbox.consume("call-1").is_some());
+        assert!(inbox.is_empty() && !inbox.push(3, call(1)));
+        let retry = || InboxItem::new(Input::Retry);
+        assert!(inbox.push(4, retry()) && !inbox.push(5, retry()));
+        assert!(inbox.consume("retry").is_some());
+        assert!(inbox.push(6, retry()));
+    }
+
+    #[test]
+    fn the_oldest_ids_are_forgotten() {
+        let mut inbox = Inbox::default();
+        let mut forgotten = Vec::new();
+        for n in 0..(SEEN_MAX as u32 + 2) {
+            inbox.push(n.into(), call(n));
+            let (_, gone) = inbox.consume(&format!("call-{n}")).unwrap();
+            forgotten.extend(gone);
+        }
+        assert_eq!(forgotten, [Arc::from("call-0"), Arc::from("call-1")]);
+        assert_eq!(inbox.entries.len(), SEEN_MAX);
+    }
+}

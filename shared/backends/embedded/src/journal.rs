@@ -1,0 +1,263 @@
+//! The way to disk: one thread that writes what waits, all at once, and syncs once for all.
+//!
+//! Changes are handed over in the order in which they were made in memory, while its lock is held;
+//! who made one waits for its ticket. So what somebody could see is on disk no later than what
+//! came of it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use futures::channel::oneshot;
+use swirl_ports::Error;
+
+use crate::OpenError;
+use crate::record::{HISTORY, KINDS, Write};
+
+/// How many bytes go to disk in one step at most, unless a single change is larger.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+/// The cache of read blocks; all but history is in memory anyway.
+const CACHE_BYTES: u64 = 16 << 20;
+const LOCK_FILE: &str = "swirl.lock";
+
+pub(crate) struct Journal {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    failed: Arc<OnceLock<Error>>,
+}
+
+enum Job {
+    Write {
+        writes: Vec<Write>,
+        done: oneshot::Sender<Result<(), Error>>,
+    },
+    /// All records whose key begins like this, with all that was written before.
+    Read {
+        prefix: String,
+        done: oneshot::Sender<Result<Pairs, Error>>,
+    },
+}
+
+type Pairs = Vec<(String, Vec<u8>)>;
+
+/// Resolves when what it stands for is on disk.
+pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
+
+impl Journal {
+    /// Opens a folder, creating it if need be; `restore` gets every record but history.
+    pub fn open(
+        folder: &Path,
+        restore: &mut dyn FnMut(&str, &[u8]) -> Result<(), Error>,
+    ) -> Result<Journal, OpenError> {
+        let io = |error| OpenError::Io {
+            folder: folder.to_owned(),
+            error,
+        };
+        std::fs::create_dir_all(folder).map_err(io)?;
+        let lock = lock(folder)?;
+        let disk = Disk::open(folder.join("data"), lock).map_err(|error| match error {
+            fjall::Error::Io(error) => io(error),
+            error => OpenError::Store(Error::Damaged {
+                what: folder.display().to_string(),
+                reason: error.to_string(),
+            }),
+        })?;
+        for kind in KINDS {
+            for (key, value) in disk.read(kind)? {
+                restore(&key, &value)?;
+            }
+        }
+        let (jobs, receiver) = channel();
+        let failed = Arc::new(OnceLock::new());
+        let shared = failed.clone();
+        let thread = std::thread::Builder::new()
+            .name("swirl-journal".to_owned())
+            .spawn(move || disk.serve(&receiver, &shared))
+            .map_err(io)?;
+        Ok(Journal {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            failed,
+        })
+    }
+
+    /// An error of the disk fails all that comes after it: memory is ahead of the disk then.
+    pub fn check(&self) -> Result<(), Error> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// As if the disk had failed: from now on memory can't be trusted.
+    pub fn fail(&self, error: Error) {
+        let _ = self.failed.set(error);
+    }
+
+    pub fn write(&self, writes: Vec<Write>) -> Ticket<()> {
+        let (done, ticket) = oneshot::channel();
+        self.send(Job::Write { writes, done });
+        ticket
+    }
+
+    pub fn read(&self, prefix: String) -> Ticket<Pairs> {
+        let (done, ticket) = oneshot::channel();
+        self.send(Job::Read { prefix, done });
+        ticket
+    }
+
+    fn send(&self, job: Job) {
+        // A thread that is gone drops the job, and with it the ticket's other end.
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
+    }
+}
+
+/// What a ticket says if the journal is gone.
+pub(crate) async fn redeem<T>(ticket: Ticket<T>) -> Result<T, Error> {
+    let gone = || Error::Unavailable("the journal has stopped".to_owned());
+    ticket.await.map_err(|_| gone())?
+}
+
+impl Drop for Journal {
+    /// What was handed over is written; then the folder is free.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The folder's lock is held as long as the file is open, so it ends with the process.
+fn lock(folder: &Path) -> Result<File, OpenError> {
+    let path = folder.join(LOCK_FILE);
+    let io = |error| OpenError::Io {
+        folder: folder.to_owned(),
+        error,
+    };
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::Locked {
+            folder: folder.to_owned(),
+        }),
+        Err(std::fs::TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+struct Disk {
+    // Fields are dropped in this order: the lock last.
+    state: Keyspace,
+    history: Keyspace,
+    db: Database,
+    _lock: File,
+}
+
+impl Disk {
+    fn open(path: PathBuf, lock: File) -> fjall::Result<Disk> {
+        let db = Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .worker_threads(1)
+            .open()?;
+        let state = db.keyspace("state", KeyspaceCreateOptions::default)?;
+        let history = db.keyspace("history", KeyspaceCreateOptions::default)?;
+        Ok(Disk {
+            state,
+            history,
+            db,
+            _lock: lock,
+        })
+    }
+
+    fn space(&self, key: &str) -> &Keyspace {
+        if key.starts_with(HISTORY) {
+            &self.history
+        } else {
+            &self.state
+        }
+    }
+
+    fn read(&self, prefix: &str) -> Result<Pairs, Error> {
+        let failed = |error: fjall::Error| Error::Damaged {
+            what: format!("records {prefix}"),
+            reason: error.to_string(),
+        };
+        let mut pairs = Vec::new();
+        for guard in self.space(prefix).prefix(prefix) {
+            let (key, value) = guard.into_inner().map_err(failed)?;
+            let key = String::from_utf8(key.to_vec()).map_err(|_| Error::Damaged {
+                what: format!("records {prefix}"),
+                reason: "a key isn't text".to_owned(),
+            })?;
+            pairs.push((key, value.to_vec()));
+        }
+        Ok(pairs)
+    }
+
+    fn serve(self, jobs: &Receiver<Job>, failed: &OnceLock<Error>) {
+        let mut waiting = Vec::new();
+        let mut next = jobs.recv().ok();
+        while let Some(job) = next.take() {
+            // Within a batch all records have one version, so each key stands in it once.
+            let mut batch = BTreeMap::new();
+            let mut bytes = 0;
+            let mut job = Some(job);
+            while let Some(Job::Write { writes, done }) = job {
+                for write in writes {
+                    bytes += write.key.len() + write.value.as_ref().map_or(0, Vec::len);
+                    batch.insert(write.key, write.value);
+                }
+                waiting.push(done);
+                job = if bytes < BATCH_BYTES_MAX {
+                    jobs.try_recv().ok()
+                } else {
+                    None
+                };
+            }
+            let result = self.commit(batch, failed);
+            for done in waiting.drain(..) {
+                let _ = done.send(result.clone());
+            }
+            if let Some(Job::Read { prefix, done }) = job {
+                let _ = done.send(self.read(&prefix));
+            }
+            next = jobs.recv().ok();
+        }
+    }
+
+    fn commit(
+        &self,
+        writes: BTreeMap<String, Option<Vec<u8>>>,
+        failed: &OnceLock<Error>,
+    ) -> Result<(), Error> {
+        if let Some(error) = failed.get() {
+            return Err(error.clone());
+        }
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let mut batch = self.db.batch().durability(Some(PersistMode::SyncData));
+        for (key, value) in writes {
+            let space = self.space(&key);
+            match value {
+                Some(value) => batch.insert(space, key, value),
+                None => batch.remove(space, key),
+            }
+        }
+        batch.commit().map_err(|error| {
+            let error = Error::Unavailable(format!(
+                "writing to disk failed ({error}); nothing is accepted until a restart"
+            ));
+            let _ = failed.set(error.clone());
+            error
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Events that were offered before, and what came of them until that is confirmed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use swirl_model::ids::{DefinitionId, ScopeRef};
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+
+use crate::buckets::Correlation;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KnownEvent {
+    pub key: String,
+    pub at: Timestamp,
+    /// Absent once confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// An event that is offered again before it was confirmed has the same outcome.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub woken: Vec<ScopeRef>,
+    pub starts: Vec<Begun>,
+}
+
+/// An instance that is being started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    pub definition: DefinitionId,
+    pub events: Vec<StartEvent>,
+    /// What it will correlate by: until it is there, this stands for it.
+    pub correlation: Correlation,
+}
+
+#[derive(Default)]
+pub(crate) struct Known {
+    /// In the order of arrival.
+    events: BTreeMap<u64, KnownEvent>,
+    keys: HashMap<String, u64>,
+    /// Events whose starts are under way, by workflow.
+    starting: HashMap<Arc<str>, Vec<u64>>,
+}
+
+impl Known {
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    pub fn get(&self, place: u64) -> Option<&KnownEvent> {
+        self.events.get(&place)
+    }
+
+    pub fn find(&self, key: &str) -> Option<&KnownEvent> {
+        self.events.get(self.keys.get(key)?)
+    }
+
+    pub fn first(&self) -> Option<(u64, &KnownEvent)> {
+        self.events
+            .first_key_value()
+            .map(|(place, event)| (*place, event))
+    }
+
+    pub fn insert(&mut self, place: u64, event: KnownEvent) {
+        for begun in event.outcome.iter().flat_map(|outcome| &outcome.starts) {
+            self.starting
+                .entry(begun.definition.workflow.clone())
+                .or_default()
+                .push(place);
+        }
+        self.keys.insert(event.key.clone(), place);
+        self.events.insert(place, event);
+    }
+
+    pub fn remove(&mut self, place: u64) {
+        self.settle(place);
+        if let Some(event) = self.events.remove(&place) {
+            self.keys.remove(&event.key);
+        }
+    }
+
+    /// What came of the event has been done; returns its place if that is news.
+    pub fn confirm(&mut self, key: &str, at: Timestamp) -> Option<u64> {
+        let place = *self.keys.get(key)?;
+        let was_open = self.settle(place);
+        if let Some(event) = self.events.get_mut(&place) {
+            event.at = event.at.max(at);
+        }
+        was_open.then_some(place)
+    }
+
+    fn settle(&mut self, place: u64) -> bool {
+        let outcome = self
+            .events
+            .get_mut(&place)
+            .and_then(|event| event.outcome.take());
+        for begun in outcome.iter().flat_map(|outcome| &outcome.starts) {
+            if let Some(places) = self.starting.get_mut(&begun.definition.workflow) {
+                places.retain(|found| *found != place);
+                if places.is_empty() {
+                    self.starting.remove(&begun.definition.workflow);
+                }
+            }
+        }
+        outcome.is_some()
+    }
+
+    /// Starts of this workflow that are under way.
+    pub fn starting(&self, workflow: &str) -> impl Iterator<Item = &Begun> {
+        let places = self.starting.get(workflow).map_or(&[][..], Vec::as_slice);
+        let outcomes = places
+            .iter()
+            .filter_map(|place| self.events.get(place)?.outcome.as_ref());
+        outcomes
+            .flat_map(|outcome| &outcome.starts)
+            .filter(move |begun| *begun.definition.workflow == *workflow)
+    }
+}

@@ -1,0 +1,248 @@
+//! The beginning and the end of instances, and what becomes of those that have ended.
+
+use swirl_model::Data;
+use swirl_model::WorkflowError;
+use swirl_model::event::Input;
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{EndStatus, Header, Instance, InstanceState, Status};
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+use swirl_ports::{Created, InboxItem, NewInstance};
+
+use crate::buckets::Correlation;
+use crate::record::{Key, Write};
+use crate::state::{Inst, Seq, State};
+
+/// How an instance ended.
+pub(crate) struct Ended {
+    pub status: EndStatus,
+    pub output: Option<Data>,
+    pub error: Option<WorkflowError>,
+    pub at: Timestamp,
+}
+
+impl State {
+    pub fn create(&mut self, new: NewInstance) -> Created {
+        let NewInstance {
+            header,
+            root,
+            ends_with_parent,
+        } = new;
+        if let Some((_, found)) = self.find(&header.id) {
+            let found = &found.instance.header;
+            let conflict = found.input != header.input
+                || found.definition.workflow != header.definition.workflow;
+            return Created::Exists { conflict };
+        }
+        let seq = self.next();
+        let id = header.id.clone();
+        let events = root.start_events.clone();
+        let correlation = self.correlation_of(&header, &events);
+        let parent = header
+            .parent
+            .as_ref()
+            .map(|parent| parent.scope.instance.clone());
+        let state = InstanceState {
+            correlation,
+            ..InstanceState::default()
+        };
+        self.ids.insert(id.clone(), seq);
+        self.instances.insert(
+            seq,
+            Inst::new(Instance {
+                header: header.into(),
+                state,
+            }),
+        );
+        let (scope, timers) = (root.id.clone(), root.timers.clone());
+        self.put_scope(seq, root);
+        for timer in timers {
+            self.arm(seq, &scope, &timer);
+        }
+        self.touch(Key::Header(seq));
+        self.touch(Key::State(seq));
+        for start in &events {
+            if let Some(place) = self.kept.place(&start.event.key()) {
+                self.kept.consumed(place, seq);
+                self.touch(Key::Got(place, seq));
+            }
+        }
+        self.index_correlation(seq);
+        if ends_with_parent && let Some(parent) = parent {
+            match self.find_mut(&parent) {
+                Some((number, found)) if !found.over() => {
+                    found.children.insert(id.clone());
+                    self.touch(Key::Child(number, id));
+                }
+                // The parent was faster: its end reaches this instance too.
+                _ => {
+                    let cancel = Input::Cancel {
+                        status: EndStatus::Terminated,
+                    };
+                    self.add(seq, &scope, InboxItem::new(cancel), &mut Vec::new());
+                }
+            }
+        }
+        self.refresh(seq, &scope);
+        Created::New
+    }
+
+    /// The correlation values of the events that start an instance: known from the moment on at
+    /// which they were offered, so that no second instance is started meanwhile.
+    fn correlation_of(&self, header: &Header, events: &[StartEvent]) -> Correlation {
+        let outcomes = events
+            .iter()
+            .filter_map(|start| self.known.find(&start.event.key())?.outcome.as_ref());
+        let mut begun = outcomes
+            .flat_map(|outcome| &outcome.starts)
+            .filter(|begun| {
+                let keys = |list: &[StartEvent]| -> Vec<String> {
+                    list.iter().map(|start| start.event.key()).collect()
+                };
+                begun.definition.workflow == header.definition.workflow
+                    && keys(&begun.events) == keys(events)
+            });
+        begun
+            .next()
+            .map(|begun| begun.correlation.clone())
+            .unwrap_or_default()
+    }
+
+    /// Ends an instance; returns those that end with it.
+    pub fn end(&mut self, seq: Seq, ended: Ended, wake: &mut Vec<ScopeRef>) -> Vec<InstanceId> {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return Vec::new();
+        };
+        let before = inst.instance.state.ended_at.replace(ended.at);
+        let state = &mut inst.instance.state;
+        state.status = ended.status.into();
+        state.output = ended.output;
+        state.error = ended.error;
+        let frozen = state.status == Status::Faulted;
+        if !frozen {
+            state.suspended = false;
+        }
+        if let Some(before) = before {
+            self.ended.remove(&(before, seq));
+        }
+        self.ended.insert((ended.at, seq));
+        self.touch(Key::State(seq));
+        if frozen {
+            self.refresh_all(seq);
+            return Vec::new();
+        }
+        self.unindex_correlation(seq);
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return Vec::new();
+        };
+        let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
+        let open = inst.forks.iter().filter(|(_, entry)| !entry.fork.closed);
+        let open: Vec<(ScopeId, u32)> = open
+            .map(|(key, _)| key.clone())
+            .filter(|(parent, _)| inst.closed(parent))
+            .collect();
+        for child in &children {
+            self.touch(Key::Child(seq, child.clone()));
+        }
+        for (parent, fork) in open {
+            self.close_fork(seq, &parent, fork, wake);
+        }
+        self.refresh_all(seq);
+        children
+    }
+
+    pub fn reopen(&mut self, seq: Seq, wake: &mut Vec<ScopeRef>) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        if inst.over() {
+            return;
+        }
+        let state = &mut inst.instance.state;
+        state.status = Status::Running;
+        state.error = None;
+        state.output = None;
+        if let Some(at) = state.ended_at.take() {
+            self.ended.remove(&(at, seq));
+        }
+        self.touch(Key::State(seq));
+        let ready = self.refresh_all(seq);
+        wake.extend(ready.iter().filter_map(|scope| self.scope_ref(seq, scope)));
+    }
+
+    /// `None`: there is no such active instance. Else the scopes that have something to do now.
+    pub fn suspend(&mut self, id: &InstanceId, on: bool) -> Option<Vec<ScopeRef>> {
+        let (seq, inst) = self.find_mut(id)?;
+        if inst.status() != Status::Running {
+            return None;
+        }
+        inst.instance.state.suspended = on;
+        self.touch(Key::State(seq));
+        let ready = self.refresh_all(seq);
+        let ready = ready.iter().filter_map(|scope| self.scope_ref(seq, scope));
+        Some(if on { Vec::new() } else { ready.collect() })
+    }
+
+    /// Removes ended instances that are too old or too many, oldest first. One that still has
+    /// something to do or to say stays.
+    pub fn expire_instances(&mut self, now: Timestamp) {
+        let keep_ms = self.options.keep_ended_ms as i64;
+        let mut surplus = self.ended.len().saturating_sub(self.options.keep_ended_max);
+        let mut gone = Vec::new();
+        for (at, seq) in &self.ended {
+            if surplus == 0 && now.0.saturating_sub(at.0) <= keep_ms {
+                break;
+            }
+            surplus = surplus.saturating_sub(1);
+            let busy = self.instances.get(seq).is_some_and(|inst| {
+                let runs = |entry: &crate::state::Entry| {
+                    entry.lease.is_some()
+                        || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())
+                };
+                !inst.outbox.is_empty() || inst.scopes.values().any(runs)
+            });
+            if !busy {
+                gone.push((*at, *seq));
+            }
+        }
+        for (at, seq) in gone {
+            self.ended.remove(&(at, seq));
+            self.remove_instance(seq);
+        }
+    }
+
+    fn remove_instance(&mut self, seq: Seq) {
+        self.unindex_correlation(seq);
+        let Some(inst) = self.instances.get(&seq) else {
+            return;
+        };
+        let scopes: Vec<ScopeId> = inst.scopes.keys().cloned().collect();
+        let forks: Vec<(ScopeId, u32)> = inst.forks.keys().cloned().collect();
+        let children: Vec<InstanceId> = inst.children.iter().cloned().collect();
+        let history = inst.history_first..inst.history_next;
+        for scope in scopes {
+            self.remove_scope(seq, &scope, &mut Vec::new());
+        }
+        for (parent, fork) in forks {
+            self.touch(Key::Fork(seq, parent, fork));
+        }
+        for child in children {
+            self.touch(Key::Child(seq, child));
+        }
+        if self.durable {
+            let keys = history.map(|number| Key::History(seq, number).text());
+            self.writes
+                .extend(keys.map(|key| Write { key, value: None }));
+        }
+        if let Some(inst) = self.instances.remove(&seq) {
+            self.ids.remove(inst.id());
+        }
+        let stale = (seq, ScopeId::new(""))..(seq + 1, ScopeId::new(""));
+        let stale: Vec<_> = self.ready.range(stale).cloned().collect();
+        for key in stale {
+            self.ready.remove(&key);
+        }
+        self.touch(Key::Header(seq));
+        self.touch(Key::State(seq));
+    }
+}

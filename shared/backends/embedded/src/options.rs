@@ -1,0 +1,60 @@
+//! What can be set, and why a folder could not be opened.
+
+use std::path::PathBuf;
+
+/// Limits. What is over one is refused or, where it says so, dropped, the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// History entries of an instance; older ones are dropped.
+    pub history_max: u64,
+    /// Inputs that wait in a scope's inbox.
+    pub inbox_max: usize,
+    /// How long events are kept for those who wait for them later.
+    pub retain_ms: u64,
+    /// How many events are kept so; older ones are dropped.
+    pub retain_max: usize,
+    /// How long an event is known, so that it isn't taken twice.
+    pub dedup_ms: u64,
+    /// How many events are known so; older ones are dropped.
+    pub dedup_max: usize,
+    /// Sets of events that are not complete yet.
+    pub sets_max: usize,
+    /// How long ended instances can be looked at. Faulted ones count as ended.
+    pub keep_ended_ms: u64,
+    /// How many; older ones are dropped.
+    pub keep_ended_max: usize,
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            history_max: 100_000,
+            inbox_max: 10_000,
+            retain_ms: DAY_MS,
+            retain_max: 100_000,
+            dedup_ms: DAY_MS,
+            dedup_max: 250_000,
+            sets_max: 100_000,
+            keep_ended_ms: 7 * DAY_MS,
+            keep_ended_max: 100_000,
+        }
+    }
+}
+
+/// Why a folder could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Trying again helps once the other process has ended.
+    #[error("the folder {} is in use by another process", folder.display())]
+    Locked { folder: PathBuf },
+    #[error("the folder {} cannot be used: {error}", folder.display())]
+    Io {
+        folder: PathBuf,
+        error: std::io::Error,
+    },
+    /// What is in it cannot be read.
+    #[error(transparent)]
+    Store(#[from] swirl_ports::Error),
+}

@@ -1,0 +1,383 @@
+//! The records on disk: their keys, and memory as they say.
+//!
+//! A key is text (`scope/000000000000002a/r.3.1`), a value is JSON. All records of one kind stand
+//! together, in the order of their numbers.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use swirl_model::event::{Input, Slot};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::instance::{Header, Instance, InstanceState};
+use swirl_model::scope::{Fork, Scope};
+use swirl_ports::{DefinitionRecord, Error, InboxItem};
+
+use crate::kept::KeptEvent;
+use crate::known::KnownEvent;
+use crate::sets::Set;
+use crate::state::{ForkEntry, Inst, Seq, State, Wait};
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Definition(u64),
+    /// A workflow's schedule.
+    Mark(Arc<str>),
+    Header(Seq),
+    State(Seq),
+    Child(Seq, InstanceId),
+    Scope(Seq, ScopeId),
+    Fork(Seq, ScopeId, u32),
+    Inbox(Seq, ScopeId, Arc<str>),
+    Outbox(Seq, u64),
+    Wait(Seq, ScopeId, u32),
+    Kept(u64),
+    Got(u64, Seq),
+    Known(u64),
+    Set(u64),
+    History(Seq, u64),
+}
+
+/// A record as it is to be from now on; `None`: gone.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub key: String,
+    pub value: Option<Vec<u8>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StateRecord {
+    state: InstanceState,
+    history_first: u64,
+    history_next: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ForkRecord {
+    fork: Fork,
+    tellings: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct InboxRecord {
+    seq: u64,
+    /// Absent: consumed, and remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<Input>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WaitRecord {
+    order: u64,
+    slots: Vec<Slot>,
+}
+
+impl Key {
+    pub fn text(&self) -> String {
+        match self {
+            Key::Definition(n) => format!("definition/{n:016x}"),
+            Key::Mark(workflow) => format!("mark/{:016x}/{workflow}", 0),
+            Key::Header(seq) => format!("header/{seq:016x}"),
+            Key::State(seq) => format!("instance/{seq:016x}"),
+            Key::Child(seq, id) => format!("child/{seq:016x}/{id}"),
+            Key::Scope(seq, scope) => format!("scope/{seq:016x}/{scope}"),
+            Key::Fork(seq, scope, fork) => format!("fork/{seq:016x}/{scope}/{fork}"),
+            Key::Inbox(seq, scope, id) => format!("inbox/{seq:016x}/{scope}/{id}"),
+            Key::Outbox(seq, n) => format!("outbox/{seq:016x}/{n:016x}"),
+            Key::Wait(seq, scope, wait) => format!("wait/{seq:016x}/{scope}/{wait}"),
+            Key::Kept(n) => format!("event/{n:016x}"),
+            Key::Got(n, seq) => format!("got/{n:016x}/{seq:016x}"),
+            Key::Known(n) => format!("known/{n:016x}"),
+            Key::Set(n) => format!("set/{n:016x}"),
+            Key::History(seq, n) => format!("{HISTORY}{seq:016x}/{n:016x}"),
+        }
+    }
+}
+
+/// History isn't read at start-up, only when somebody asks for it.
+pub(crate) const HISTORY: &str = "history/";
+
+/// Kinds in the order in which they are read: what others belong to comes first.
+pub(crate) const KINDS: [&str; 14] = [
+    "definition/",
+    "mark/",
+    "header/",
+    "instance/",
+    "child/",
+    "scope/",
+    "fork/",
+    "inbox/",
+    "outbox/",
+    "wait/",
+    "event/",
+    "got/",
+    "known/",
+    "set/",
+];
+
+fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    serde_json::to_vec(value).map(Some)
+}
+
+impl State {
+    /// All records that were touched, as they are now.
+    pub fn take_writes(&mut self) -> Result<Vec<Write>, Error> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
+        let mut writes = std::mem::take(&mut self.writes);
+        for key in std::mem::take(&mut self.touched) {
+            let value = self.encode(&key).map_err(|error| Error::Damaged {
+                what: key.text(),
+                reason: format!("it cannot be written as JSON: {error}"),
+            })?;
+            writes.push(Write {
+                key: key.text(),
+                value,
+            });
+        }
+        Ok(writes)
+    }
+
+    fn encode(&self, key: &Key) -> Result<Option<Vec<u8>>, serde_json::Error> {
+        let inst = |seq: &Seq| self.instances.get(seq);
+        let entry = |seq: &Seq, scope: &ScopeId| inst(seq)?.scopes.get(scope);
+        match key {
+            Key::Definition(n) => self.definitions.get(n).map_or(Ok(None), json),
+            Key::Mark(workflow) => self
+                .marks
+                .get(workflow)
+                .map_or(Ok(None), |at| json(&(workflow, at))),
+            Key::Header(seq) => inst(seq).map_or(Ok(None), |i| json(&*i.instance.header)),
+            Key::State(seq) => inst(seq).map_or(Ok(None), |inst| {
+                json(&StateRecord {
+                    state: inst.instance.state.clone(),
+                    history_first: inst.history_first,
+                    history_next: inst.history_next,
+                })
+            }),
+            Key::Child(seq, id) => inst(seq)
+                .and_then(|inst| inst.children.get(id))
+                .map_or(Ok(None), json),
+            Key::Scope(seq, scope) => inst(seq)
+                .and_then(|i| i.scope(scope))
+                .map_or(Ok(None), json),
+            Key::Fork(seq, scope, fork) => {
+                let found = inst(seq).and_then(|inst| inst.forks.get(&(scope.clone(), *fork)));
+                found.map_or(Ok(None), |found| {
+                    json(&ForkRecord {
+                        fork: found.fork.clone(),
+                        tellings: found.tellings,
+                    })
+                })
+            }
+            Key::Inbox(seq, scope, id) => {
+                let inbox = entry(seq, scope).map(|entry| &entry.inbox);
+                let Some((inbox, place)) = inbox.and_then(|i| Some((i, i.place(id)?))) else {
+                    return Ok(None);
+                };
+                let input = inbox.input(id).map(|(_, input)| input.clone());
+                json(&InboxRecord { seq: place, input })
+            }
+            Key::Outbox(seq, n) => inst(seq)
+                .and_then(|i| i.outbox.get(n))
+                .map_or(Ok(None), json),
+            Key::Wait(seq, scope, wait) => {
+                let waits = entry(seq, scope).map(|entry| &entry.waits);
+                let found = waits.and_then(|waits| waits.iter().find(|w| w.wait == *wait));
+                found.map_or(Ok(None), |found| {
+                    json(&WaitRecord {
+                        order: found.order,
+                        slots: found.slots.clone(),
+                    })
+                })
+            }
+            Key::Kept(n) => self.kept.get(*n).map_or(Ok(None), json),
+            Key::Got(n, seq) => {
+                let got = self
+                    .kept
+                    .get(*n)
+                    .is_some_and(|kept| kept.consumers.contains(seq));
+                if got { json(&()) } else { Ok(None) }
+            }
+            Key::Known(n) => self.known.get(*n).map_or(Ok(None), json),
+            Key::Set(n) => self.sets.get(*n).map_or(Ok(None), json),
+            // Appended where they arise.
+            Key::History(..) => Ok(None),
+        }
+    }
+
+    /// Takes a record in that was read from disk.
+    pub fn restore(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let damaged = |reason: String| Error::Damaged {
+            what: key.to_owned(),
+            reason,
+        };
+        let lost = || damaged("what it belongs to isn't there".to_owned());
+        let mut parts = key.splitn(4, '/');
+        let kind = parts.next().unwrap_or_default();
+        let n = parts.next().and_then(|n| u64::from_str_radix(n, 16).ok());
+        let n = n.ok_or_else(|| damaged("its key has no number".to_owned()))?;
+        let (a, b) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
+        self.counter = self.counter.max(n);
+        match kind {
+            "definition" => {
+                self.definitions
+                    .insert(n, read::<DefinitionRecord>(key, value)?);
+            }
+            "mark" => {
+                let (workflow, at) = read(key, value)?;
+                self.marks.insert(workflow, at);
+            }
+            "header" => {
+                let header: Header = read(key, value)?;
+                self.ids.insert(header.id.clone(), n);
+                let state = InstanceState::default();
+                self.instances.insert(
+                    n,
+                    Inst::new(Instance {
+                        header: header.into(),
+                        state,
+                    }),
+                );
+            }
+            "instance" => {
+                let record: StateRecord = read(key, value)?;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                inst.instance.state = record.state;
+                inst.history_first = record.history_first;
+                inst.history_next = record.history_next;
+            }
+            "child" => {
+                let child = read(key, value)?;
+                self.instances
+                    .get_mut(&n)
+                    .ok_or_else(lost)?
+                    .children
+                    .insert(child);
+            }
+            "scope" => {
+                let scope: Scope = read(key, value)?;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                inst.scopes.entry(ScopeId::new(a)).or_default().scope = Some(Box::new(scope));
+            }
+            "fork" => {
+                let ForkRecord { fork, tellings } = read(key, value)?;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                let place = (fork.parent.clone(), fork.fork);
+                inst.forks.insert(place, ForkEntry { fork, tellings });
+            }
+            "inbox" => {
+                let record: InboxRecord = read(key, value)?;
+                self.counter = self.counter.max(record.seq);
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                let entry = inst.scopes.entry(ScopeId::new(a)).or_default();
+                entry.inbox.restore(record.seq, b, record.input);
+            }
+            "outbox" => {
+                let number = u64::from_str_radix(a, 16);
+                let number = number.map_err(|_| damaged("its key has no number".to_owned()))?;
+                self.counter = self.counter.max(number);
+                let command = read(key, value)?;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                inst.outbox.insert(number, command);
+            }
+            "wait" => {
+                let record: WaitRecord = read(key, value)?;
+                self.counter = self.counter.max(record.order);
+                let wait = b
+                    .parse()
+                    .map_err(|_| damaged("its key has no number".to_owned()))?;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                let entry = inst.scopes.get_mut(&ScopeId::new(a)).ok_or_else(lost)?;
+                let WaitRecord { order, slots } = record;
+                entry.waits.push(Wait {
+                    wait,
+                    order,
+                    slots,
+                    buckets: Vec::new(),
+                });
+            }
+            "event" => {
+                let event: KeptEvent = read(key, value)?;
+                self.kept.insert(n, event);
+            }
+            "got" => {
+                let seq = u64::from_str_radix(a, 16);
+                let seq = seq.map_err(|_| damaged("its key has no number".to_owned()))?;
+                if !self.kept.consumed(n, seq) {
+                    return Err(lost());
+                }
+            }
+            "known" => self.known.insert(n, read::<KnownEvent>(key, value)?),
+            "set" => self.sets.insert(n, read::<Set>(key, value)?),
+            _ => {
+                return Err(damaged(
+                    "its kind is unknown: was it written by a newer version?".to_owned(),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds what isn't stored, once all records are in.
+    pub fn restored(&mut self) -> Result<(), Error> {
+        let all: Vec<Seq> = self.instances.keys().copied().collect();
+        for seq in all {
+            let Some(inst) = self.instances.get(&seq) else {
+                continue;
+            };
+            let root_missing = inst.scope(&ScopeId::root()).is_none();
+            if root_missing {
+                return Err(Error::Damaged {
+                    what: Key::Scope(seq, ScopeId::root()).text(),
+                    reason: format!("instance {} has no root scope", inst.id()),
+                });
+            }
+            if let Some(at) = inst
+                .instance
+                .state
+                .ended_at
+                .filter(|_| inst.status().ended())
+            {
+                self.ended.insert((at, seq));
+            }
+            let timers: Vec<_> = inst
+                .scopes
+                .iter()
+                .filter_map(|(id, entry)| Some((id, entry, entry.scope.as_deref()?)))
+                .filter(|(_, _, scope)| !scope.ended())
+                .flat_map(|(id, entry, scope)| {
+                    let fired = |seq: u32| entry.inbox.holds(&format!("timer-{seq}"));
+                    let armed = scope.timers.iter().filter(move |timer| !fired(timer.seq));
+                    armed.map(|timer| (id.clone(), *timer))
+                })
+                .collect();
+            let over = inst.over();
+            for (scope, timer) in timers {
+                self.arm(seq, &scope, &timer);
+            }
+            if !over {
+                self.index_correlation(seq);
+            }
+            self.index_waits(seq);
+            self.refresh_all(seq);
+        }
+        Ok(())
+    }
+}
+
+fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(value).map_err(|error| Error::Damaged {
+        what: key.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+/// An item of an inbox by its record's key, for whoever touches it.
+pub(crate) fn inbox_key(seq: Seq, scope: &ScopeId, item: &InboxItem) -> Key {
+    Key::Inbox(seq, scope.clone(), item.id.as_str().into())
+}

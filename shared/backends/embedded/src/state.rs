@@ -1,0 +1,388 @@
+//! All state, in memory: instances with their scopes and forks, timers, subscriptions, events.
+//!
+//! Who changes something says which record it was ([`State::touch`]); at the end of an operation
+//! the touched records are written as they then are. So the journal can't miss what memory shows,
+//! and a record that was changed five times is written once.
+//!
+//! Everything that is iterated has an order of its own (creation, arrival, name): the same inputs
+//! give the same run.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+
+use swirl_model::event::{Command, HistoryEntry, Slot};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{Instance, Status};
+use swirl_model::scope::{ActionStep, Cursor, Fork, Role, Scope, Timer, Work};
+use swirl_model::time::Timestamp;
+use swirl_ports::DefinitionRecord;
+
+use crate::Options;
+use crate::inbox::Inbox;
+use crate::kept::Kept;
+use crate::known::Known;
+use crate::record::{Key, Write};
+use crate::sets::Sets;
+use crate::subscriptions::Subscriptions;
+
+/// The place of an instance in the order of creation: its name within this store.
+pub(crate) type Seq = u64;
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub options: Options,
+    /// Where all numbers come from: places in orders, tokens of leases.
+    pub counter: u64,
+    pub ids: HashMap<InstanceId, Seq>,
+    pub instances: BTreeMap<Seq, Inst>,
+    /// Scopes that have something to do, whether somebody is at it or not.
+    pub ready: BTreeSet<(Seq, ScopeId)>,
+    pub timers: Timers,
+    /// Active instances by workflow, attribute and value.
+    pub correlated: HashMap<(Arc<str>, Arc<str>, String), BTreeSet<Seq>>,
+    pub subscriptions: Subscriptions,
+    pub kept: Kept,
+    pub known: Known,
+    pub sets: Sets,
+    /// In the order of deployment.
+    pub definitions: BTreeMap<u64, DefinitionRecord>,
+    /// Up to when each workflow's schedule has been carried out.
+    pub marks: BTreeMap<Arc<str>, Timestamp>,
+    pub ended: BTreeSet<(Timestamp, Seq)>,
+    /// Records are only made where there is a journal.
+    pub durable: bool,
+    pub touched: BTreeSet<Key>,
+    pub writes: Vec<Write>,
+    /// What could not be made into a record.
+    pub broken: Option<swirl_ports::Error>,
+    /// To be woken when the lock is given back.
+    pub wakers: Vec<Waker>,
+}
+
+pub(crate) struct Inst {
+    pub instance: Instance,
+    pub scopes: BTreeMap<ScopeId, Entry>,
+    pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
+    pub outbox: BTreeMap<u64, Command>,
+    /// Instances that end when this one does.
+    pub children: BTreeSet<InstanceId>,
+    /// How many entries were dropped, and the number of the next one.
+    pub history_first: u64,
+    pub history_next: u64,
+    /// Without a journal; else the entries are only there.
+    pub history: VecDeque<HistoryEntry>,
+}
+
+/// What belongs to a scope. A branch that has not begun may have an inbox or a holder already.
+#[derive(Default)]
+pub(crate) struct Entry {
+    pub scope: Option<Box<Scope>>,
+    pub inbox: Inbox,
+    pub lease: Option<Hold>,
+    pub waits: Vec<Wait>,
+}
+
+pub(crate) struct Hold {
+    pub token: u64,
+    /// Whether the holder knows that the scope is closed.
+    pub told_closed: bool,
+    pub waker: Option<Waker>,
+}
+
+/// A subscription: the slots that are still empty.
+pub(crate) struct Wait {
+    pub wait: u32,
+    pub order: u64,
+    pub slots: Vec<Slot>,
+    /// Where it stands in the index.
+    pub buckets: Vec<Arc<str>>,
+}
+
+pub(crate) struct ForkEntry {
+    pub fork: Fork,
+    /// How often the parent has been told: each telling is an input of its own.
+    pub tellings: u32,
+}
+
+#[derive(Default)]
+pub(crate) struct Timers {
+    /// By time, then in the order of arming.
+    pub due: BTreeSet<(Timestamp, u64, Seq, ScopeId, u32)>,
+    orders: HashMap<(Seq, ScopeId), Vec<(u32, Timestamp, u64)>>,
+    pub generation: u64,
+    pub wakers: Vec<Waker>,
+}
+
+impl Timers {
+    /// True: the next timer is due earlier than before.
+    pub fn arm(&mut self, inst: Seq, scope: &ScopeId, timer: &Timer, order: u64) -> bool {
+        self.disarm(inst, scope, timer.seq);
+        let first = self.due.first().map(|entry| entry.0);
+        self.due
+            .insert((timer.due, order, inst, scope.clone(), timer.seq));
+        let orders = self.orders.entry((inst, scope.clone())).or_default();
+        orders.push((timer.seq, timer.due, order));
+        first.is_none_or(|first| timer.due < first)
+    }
+
+    pub fn disarm(&mut self, inst: Seq, scope: &ScopeId, seq: u32) {
+        let key = (inst, scope.clone());
+        let Some(orders) = self.orders.get_mut(&key) else {
+            return;
+        };
+        orders.retain(|(found, due, order)| {
+            if *found == seq {
+                self.due.remove(&(*due, *order, inst, scope.clone(), seq));
+            }
+            *found != seq
+        });
+        if orders.is_empty() {
+            self.orders.remove(&key);
+        }
+    }
+
+    pub fn disarm_all(&mut self, inst: Seq, scope: &ScopeId) {
+        for (seq, due, order) in self
+            .orders
+            .remove(&(inst, scope.clone()))
+            .unwrap_or_default()
+        {
+            self.due.remove(&(due, order, inst, scope.clone(), seq));
+        }
+    }
+}
+
+/// The fork and index that a scope's name says: `r.3.1` is branch 1 of fork 3 of `r`.
+pub(crate) fn branch_of(scope: &ScopeId) -> Option<(ScopeId, u32, u32)> {
+    let (rest, index) = scope.as_str().rsplit_once('.')?;
+    let (parent, fork) = rest.rsplit_once('.')?;
+    Some((
+        ScopeId::new(parent),
+        fork.parse().ok()?,
+        index.parse().ok()?,
+    ))
+}
+
+impl Inst {
+    pub fn new(instance: Instance) -> Inst {
+        Inst {
+            instance,
+            scopes: BTreeMap::new(),
+            forks: BTreeMap::new(),
+            outbox: BTreeMap::new(),
+            children: BTreeSet::new(),
+            history_first: 0,
+            history_next: 0,
+            history: VecDeque::new(),
+        }
+    }
+
+    pub fn id(&self) -> &InstanceId {
+        &self.instance.header.id
+    }
+
+    pub fn status(&self) -> Status {
+        self.instance.state.status
+    }
+
+    /// Suspended or faulted: only an operator's inputs are acted on.
+    pub fn frozen(&self) -> bool {
+        self.instance.state.suspended || self.status() == Status::Faulted
+    }
+
+    /// Over for good, but for scopes that nobody waits for.
+    pub fn over(&self) -> bool {
+        self.status().ended() && self.status() != Status::Faulted
+    }
+
+    pub fn scope(&self, id: &ScopeId) -> Option<&Scope> {
+        self.scopes.get(id)?.scope.as_deref()
+    }
+
+    /// The fork of a branch that may run and has no record yet.
+    pub fn unborn(&self, id: &ScopeId) -> Option<(&Fork, u32)> {
+        if self.scope(id).is_some() {
+            return None;
+        }
+        let (parent, fork, index) = branch_of(id)?;
+        let fork = &self.forks.get(&(parent, fork))?.fork;
+        let may_run = !fork.closed && index < fork.open && !fork.results.contains_key(&index);
+        may_run.then_some((fork, index))
+    }
+
+    /// Whether an input for this scope would find anybody.
+    pub fn is_there(&self, id: &ScopeId) -> bool {
+        match self.scope(id) {
+            Some(scope) => !scope.ended(),
+            None => self.unborn(id).is_some(),
+        }
+    }
+
+    /// Whether the scope's fork, or one around it, is closed, or the instance is over. A scope
+    /// that nobody waits for goes on.
+    pub fn closed(&self, id: &ScopeId) -> bool {
+        let mut id = id.clone();
+        loop {
+            if let Some(scope) = self.scope(&id)
+                && matches!(scope.role, Role::Detached { .. })
+            {
+                return false;
+            }
+            let Some((parent, fork, _)) = branch_of(&id) else {
+                return self.over();
+            };
+            match self.forks.get(&(parent.clone(), fork)) {
+                Some(entry) if !entry.fork.closed => id = parent,
+                _ => return true,
+            }
+        }
+    }
+
+    /// Whether a scope has something to do that isn't waited for.
+    pub fn has_work(&self, id: &ScopeId) -> bool {
+        let Some(entry) = self.scopes.get(id) else {
+            return !self.frozen() && self.unborn(id).is_some();
+        };
+        if self.frozen() {
+            return entry.inbox.has_operator() && self.is_there(id);
+        }
+        match &entry.scope {
+            None => self.unborn(id).is_some(),
+            Some(scope) if scope.ended() => false,
+            Some(_) if !entry.inbox.is_empty() => true,
+            Some(scope) => !self.closed(id) && can_go_on(scope),
+        }
+    }
+}
+
+/// Whether the scope goes on without an input.
+fn can_go_on(scope: &Scope) -> bool {
+    if scope.fault.is_some() {
+        return false;
+    }
+    match &scope.cursor {
+        Cursor::Fresh => true,
+        Cursor::Idle | Cursor::Ended => false,
+        Cursor::At(position) => match &position.work {
+            Work::Begin => true,
+            Work::List(run) => matches!(
+                run.step,
+                ActionStep::Ready | ActionStep::Attempt | ActionStep::Call { .. }
+            ),
+            Work::Fork(_) | Work::Sleep | Work::Events | Work::Retry => false,
+        },
+    }
+}
+
+impl State {
+    pub fn next(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    pub fn touch(&mut self, key: Key) {
+        if self.durable {
+            self.touched.insert(key);
+        }
+    }
+
+    pub fn find(&self, id: &InstanceId) -> Option<(Seq, &Inst)> {
+        let seq = *self.ids.get(id)?;
+        Some((seq, self.instances.get(&seq)?))
+    }
+
+    pub fn find_mut(&mut self, id: &InstanceId) -> Option<(Seq, &mut Inst)> {
+        let seq = *self.ids.get(id)?;
+        Some((seq, self.instances.get_mut(&seq)?))
+    }
+
+    pub fn scope_ref(&self, seq: Seq, scope: &ScopeId) -> Option<ScopeRef> {
+        let instance = self.instances.get(&seq)?.id().clone();
+        Some(ScopeRef {
+            instance,
+            scope: scope.clone(),
+        })
+    }
+
+    /// Looks again whether a scope has something to do, and tells its holder.
+    pub fn refresh(&mut self, seq: Seq, scope: &ScopeId) {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
+        if inst.has_work(scope) {
+            self.ready.insert((seq, scope.clone()));
+        } else {
+            self.ready.remove(&(seq, scope.clone()));
+        }
+        if let Some(hold) = inst
+            .scopes
+            .get_mut(scope)
+            .and_then(|entry| entry.lease.as_mut())
+        {
+            self.wakers.extend(hold.waker.take());
+        }
+    }
+
+    /// As [`State::refresh`], for all scopes of an instance; returns those with something to do.
+    pub fn refresh_all(&mut self, seq: Seq) -> Vec<ScopeId> {
+        let Some(inst) = self.instances.get(&seq) else {
+            return Vec::new();
+        };
+        let mut scopes: BTreeSet<ScopeId> = inst.scopes.keys().cloned().collect();
+        for entry in inst.forks.values().filter(|entry| !entry.fork.closed) {
+            let fork = &entry.fork;
+            scopes.extend((0..fork.open).map(|index| fork.parent.child(fork.fork, index)));
+        }
+        let stale = self
+            .ready
+            .range((seq, ScopeId::new(""))..(seq + 1, ScopeId::new("")));
+        scopes.extend(stale.map(|(_, scope)| scope.clone()));
+        for scope in &scopes {
+            self.refresh(seq, scope);
+        }
+        scopes.retain(|scope| self.ready.contains(&(seq, scope.clone())));
+        scopes.into_iter().collect()
+    }
+
+    /// Adds a timer to those that will be due.
+    pub fn arm(&mut self, seq: Seq, scope: &ScopeId, timer: &Timer) {
+        let order = self.next();
+        if self.timers.arm(seq, scope, timer, order) {
+            self.timers.generation += 1;
+            self.wakers.append(&mut self.timers.wakers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_branches() {
+        assert_eq!(branch_of(&ScopeId::root()), None);
+        let scope = ScopeId::root().child(3, 1).child(7, 0);
+        assert_eq!(branch_of(&scope), Some((ScopeId::new("r.3.1"), 7, 0)));
+        assert_eq!(branch_of(&ScopeId::new("r.x.1")), None);
+    }
+
+    #[test]
+    fn timers_of_one_time_keep_their_order() {
+        let mut timers = Timers::default();
+        let timer = |seq, due| Timer {
+            seq,
+            kind: swirl_model::scope::TimerKind::Sleep,
+            due: Timestamp(due),
+        };
+        let scope = ScopeId::root();
+        assert!(timers.arm(2, &scope, &timer(1, 10), 1));
+        assert!(!timers.arm(1, &scope, &timer(1, 10), 2));
+        assert!(timers.arm(3, &scope, &timer(1, 5), 3));
+        timers.disarm(3, &scope, 1);
+        let order: Vec<Seq> = timers.due.iter().map(|entry| entry.2).collect();
+        assert_eq!(order, [2, 1]);
+        timers.disarm_all(2, &scope);
+        assert_eq!(timers.due.len(), 1);
+    }
+}

@@ -1,0 +1,377 @@
+//! The store's port: leases, inboxes, listings; what changes something lasting goes through
+//! [`crate::commit`] and [`crate::lifecycle`].
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
+use async_trait::async_trait;
+use swirl_model::event::{HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::Instance;
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_ports::store::Record;
+use swirl_ports::{
+    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
+    NewInstance, OutboxEntry, Released, Result, Store, Summary,
+};
+
+use crate::Embedded;
+use crate::journal::redeem;
+use crate::record::{HISTORY, Key};
+use crate::state::{Entry, Hold, Seq, State};
+
+#[async_trait]
+impl Store for Embedded {
+    async fn create(&self, new: NewInstance) -> Result<Created> {
+        self.write(|state| state.create(new)).await
+    }
+
+    /// A lease lasts as long as the process: nobody else could take it over.
+    async fn acquire(&self, scope: &ScopeRef, _lease_ms: u64) -> Result<Acquired> {
+        self.read(|state| state.acquire(scope))
+    }
+
+    async fn renew(&self, lease: &Lease, _lease_ms: u64) -> Result<bool> {
+        self.read(|state| state.held(lease).is_some())
+    }
+
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        self.read(|state| {
+            let (_, frozen, closed, entry) = state.held(lease)?;
+            let hold = entry.lease.as_mut()?;
+            hold.told_closed = closed;
+            Some((entry.inbox.hand_out(lease.token, frozen), closed))
+        })
+    }
+
+    async fn wait_input(&self, lease: &Lease) {
+        poll_fn(|cx| {
+            let pending = self.read(|state| {
+                let (_, frozen, closed, entry) = state.held(lease)?;
+                let hold = entry.lease.as_mut()?;
+                if hold.told_closed != closed || entry.inbox.has_news(lease.token, frozen) {
+                    return None;
+                }
+                hold.waker = Some(cx.waker().clone());
+                Some(())
+            });
+            if let Ok(Some(())) = pending {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })
+        .await;
+    }
+
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
+        self.read(|state| state.find(instance).is_some_and(|(_, inst)| !inst.frozen()))
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.write(|state| state.commit(commit)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<Released> {
+        self.read(|state| state.release(lease))
+    }
+
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        self.write(|state| state.add_input(to, item)).await?
+    }
+
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()> {
+        self.write(|state| {
+            for entry in entries {
+                let Some((seq, inst)) = state.find_mut(&entry.instance) else {
+                    continue;
+                };
+                if inst.outbox.remove(&entry.id).is_some() {
+                    state.touch(Key::Outbox(seq, entry.id));
+                }
+            }
+        })
+        .await
+    }
+
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        self.read(|state| {
+            let mut entries: Vec<OutboxEntry> = Vec::new();
+            for inst in state.instances.values() {
+                entries.extend(inst.outbox.iter().map(|(id, command)| OutboxEntry {
+                    instance: inst.id().clone(),
+                    id: *id,
+                    command: command.clone(),
+                }));
+            }
+            entries.sort_by_key(|entry| entry.id);
+            entries.truncate(limit);
+            entries
+        })
+    }
+
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        self.read(|state| {
+            let free = state.ready.iter().filter(|(seq, scope)| {
+                let inst = state.instances.get(seq);
+                inst.and_then(|inst| inst.scopes.get(scope))
+                    .is_none_or(|entry| entry.lease.is_none())
+            });
+            free.filter_map(|(seq, scope)| state.scope_ref(*seq, scope))
+                .take(limit)
+                .collect()
+        })
+    }
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.read(|state| state.find(id).map(|(_, inst)| inst.instance.clone()))
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.read(|state| state.list(filter))
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        let found = self.read(|state| {
+            let (seq, inst) = state.find(id)?;
+            Some((seq, inst.history.iter().cloned().collect::<Vec<_>>()))
+        })?;
+        let Some((seq, entries)) = found else {
+            return Ok(Vec::new());
+        };
+        let Some(journal) = self.journal() else {
+            return Ok(entries);
+        };
+        let pairs = redeem(journal.read(format!("{HISTORY}{seq:016x}/"))).await?;
+        let decode = |(key, value): (String, Vec<u8>)| {
+            serde_json::from_slice(&value).map_err(|error| Error::Damaged {
+                what: key,
+                reason: error.to_string(),
+            })
+        };
+        pairs.into_iter().map(decode).collect()
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.read(|state| {
+            let found = state.find(id);
+            let entries = found.iter().flat_map(|(_, inst)| inst.scopes.values());
+            entries
+                .filter_map(|entry| entry.scope.as_deref().cloned())
+                .collect()
+        })
+    }
+
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        _at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        self.write(|state| state.suspend(id, on)).await
+    }
+
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+        self.read(|state| {
+            let due = state.timers.due.iter().take_while(|(due, ..)| *due <= now);
+            let timers = due.filter_map(|(_, _, seq, scope, number)| {
+                let found = state.instances.get(seq)?.scope(scope)?;
+                let timer = found.timers.iter().find(|timer| timer.seq == *number)?;
+                Some(DueTimer {
+                    scope: state.scope_ref(*seq, scope)?,
+                    timer: *timer,
+                })
+            });
+            timers.take(limit).collect()
+        })
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>> {
+        self.read(|state| state.timers.due.first().map(|entry| entry.0))
+    }
+
+    // By hand, because what counts is the call, not the first poll: a timer that is armed in
+    // between is a change.
+    fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let seen = self
+            .read(|state| state.timers.generation)
+            .unwrap_or_default();
+        Box::pin(poll_fn(move |cx| {
+            let pending = self.read(|state| {
+                let same = state.timers.generation == seen;
+                if same
+                    && !state
+                        .timers
+                        .wakers
+                        .iter()
+                        .any(|waker| waker.will_wake(cx.waker()))
+                {
+                    state.timers.wakers.push(cx.waker().clone());
+                }
+                same
+            });
+            // A store that failed has no news: whoever asks it next hears of it.
+            if pending.unwrap_or_default() {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        }))
+    }
+}
+
+impl State {
+    /// The scope that a lease is for, if it still holds: with its instance, whether that stands
+    /// still, and whether the scope is closed.
+    fn held(&mut self, lease: &Lease) -> Option<(Seq, bool, bool, &mut Entry)> {
+        let (seq, inst) = self.find_mut(&lease.scope.instance)?;
+        let (frozen, closed) = (inst.frozen(), inst.closed(&lease.scope.scope));
+        let entry = inst.scopes.get_mut(&lease.scope.scope)?;
+        let holds = entry
+            .lease
+            .as_ref()
+            .is_some_and(|hold| hold.token == lease.token);
+        holds.then_some((seq, frozen, closed, entry))
+    }
+
+    fn acquire(&mut self, scope: &ScopeRef) -> Acquired {
+        let token = self.next();
+        let Some((_, inst)) = self.find_mut(&scope.instance) else {
+            return Acquired::Gone;
+        };
+        let id = &scope.scope;
+        if !inst.is_there(id) {
+            return Acquired::Gone;
+        }
+        let (frozen, closed) = (inst.frozen(), inst.closed(id));
+        let unborn = inst.unborn(id).map(|(fork, index)| Record::Branch {
+            fork: fork.clone(),
+            index,
+        });
+        let instance = inst.instance.clone();
+        let found = inst.scopes.get(id);
+        if found.is_some_and(|entry| entry.lease.is_some())
+            || frozen && !found.is_some_and(|entry| entry.inbox.has_operator())
+        {
+            return Acquired::Busy;
+        }
+        let entry = inst.scopes.entry(id.clone()).or_default();
+        let record = match (&entry.scope, unborn) {
+            (Some(scope), _) => Record::Scope((**scope).clone()),
+            (None, Some(branch)) => branch,
+            (None, None) => return Acquired::Gone,
+        };
+        entry.lease = Some(Hold {
+            token,
+            told_closed: closed,
+            waker: None,
+        });
+        let inbox = entry.inbox.hand_out(token, frozen);
+        let lease = Lease {
+            scope: scope.clone(),
+            token,
+        };
+        Acquired::Held(Box::new(Held {
+            lease,
+            instance,
+            record,
+            inbox,
+            closed,
+        }))
+    }
+
+    fn release(&mut self, lease: &Lease) -> Released {
+        let Some((seq, frozen, _, entry)) = self.held(lease) else {
+            return Released::Lost;
+        };
+        if entry.inbox.has_news(lease.token, frozen) {
+            return Released::More;
+        }
+        entry.lease = None;
+        let id = &lease.scope.scope;
+        if entry.scope.is_none()
+            && entry.inbox.is_empty()
+            && let Some(inst) = self.instances.get_mut(&seq)
+        {
+            inst.scopes.remove(id);
+        }
+        self.refresh(seq, id);
+        Released::Free
+    }
+
+    fn add_input(&mut self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        let max = self.options.inbox_max;
+        let Some((seq, inst)) = self.find_mut(&to.instance) else {
+            return Ok(false);
+        };
+        if !inst.is_there(&to.scope) {
+            return Ok(false);
+        }
+        let entry = inst.scopes.get(&to.scope);
+        if let Some(entry) = entry {
+            if entry.inbox.knows(&item.id) {
+                return Ok(false);
+            }
+            if entry.inbox.len() >= max {
+                return Err(Error::TooLarge {
+                    what: format!("the inbox of {to}"),
+                    size: entry.inbox.len(),
+                    limit: max,
+                });
+            }
+        }
+        if let Input::Timer { seq: number } = item.input {
+            let armed = |scope: &Scope| scope.timers.iter().any(|timer| timer.seq == number);
+            if !entry
+                .and_then(|entry| entry.scope.as_deref())
+                .is_some_and(armed)
+            {
+                return Ok(false);
+            }
+            // It has fired: until the engine refuses it, it is not due once more.
+            self.timers.disarm(seq, &to.scope, number);
+        }
+        Ok(self.add(seq, &to.scope, item, &mut Vec::new()))
+    }
+
+    fn list(&self, filter: &Filter) -> Vec<Summary> {
+        let before = match &filter.after {
+            None => Seq::MAX,
+            Some(id) => self.ids.get(id).copied().unwrap_or_default(),
+        };
+        let equal =
+            |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
+        let found = self
+            .instances
+            .range(..before)
+            .rev()
+            .map(|(_, inst)| &inst.instance);
+        found
+            .filter(|instance| {
+                let header = &instance.header;
+                equal(&filter.workflow, &header.definition.workflow)
+                    && equal(&filter.version, &header.definition.version)
+                    && filter
+                        .status
+                        .is_none_or(|status| status == instance.state.status)
+                    && filter
+                        .key
+                        .as_ref()
+                        .is_none_or(|key| header.key.as_ref() == Some(key))
+            })
+            .take(filter.limit)
+            .map(|instance| Summary {
+                header: instance.header.clone(),
+                status: instance.state.status,
+                suspended: instance.state.suspended,
+                ended_at: instance.state.ended_at,
+            })
+            .collect()
+    }
+}
