@@ -104,31 +104,60 @@ fn differences(path: &Path) -> Vec<String> {
     differences
 }
 
-#[test]
-fn scenarios_of_0_8_are_read_or_refused_as_they_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/0.8");
+fn all_below(folder: &str) -> (PathBuf, Vec<PathBuf>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(folder);
     let mut all = Vec::new();
     scenarios(&folder, &mut all);
-    assert!(
-        all.len() > 100,
-        "only {} scenarios in {}",
-        all.len(),
-        folder.display()
-    );
-    let mut wrong = Vec::new();
-    for path in &all {
-        let name = path.strip_prefix(&folder).unwrap().display();
-        wrong.extend(
-            differences(path)
-                .into_iter()
-                .map(|text| format!("{name}: {text}")),
+    (folder, all)
+}
+
+#[test]
+fn scenarios_of_0_8_are_read_or_refused_as_they_say() {
+    for (folder, least) in [("tests/conformance/0.8", 100), ("examples", 10)] {
+        let (folder, all) = all_below(folder);
+        assert!(
+            all.len() >= least,
+            "{} scenarios in {}",
+            all.len(),
+            folder.display()
+        );
+        let mut wrong = Vec::new();
+        for path in &all {
+            let name = path.strip_prefix(&folder).unwrap().display();
+            wrong.extend(
+                differences(path)
+                    .into_iter()
+                    .map(|text| format!("{name}: {text}")),
+            );
+        }
+        assert!(
+            wrong.is_empty(),
+            "{} of {}:\n{}",
+            wrong.len(),
+            all.len(),
+            wrong.join("\n")
         );
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {}:\n{}",
-        wrong.len(),
-        all.len(),
-        wrong.join("\n")
-    );
+}
+
+/// What the others rest on: an expectation that does not hold is seen.
+#[test]
+fn wrong_expectations_are_seen() {
+    let (folder, _) = all_below("tests/conformance/0.8");
+    let text = std::fs::read_to_string(folder.join("validation/id-and-key.scenario.yaml")).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("a.scenario.yaml");
+    let accepted = text.split("expect:").next().unwrap();
+    for expect in [
+        "{status: completed}",
+        "{rejected: [{path: /nowhere}]}",
+        "{rejected: [{code: nothing}]}",
+    ] {
+        std::fs::write(&path, format!("{accepted}expect: {expect}\n")).unwrap();
+        assert_eq!(differences(&path).len(), 1, "{expect}");
+    }
+    std::fs::write(&path, text).unwrap();
+    assert!(differences(&path).is_empty());
 }
