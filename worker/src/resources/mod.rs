@@ -5,6 +5,7 @@
 //! Redirects are followed within the same rule. What is fetched is bounded in size and time, and is
 //! kept with the definition: no run of it fetches anything.
 
+mod fetcher;
 mod hosts;
 
 use std::time::Duration;
@@ -13,10 +14,11 @@ use reqwest::Method;
 use reqwest::header::{ACCEPT, LOCATION};
 use url::Url;
 
+pub use fetcher::Fetcher;
 pub use hosts::{Hosts, HostsError};
 
 use crate::auth::Auth;
-use crate::http::{Http, HttpConfig, HttpError, shown};
+use crate::http::{Answer, Http, HttpConfig, HttpError, shown};
 use crate::{CallError, CallErrorKind};
 
 /// What is asked for first; anything is taken.
@@ -52,40 +54,48 @@ impl Default for HttpOptions {
 
 /// Why a document was not fetched. No field holds a query or a credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FetchError {
-    #[error("`{uri}` is no http or https URL with a host")]
-    Uri { uri: String },
-    #[error(
-        "`{uri}`: nothing is fetched from the host `{host}`; allow it with `--allow-host {host}`"
-    )]
-    HostNotAllowed { uri: String, host: String },
-    #[error("`{uri}` redirects to `{target}`, which isn't followed: {reason}")]
-    Redirect {
-        uri: String,
-        target: String,
-        reason: String,
-    },
-    #[error("`{uri}`: {reason}")]
-    Auth { uri: String, reason: String },
-    #[error("`{uri}` answered {status} instead of a document")]
-    Status { uri: String, status: u16 },
+#[error("`{uri}`: {cause}")]
+pub struct FetchError {
+    /// Where it went wrong: the document's own URI, or that of a redirect.
+    pub uri: String,
+    pub cause: Cause,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    #[error("it is no http or https URL with a host")]
+    Uri,
+    #[error("nothing is fetched from the host `{host}`; allow it with `--allow-host {host}`")]
+    HostNotAllowed { host: String },
+    #[error("the redirect to `{target}` isn't followed: {reason}")]
+    Redirect { target: String, reason: String },
+    #[error("{0}")]
+    Auth(String),
+    #[error("it answered {0} instead of a document")]
+    Status(u16),
     /// Trying again can help.
-    #[error("{reason}")]
-    Unreachable { uri: String, reason: String },
-    #[error("`{uri}` has more than {limit} bytes")]
-    TooLarge { uri: String, limit: usize },
-    #[error("`{uri}` wasn't there within {} s", limit.as_secs_f64())]
-    Timeout { uri: String, limit: Duration },
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("it has more than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("it wasn't there within {} s", limit.as_secs_f64())]
+    Timeout { limit: Duration },
 }
 
 impl FetchError {
+    fn new(uri: impl Into<String>, cause: Cause) -> FetchError {
+        FetchError {
+            uri: uri.into(),
+            cause,
+        }
+    }
+
     /// Whether the same fetch may succeed later.
     pub fn can_retry(&self) -> bool {
-        match self {
-            FetchError::Unreachable { .. } | FetchError::Timeout { .. } => true,
-            FetchError::Status { status, .. } => {
-                CallError::new(CallErrorKind::Status(*status), "").can_retry
-            }
+        match self.cause {
+            Cause::Unreachable(_) | Cause::Timeout { .. } => true,
+            Cause::Status(status) => CallError::new(CallErrorKind::Status(status), "").can_retry,
             _ => false,
         }
     }
@@ -143,21 +153,17 @@ impl HttpResources {
     /// [`FetchError`].
     pub fn get(&self, uri: &str) -> Result<Vec<u8>, FetchError> {
         // A thread of its own: the caller's may be one of a runtime, which must not wait here.
+        let unreachable =
+            |reason: String| FetchError::new(shown_uri(uri), Cause::Unreachable(reason));
         let fetch = || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
-            let runtime = runtime.map_err(|error| FetchError::Unreachable {
-                uri: shown_uri(uri),
-                reason: format!("`{}`: {error}", shown_uri(uri)),
-            })?;
+            let runtime = runtime.map_err(|error| unreachable(error.to_string()))?;
             runtime.block_on(self.fetch(uri))
         };
         let ended = std::thread::scope(|scope| scope.spawn(fetch).join());
-        ended.unwrap_or_else(|_| {
-            let (uri, reason) = (shown_uri(uri), "the fetch broke off".to_owned());
-            Err(FetchError::Unreachable { uri, reason })
-        })
+        ended.unwrap_or_else(|_| Err(unreachable("the fetch broke off".to_owned())))
     }
 
     /// [`HttpResources::get`] for async code.
@@ -166,32 +172,22 @@ impl HttpResources {
     /// [`FetchError`].
     pub async fn fetch(&self, uri: &str) -> Result<Vec<u8>, FetchError> {
         let own = without_fragment(uri);
-        let auth = self
-            .auth
-            .iter()
-            .rev()
-            .find(|(known, _)| known == own)
-            .map(|(_, auth)| auth);
+        let mut known = self.auth.iter().rev();
+        let auth = known.find(|(known, _)| known == own).map(|(_, auth)| auth);
         let url = Url::parse(own).ok().filter(is_http);
-        let url = url.ok_or_else(|| FetchError::Uri {
-            uri: shown_uri(uri),
-        })?;
+        let url = url.ok_or_else(|| FetchError::new(shown_uri(uri), Cause::Uri))?;
         let limit = self.options.timeout;
-        match tokio::time::timeout(limit, self.follow(url, auth)).await {
-            Ok(result) => result,
-            Err(_) => Err(FetchError::Timeout {
-                uri: shown_uri(uri),
-                limit,
-            }),
-        }
+        let result = tokio::time::timeout(limit, self.follow(url, auth)).await;
+        result.unwrap_or_else(|_| Err(FetchError::new(shown_uri(uri), Cause::Timeout { limit })))
     }
 
     async fn follow(&self, start: Url, auth: Option<&Auth>) -> Result<Vec<u8>, FetchError> {
         if !self.options.hosts.allow(&start) {
-            return Err(FetchError::HostNotAllowed {
-                uri: shown(&start),
-                host: hosts::host(&start),
-            });
+            let host = hosts::host(&start);
+            return Err(FetchError::new(
+                shown(&start),
+                Cause::HostNotAllowed { host },
+            ));
         }
         let mut url = start.clone();
         for _ in 0..=self.options.redirects_max {
@@ -204,54 +200,51 @@ impl HttpResources {
                     let location = answer.headers.get(LOCATION).and_then(|at| at.to_str().ok());
                     url = self.target(&url, location.unwrap_or_default())?;
                 }
-                status => {
-                    return Err(FetchError::Status {
-                        uri: shown(&url),
-                        status,
-                    });
-                }
+                status => return Err(FetchError::new(shown(&url), Cause::Status(status))),
             }
         }
         let reason = format!(
-            "that would be more than {} redirects",
+            "there are more than {} redirects",
             self.options.redirects_max
         );
-        Err(FetchError::Redirect {
-            uri: shown(&start),
-            target: shown(&url),
-            reason,
-        })
+        let target = shown(&url);
+        Err(FetchError::new(
+            shown(&start),
+            Cause::Redirect { target, reason },
+        ))
     }
 
     /// Where a redirect leads, if it may be followed.
     fn target(&self, from: &Url, location: &str) -> Result<Url, FetchError> {
-        let refused = |target: String, reason: String| FetchError::Redirect {
-            uri: shown(from),
-            target,
-            reason,
+        let refused = |target: String, reason: &str| {
+            let reason = reason.to_owned();
+            Err(FetchError::new(
+                shown(from),
+                Cause::Redirect { target, reason },
+            ))
         };
         let target = from.join(location).ok().filter(|_| !location.is_empty());
         let Some(target) = target.filter(is_http) else {
-            let target = shown_uri(location);
-            return Err(refused(target, "it is no http or https URL".to_owned()));
+            return refused(shown_uri(location), "it is no http or https URL");
         };
         if from.scheme() == "https" && target.scheme() == "http" {
-            return Err(refused(shown(&target), "it leaves https".to_owned()));
+            return refused(shown(&target), "it leaves https");
         }
         if hosts::is_loopback(&target) && !hosts::is_loopback(from) {
             let reason = "another machine cannot send us to this machine's own services";
-            return Err(refused(shown(&target), reason.to_owned()));
+            return refused(shown(&target), reason);
         }
         if !self.options.hosts.allow(&target) {
-            let host = hosts::host(&target);
-            let reason = format!("allow its host with `--allow-host {host}`");
-            return Err(refused(shown(&target), reason));
+            let reason = format!(
+                "allow its host with `--allow-host {}`",
+                hosts::host(&target)
+            );
+            return refused(shown(&target), &reason);
         }
         Ok(target)
     }
 
-    async fn ask(&self, url: &Url, auth: Option<&Auth>) -> Result<crate::http::Answer, FetchError> {
-        let uri = shown(url);
+    async fn ask(&self, url: &Url, auth: Option<&Auth>) -> Result<Answer, FetchError> {
         let http = if hosts::is_loopback(url) {
             &self.direct
         } else {
@@ -268,34 +261,26 @@ impl HttpResources {
             Some(Auth::Bearer { token }) => request.bearer_auth(token.expose()),
             Some(Auth::OAuth2(_)) => {
                 let reason = "a document is fetched with `basic` or `bearer` auth, not `oauth2`";
-                return Err(FetchError::Auth {
-                    uri,
-                    reason: reason.to_owned(),
-                });
+                return Err(FetchError::new(shown(url), Cause::Auth(reason.to_owned())));
             }
         };
-        let what = format!("GET {uri}");
-        http.send(request, url, &what)
-            .await
-            .map_err(|error| match error.kind {
-                CallErrorKind::Limit => FetchError::TooLarge {
-                    uri,
+        let what = format!("GET {}", shown(url));
+        http.send(request, url, &what).await.map_err(|error| {
+            let reason = error.message.strip_prefix(&what).unwrap_or(&error.message);
+            let reason = reason.trim_start_matches([':', ' ']).to_owned();
+            let cause = match error.kind {
+                CallErrorKind::Limit => Cause::TooLarge {
                     limit: self.options.bytes_max,
                 },
-                CallErrorKind::Timeout => FetchError::Timeout {
-                    uri,
+                CallErrorKind::Timeout => Cause::Timeout {
                     limit: self.options.timeout,
                 },
                 // Only a header can be wrong in a request that has nothing else of its own.
-                CallErrorKind::Arguments => FetchError::Auth {
-                    uri,
-                    reason: error.message,
-                },
-                _ => FetchError::Unreachable {
-                    uri,
-                    reason: error.message,
-                },
-            })
+                CallErrorKind::Arguments => Cause::Auth(reason),
+                _ => Cause::Unreachable(reason),
+            };
+            FetchError::new(shown(url), cause)
+        })
     }
 }
 
@@ -318,5 +303,64 @@ fn shown_uri(text: &str) -> String {
             .chars()
             .take(200)
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_that_would_widen_what_is_reached_are_refused() {
+        let hosts = Hosts::parse(&["example.org", "*.example.org"]).unwrap();
+        let resources = HttpResources::new(HttpOptions {
+            hosts,
+            ..HttpOptions::default()
+        })
+        .unwrap();
+        let target = |from: &str, location: &str| {
+            let target = resources.target(&Url::parse(from).unwrap(), location);
+            target.map(String::from).map_err(|error| error.to_string())
+        };
+        for (from, location, expected) in [
+            ("http://example.org/a/b", "c", "http://example.org/a/c"),
+            (
+                "http://example.org/a",
+                "https://docs.example.org/a",
+                "https://docs.example.org/a",
+            ),
+            (
+                "http://127.0.0.1:1/a",
+                "//localhost:2/b",
+                "http://localhost:2/b",
+            ),
+        ] {
+            assert_eq!(target(from, location).as_deref(), Ok(expected));
+        }
+        for (from, location, reason) in [
+            (
+                "https://example.org/a",
+                "http://example.org/a",
+                "it leaves https",
+            ),
+            (
+                "http://example.org/a",
+                "http://127.0.0.1:6379/",
+                "this machine's own services",
+            ),
+            (
+                "http://example.org/a",
+                "http://[::1]/",
+                "this machine's own services",
+            ),
+            (
+                "http://example.org/a",
+                "http://169.254.169.254/",
+                "`--allow-host 169.254.169.254`",
+            ),
+        ] {
+            let error = target(from, location).unwrap_err();
+            assert!(error.contains(reason), "{location}: {error}");
+        }
     }
 }

@@ -6,8 +6,9 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Redirect;
 use axum::routing::get;
+use swirl_spec::resource::{FileResources, Resources};
 use swirl_worker::auth::{Auth, Secret};
-use swirl_worker::resources::{FetchError, Hosts, HttpOptions, HttpResources};
+use swirl_worker::resources::{Cause, FetchError, Fetcher, Hosts, HttpOptions, HttpResources};
 
 use crate::serve;
 
@@ -21,6 +22,10 @@ fn options() -> HttpOptions {
 
 fn resources() -> HttpResources {
     HttpResources::new(options()).unwrap()
+}
+
+fn failed(uri: String, cause: Cause) -> Result<Vec<u8>, FetchError> {
+    Err(FetchError { uri, cause })
 }
 
 /// Answers with the `Authorization` that came, or `none`.
@@ -64,18 +69,15 @@ async fn size_status_and_connection_are_told() {
     let uri = format!("{base}/large");
     assert_eq!(
         fetch("/large?s3cret").await,
-        Err(FetchError::TooLarge { uri, limit: 1000 })
+        failed(uri, Cause::TooLarge { limit: 1000 })
     );
     for (path, status, can_retry) in [("/missing", 404, false), ("/busy", 503, true)] {
-        let error = fetch(path).await.unwrap_err();
+        let result = fetch(path).await;
         assert_eq!(
-            error,
-            FetchError::Status {
-                uri: format!("{base}{path}"),
-                status
-            }
+            result,
+            failed(format!("{base}{path}"), Cause::Status(status))
         );
-        assert_eq!(error.can_retry(), can_retry);
+        assert_eq!(result.unwrap_err().can_retry(), can_retry);
     }
     // A port that was free a moment ago.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -93,7 +95,7 @@ async fn size_status_and_connection_are_told() {
         "",
     ] {
         let error = resources().fetch(uri).await.unwrap_err();
-        assert!(matches!(error, FetchError::Uri { .. }), "{uri}: {error}");
+        assert!(matches!(error.cause, Cause::Uri), "{uri}: {error}");
     }
 }
 
@@ -111,7 +113,7 @@ async fn a_document_that_does_not_come_ends_the_fetch() {
         .fetch(&uri)
         .await
         .unwrap_err();
-    assert_eq!(error, FetchError::Timeout { uri, limit });
+    assert_eq!(Err(error), failed(uri, Cause::Timeout { limit }));
 }
 
 #[tokio::test]
@@ -134,7 +136,7 @@ async fn other_hosts_are_asked_only_if_they_are_allowed() {
         .fetch(uri)
         .await
         .unwrap_err();
-    assert!(matches!(error, FetchError::Unreachable { .. }), "{error}");
+    assert!(matches!(error.cause, Cause::Unreachable(_)), "{error}");
 }
 
 #[tokio::test]
@@ -153,10 +155,10 @@ async fn redirects_are_followed_within_the_rule() {
     let fetch = async |path: &str| resources().fetch(&format!("{base}{path}")).await;
     assert_eq!(fetch("/once").await.unwrap(), b"none");
     for (path, expected) in [
-        ("/loop", "that would be more than 5 redirects"),
+        ("/loop", "there are more than 5 redirects"),
         (
             "/away",
-            "`http://example.invalid/a`, which isn't followed: allow its host",
+            "to `http://example.invalid/a` isn't followed: allow its host",
         ),
         ("/file", "it is no http or https URL"),
         ("/nowhere", "it is no http or https URL"),
@@ -204,6 +206,63 @@ async fn credentials_go_to_their_document_and_no_other_host() {
     };
     let error = resources.with_auth(&format!("{base}/who"), broken);
     let error = error.fetch(&format!("{base}/who")).await.unwrap_err();
-    assert!(matches!(error, FetchError::Auth { .. }), "{error}");
+    assert!(matches!(error.cause, Cause::Auth(_)), "{error}");
     assert!(!error.to_string().contains("s3cret"), "{error}");
+}
+
+#[tokio::test]
+async fn a_fetcher_takes_files_and_allowed_hosts_by_what_refers_to_them() {
+    let router = Router::new().route("/docs/a.json", get(async || "over http"));
+    let base = serve(router).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), "a file").unwrap();
+    let fetcher = Fetcher {
+        http: resources(),
+        files: FileResources::new(folder.path(), 100),
+    };
+    // As the reader of a definition calls it: from blocking code.
+    let check = move || {
+        let remote = format!("{base}/docs/index.json");
+        let fetch = |uri: &str, base: Option<&str>| match fetcher.fetch(uri, base) {
+            Ok(bytes) => String::from_utf8(bytes).unwrap(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(fetch("a.json", None), "a file");
+        assert_eq!(fetch("file://a.json", Some("shop.sw.yaml")), "a file");
+        assert_eq!(fetch(&format!("{base}/docs/a.json"), None), "over http");
+        assert_eq!(fetch("a.json", Some(&remote)), "over http");
+        assert!(fetch("HTTP://127.0.0.1:1/a", None).contains("no connection"));
+        for (uri, base, expected) in [
+            (
+                "http://example.invalid/a",
+                None,
+                "nothing is fetched from the host",
+            ),
+            (
+                "//example.invalid/a",
+                Some(remote.as_str()),
+                "nothing is fetched from the host",
+            ),
+            (
+                "file://a.json",
+                Some(remote.as_str()),
+                "a document on the web cannot refer to a file",
+            ),
+            (
+                "ftp://127.0.0.1/a",
+                None,
+                "the scheme 'ftp', which is not available",
+            ),
+            (
+                "ftp://127.0.0.1/a",
+                Some(remote.as_str()),
+                "the scheme 'ftp', which is not available",
+            ),
+            ("../a.json", None, "cannot be read from"),
+        ] {
+            let error = fetch(uri, base);
+            assert!(error.contains(expected), "{uri}: {error}");
+        }
+    };
+    tokio::task::spawn_blocking(check).await.unwrap();
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod examples;
 mod fetch;
 
 use axum::Router;
