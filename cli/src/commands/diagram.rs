@@ -1,0 +1,72 @@
+//! `swirl diagram`
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use super::validate::{self, Read};
+use crate::diagram::{Format, render};
+use crate::terminal::Terminal;
+
+/// Draws a workflow.
+///
+/// States with their actions, events and timeouts, transitions with their conditions; ways of
+/// errors are dashed, compensation is dotted. The same definition always gives the same picture.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl diagram order.sw.yaml -o order.svg
+  swirl diagram order.sw.yaml --format mermaid")]
+pub struct Args {
+    /// The definition, YAML or JSON.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// What it is written as; by default what the name of the file given with -o says, else svg.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// The file to write, instead of stdout.
+    #[arg(long = "out", short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let read = Read::file(&args.file)?;
+    let Some(workflow) = &read.reading.workflow else {
+        terminal.message(&validate::human(&read, false));
+        return Ok(1);
+    };
+    let picture = render(
+        workflow,
+        args.format.unwrap_or_else(|| by_name(args.out.as_ref())),
+    );
+    match &args.out {
+        None => terminal.result(&picture)?,
+        Some(path) => std::fs::write(path, picture)
+            .with_context(|| format!("{} cannot be written", path.display()))?,
+    }
+    Ok(0)
+}
+
+fn by_name(path: Option<&PathBuf>) -> Format {
+    match path
+        .and_then(|path| path.extension())
+        .and_then(|end| end.to_str())
+    {
+        Some("mmd" | "mermaid") => Format::Mermaid,
+        _ => Format::Svg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_follows_the_name() {
+        assert_eq!(by_name(Some(&PathBuf::from("a.mmd"))), Format::Mermaid);
+        assert_eq!(by_name(Some(&PathBuf::from("a.svg"))), Format::Svg);
+        assert_eq!(by_name(None), Format::Svg);
+    }
+}

@@ -1,0 +1,124 @@
+//! The commands: one file each, one line each in [`Command`].
+
+mod completions;
+mod demo_service;
+mod diagram;
+mod explain;
+mod run;
+mod test;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::terminal::{Colour, Output, Terminal};
+
+/// Runs Serverless Workflow definitions, durably.
+///
+/// Results go to stdout, messages to stderr. Exit codes: 0 when all went well, 1 when what was
+/// asked for failed (a workflow, a test, a validation), 2 when it could not be tried (a file that
+/// cannot be read, an option that does not exist).
+#[derive(Debug, Parser)]
+#[command(name = "swirl", version, propagate_version = true, after_long_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// When to use colours; the environment variable NO_COLOR turns 'auto' off.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: Colour,
+
+    /// How results are written.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  swirl run hello.sw.yaml --input '{\"name\": \"Ada\"}'
+  swirl validate workflows/
+  swirl test tests/
+  swirl diagram order.sw.yaml -o order.svg
+  swirl explain unknown-property";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Completions(completions::Args),
+    DemoService(demo_service::Args),
+    Diagram(diagram::Args),
+    Explain(explain::Args),
+    Run(run::Args),
+    Test(test::Args),
+    Validate(validate::Args),
+}
+
+/// Carries out the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let terminal = Terminal {
+        colour: cli.color,
+        output: cli.output,
+    };
+    if cli.output == Output::Sarif && !matches!(cli.command, Command::Validate(_)) {
+        terminal.message("error: '--output sarif' is for 'swirl validate' only; use text or json");
+        return ExitCode::from(2);
+    }
+    let done = match cli.command {
+        Command::Completions(args) => completions::run(&args, &terminal),
+        Command::DemoService(args) => demo_service::run(&args, &terminal),
+        Command::Diagram(args) => diagram::run(&args, &terminal),
+        Command::Explain(args) => explain::run(&args, &terminal),
+        Command::Run(args) => run::run(&args, &terminal),
+        Command::Test(args) => test::run(&args, &terminal),
+        Command::Validate(args) => validate::run(&args, &terminal),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            terminal.message(&format!("error: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command
+                .get_after_long_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let call = format!("swirl {}", command.get_name());
+            assert!(help.contains(&call), "{call}");
+        }
+    }
+
+    #[test]
+    fn global_options_may_stand_anywhere() {
+        for line in [
+            "swirl --output json test x",
+            "swirl test --output json x",
+            "swirl test x --color never",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+        assert!(Cli::try_parse_from(["swirl", "tset"]).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! `swirl test`
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde_json::json;
+
+use crate::scenario::report::{Outcome, Tally, Verdict, details};
+use crate::scenario::{Runner, junit, suite};
+use crate::terminal::{Output, Terminal};
+
+/// Runs scenario files in virtual time.
+///
+/// A scenario plays the outside world for a workflow and says what must come of it: the answers of
+/// its functions, the events that arrive, the output, the calls and their times. A month of sleep
+/// takes no time, and two runs of a file give the same result.
+///
+/// Exit code 0 when all passed, 1 when some failed, 2 when a file could not be read.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl test order.scenario.yaml
+  swirl test tests/                             # *.scenario.yaml and *.scenario.json, recursively
+  swirl test --junit results.xml tests/")]
+pub struct Args {
+    /// Files, or folders that are searched.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Writes the results as JUnit XML, too.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let runner = runner()?;
+    run_with(args, terminal, &*runner)
+}
+
+/// What runs the scenarios.
+fn runner() -> anyhow::Result<Box<dyn Runner>> {
+    anyhow::bail!("this build of swirl cannot run scenarios: it has no engine")
+}
+
+/// Runs the scenarios and tells about them.
+pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow::Result<u8> {
+    let mut listener = Listener {
+        terminal,
+        failed: None,
+    };
+    let (tally, verdicts) = suite::run(&args.paths, runner, &mut listener);
+    if let Some(error) = listener.failed {
+        return Err(error.into());
+    }
+    if let Some(path) = &args.junit {
+        std::fs::write(path, junit::xml(&verdicts))
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    match terminal.output {
+        Output::Json => terminal.result(&as_json(&tally, &verdicts))?,
+        _ => terminal.result(&format!("{}\n", tally.line()))?,
+    }
+    Ok(tally.exit_code())
+}
+
+/// Tells each result as it comes.
+struct Listener<'t> {
+    terminal: &'t Terminal,
+    failed: Option<std::io::Error>,
+}
+
+impl suite::Listener for Listener<'_> {
+    fn verdict(&mut self, verdict: &Verdict) {
+        if self.terminal.output == Output::Text
+            && let Err(error) = self.terminal.result(&verdict.text(self.terminal.colours()))
+        {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn unreadable(&mut self, message: &str) {
+        self.terminal.message(&format!("error: {message}"));
+    }
+}
+
+fn as_json(tally: &Tally, verdicts: &[Verdict]) -> String {
+    let scenarios: Vec<serde_json::Value> = verdicts
+        .iter()
+        .map(|verdict| {
+            let (outcome, message) = match &verdict.outcome {
+                Outcome::Passed => ("passed", None),
+                Outcome::Failed(differences) => ("failed", Some(details(differences))),
+                Outcome::Broken(why) => ("failed", Some(why.clone())),
+                Outcome::Skipped(why) => ("skipped", Some(why.clone())),
+            };
+            json!({
+                "name": verdict.name,
+                "file": verdict.file.display().to_string(),
+                "outcome": outcome,
+                "message": message,
+                "seconds": verdict.took.as_secs_f64(),
+            })
+        })
+        .collect();
+    let Tally {
+        passed,
+        failed,
+        skipped,
+        unreadable,
+    } = tally;
+    let whole = json!({
+        "passed": passed,
+        "failed": failed,
+        "skipped": skipped,
+        "unreadable": unreadable,
+        "scenarios": scenarios,
+    });
+    format!("{whole:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_for_programs() {
+        let tally = Tally {
+            passed: 1,
+            failed: 0,
+            skipped: 0,
+            unreadable: 0,
+        };
+        let verdict = Verdict {
+            file: "f.scenario.yaml".into(),
+            name: "n".into(),
+            outcome: Outcome::Passed,
+            took: std::time::Duration::ZERO,
+        };
+        let value: serde_json::Value = serde_json::from_str(&as_json(&tally, &[verdict])).unwrap();
+        assert_eq!(value["passed"], 1);
+        assert_eq!(value["scenarios"][0]["outcome"], "passed");
+    }
+}

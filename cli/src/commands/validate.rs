@@ -1,0 +1,224 @@
+//! `swirl validate`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use swirl_spec::diagnostic::Severity;
+use swirl_spec::render::{self, Colour, SarifFile};
+use swirl_spec::resource::FileResources;
+use swirl_spec::{Options, Reading};
+
+use crate::scenario::discover;
+use crate::terminal::{Output, Terminal};
+
+/// How a definition's file name ends: what is looked for in folders.
+const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
+
+/// The largest file that a definition may refer to, in bytes.
+const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// Checks definitions.
+///
+/// All findings are shown at once, each with its place, a code and what to do; 'swirl explain CODE'
+/// says more. Also shown is which edition of the language a definition was taken for, and why.
+///
+/// Exit code 0 when all are valid (warnings aside), 1 when some are not, 2 when a file could not be
+/// read.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl validate order.sw.yaml
+  swirl validate workflows/                     # *.sw.yaml, *.sw.yml and *.sw.json, recursively
+  swirl validate workflows/ --output sarif > findings.sarif")]
+pub struct Args {
+    /// Files, or folders that are searched.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+/// A definition's file as it was read.
+pub struct Read {
+    pub file: PathBuf,
+    /// What lines and columns refer to.
+    pub text: String,
+    pub reading: Reading,
+}
+
+impl Read {
+    /// Reads a definition; what it refers to is looked for among files.
+    ///
+    /// # Errors
+    /// The file itself cannot be read.
+    pub fn file(file: &Path) -> anyhow::Result<Read> {
+        let document =
+            std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let resources = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
+        let reading = swirl_spec::read(&document, &resources, &Options::default());
+        let text = String::from_utf8_lossy(&document);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
+        Ok(Read {
+            file: file.to_owned(),
+            text,
+            reading,
+        })
+    }
+
+    fn valid(&self) -> bool {
+        self.reading.workflow.is_some()
+    }
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let mut unreadable = false;
+    let mut trouble = |message: String| {
+        unreadable = true;
+        terminal.message(&format!("error: {message}"));
+    };
+    let mut files = Vec::new();
+    for path in &args.paths {
+        let before = files.len();
+        let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
+        match discover::collect(path, &mut files, &wanted) {
+            Err(error) => trouble(error.to_string()),
+            Ok(()) if files.len() == before => trouble(format!(
+                "{}: no definition is in this folder; their names end in .sw.yaml or .sw.json",
+                path.display()
+            )),
+            Ok(()) => {}
+        }
+    }
+    let mut reads = Vec::new();
+    let mut valid = true;
+    for file in files {
+        match Read::file(&file) {
+            Ok(read) => {
+                valid &= read.valid();
+                if terminal.output == Output::Text {
+                    terminal.result(&human(&read, terminal.colours()))?;
+                } else {
+                    reads.push(read);
+                }
+            }
+            Err(error) => trouble(format!("{error:#}")),
+        }
+    }
+    match terminal.output {
+        Output::Text => {}
+        Output::Json => terminal.result(&as_json(&reads))?,
+        Output::Sarif => terminal.result(&sarif(&reads))?,
+    }
+    Ok(match (unreadable, valid) {
+        (true, _) => 2,
+        (false, false) => 1,
+        (false, true) => 0,
+    })
+}
+
+/// The findings, and a line that sums them up.
+pub fn human(read: &Read, colour: bool) -> String {
+    let name = read.file.display().to_string();
+    let findings = read.reading.diagnostics.as_slice();
+    let ansi = if colour { Colour::Ansi } else { Colour::No };
+    let mut text = render::human(&name, &read.text, findings, ansi);
+    let verdict = match (
+        read.valid(),
+        findings.iter().any(|f| f.severity == Severity::Warning),
+    ) {
+        (false, _) => "invalid",
+        (true, true) => "valid, with warnings",
+        (true, false) => "valid",
+    };
+    let edition = match &read.reading.edition {
+        Some(detected) => format!("edition {}, because {}", detected.edition, detected.why),
+        None => "of no known edition".to_owned(),
+    };
+    text.push_str(&format!("{name}: {verdict} ({edition})\n"));
+    text
+}
+
+fn as_json(reads: &[Read]) -> String {
+    let files: Vec<Value> = reads
+        .iter()
+        .map(|read| {
+            let name = read.file.display().to_string();
+            let text = render::json(&name, read.reading.diagnostics.as_slice());
+            let mut file: Value = serde_json::from_str(&text).unwrap_or_default();
+            let edition = read.reading.edition.as_ref();
+            file["edition"] = json!(edition.map(|detected| detected.edition.word()));
+            file["because"] = json!(edition.map(|detected| &detected.why));
+            file
+        })
+        .collect();
+    let valid = reads.iter().all(Read::valid);
+    format!("{:#}\n", json!({"valid": valid, "files": files}))
+}
+
+fn sarif(reads: &[Read]) -> String {
+    let names: Vec<String> = reads
+        .iter()
+        .map(|read| read.file.display().to_string())
+        .collect();
+    let files: Vec<SarifFile<'_>> = reads
+        .iter()
+        .zip(&names)
+        .map(|(read, name)| SarifFile {
+            name,
+            diagnostics: read.reading.diagnostics.as_slice(),
+        })
+        .collect();
+    render::sarif(env!("CARGO_PKG_VERSION"), &files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Read {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("w.sw.yaml");
+        std::fs::write(&file, text).unwrap();
+        Read {
+            file: "w.sw.yaml".into(),
+            ..Read::file(&file).unwrap()
+        }
+    }
+
+    const GOOD: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n  - {name: A, type: inject, data: {a: 1}, end: true}\n";
+
+    #[test]
+    fn a_good_one() {
+        insta::assert_snapshot!(human(&read(GOOD), false), @"w.sw.yaml: valid (edition 0.8, because 'specVersion' is '0.8')");
+    }
+
+    #[test]
+    fn a_bad_one() {
+        let read = read(&GOOD.replace("end: true", "transitoin: B"));
+        insta::assert_snapshot!(human(&read, false), @r#"
+        w.sw.yaml:5:5: error[missing-property]: a state needs 'transition' or 'end'
+        5 |   - {name: A, type: inject, data: {a: 1}, transitoin: B}
+          |     ^
+          = hint: add one of 'transition' or 'end'
+
+        w.sw.yaml:5:43: error[unknown-property]: a state of type 'inject' has no property 'transitoin'
+        5 |   - {name: A, type: inject, data: {a: 1}, transitoin: B}
+          |                                           ^
+          = hint: did you mean 'transition'?
+
+        w.sw.yaml: 2 errors
+        w.sw.yaml: invalid (edition 0.8, because 'specVersion' is '0.8')
+        "#);
+        let json: Value = serde_json::from_str(&as_json(&[read])).unwrap();
+        assert_eq!(json["valid"], false);
+        assert_eq!(json["files"][0]["edition"], "0.8");
+    }
+
+    #[test]
+    fn code_scanners_get_all_files() {
+        let bad = read(&GOOD.replace("end: true", "transitoin: B"));
+        let sarif: Value = serde_json::from_str(&sarif(&[read(GOOD), bad])).unwrap();
+        assert_eq!(sarif["version"], "2.1.0");
+        assert!(!sarif["runs"][0]["results"].as_array().unwrap().is_empty());
+    }
+}

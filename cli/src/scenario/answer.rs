@@ -1,0 +1,414 @@
+//! How a mocked function answers.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use swirl_expr::{Env, Limits, Program};
+use swirl_model::error::names;
+use swirl_model::time::IsoDuration;
+use swirl_model::{Data, WorkflowError};
+use swirl_spec::template::{self, Piece};
+
+/// One entry of a function's list of answers.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub reply: Reply,
+    /// How long the call takes; zero with [`Reply::Never`].
+    pub after: IsoDuration,
+}
+
+#[derive(Debug, Clone)]
+pub enum Reply {
+    Return(Return),
+    Error(Failure),
+    Never,
+}
+
+/// `return`: a value in which `${ jq }` over the call's arguments may stand, compiled.
+#[derive(Clone)]
+pub enum Return {
+    Literal(Data),
+    /// `${ ... }` alone: the value with its type.
+    Expression(Program),
+    /// `${ ... }` inside a longer text.
+    Text(Vec<Part>),
+    Array(Vec<Return>),
+    Object(Vec<(String, Return)>),
+}
+
+#[derive(Clone)]
+pub enum Part {
+    Text(String),
+    Expression(Program),
+}
+
+/// `error` of an answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Failure {
+    pub name: Option<String>,
+    pub code: Option<String>,
+    pub status: Option<u16>,
+    pub message: Option<String>,
+}
+
+/// What a call comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answered {
+    Return {
+        data: Data,
+        after: IsoDuration,
+    },
+    Error {
+        error: WorkflowError,
+        after: IsoDuration,
+    },
+    /// The call never ends by itself.
+    Never,
+}
+
+/// A mocked function that cannot answer: the scenario fails.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AnswerError {
+    #[error(
+        "the answer of '{function}' cannot be evaluated over the arguments {arguments}: {message}"
+    )]
+    Expression {
+        function: String,
+        arguments: String,
+        message: String,
+    },
+}
+
+/// A `return` that isn't well formed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ReturnError {
+    #[error("a '${{' is never closed")]
+    Unclosed,
+    #[error("'{expression}': {message}")]
+    Expression { expression: String, message: String },
+}
+
+/// The answers of all functions of a scenario, and how many calls each has had.
+#[derive(Debug)]
+pub struct Answers {
+    functions: BTreeMap<String, (Vec<Answer>, AtomicUsize)>,
+}
+
+impl Answers {
+    pub fn new(functions: &BTreeMap<String, Vec<Answer>>) -> Answers {
+        let functions = functions
+            .iter()
+            .map(|(name, answers)| (name.clone(), (answers.clone(), AtomicUsize::new(0))))
+            .collect();
+        Answers { functions }
+    }
+
+    /// The next answer of a function: in turn, the last one repeats. `now_ms` is virtual unix time.
+    ///
+    /// # Returns
+    /// `None` if the scenario doesn't list the function.
+    pub fn next(
+        &self,
+        function: &str,
+        arguments: &Data,
+        now_ms: i64,
+    ) -> Option<Result<Answered, AnswerError>> {
+        let (answers, calls) = self.functions.get(function)?;
+        let last = answers.len().checked_sub(1)?;
+        let answer = &answers[calls.fetch_add(1, Ordering::Relaxed).min(last)];
+        Some(
+            answer
+                .give(arguments, now_ms)
+                .map_err(|message| AnswerError::Expression {
+                    function: function.to_owned(),
+                    arguments: arguments.to_string(),
+                    message,
+                }),
+        )
+    }
+}
+
+impl Answer {
+    fn give(&self, arguments: &Data, now_ms: i64) -> Result<Answered, String> {
+        let after = self.after;
+        Ok(match &self.reply {
+            Reply::Return(value) => {
+                let env = Env {
+                    now_ms,
+                    limits: Limits::default(),
+                };
+                Answered::Return {
+                    data: value.evaluate(arguments, &env)?,
+                    after,
+                }
+            }
+            Reply::Error(failure) => Answered::Error {
+                error: failure.error(),
+                after,
+            },
+            Reply::Never => Answered::Never,
+        })
+    }
+}
+
+impl Failure {
+    /// As a caller of a real function would report it: the code of an HTTP failure is its status.
+    pub fn error(&self) -> WorkflowError {
+        let status = self.status.map(|status| status.to_string());
+        WorkflowError {
+            name: self
+                .name
+                .clone()
+                .unwrap_or_else(|| names::FUNCTION_ERROR.to_owned()),
+            code: self.code.clone().or(status),
+            status: self.status,
+            message: self.message.clone().unwrap_or_else(|| match self.status {
+                Some(status) => format!("the function answered with status {status}"),
+                None => "the function failed".to_owned(),
+            }),
+            state: None,
+        }
+    }
+}
+
+impl Return {
+    /// A text, with or without expressions in it.
+    ///
+    /// # Errors
+    /// An expression isn't closed or is no jq.
+    pub fn text(text: &str) -> Result<Return, ReturnError> {
+        let compile = |source: &str| {
+            Program::jq(source, &[]).map_err(|error| ReturnError::Expression {
+                expression: source.trim().to_owned(),
+                message: error.to_string(),
+            })
+        };
+        let pieces = template::pieces(text).map_err(|_| ReturnError::Unclosed)?;
+        if let Some(source) = template::alone(&pieces) {
+            return compile(source).map(Return::Expression);
+        }
+        let parts = pieces
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => Ok(Part::Text(text)),
+                Piece::Expression(source) => compile(&source).map(Part::Expression),
+            })
+            .collect::<Result<Vec<Part>, ReturnError>>()?;
+        Ok(match &parts[..] {
+            [] => Return::Literal(Data::string("")),
+            [Part::Text(text)] => Return::Literal(Data::string(text.as_str())),
+            _ => Return::Text(parts),
+        })
+    }
+
+    pub fn array(items: Vec<Return>) -> Return {
+        match items
+            .iter()
+            .map(Return::literal)
+            .collect::<Option<Vec<Data>>>()
+        {
+            Some(items) => Return::Literal(Data::array(items)),
+            None => Return::Array(items),
+        }
+    }
+
+    pub fn object(members: Vec<(String, Return)>) -> Return {
+        if members.iter().any(|(_, value)| value.literal().is_none()) {
+            return Return::Object(members);
+        }
+        let mut object = Data::object();
+        for (name, value) in members {
+            object.set(&name, value.literal().unwrap_or_default());
+        }
+        Return::Literal(object)
+    }
+
+    fn literal(&self) -> Option<Data> {
+        match self {
+            Return::Literal(data) => Some(data.clone()),
+            _ => None,
+        }
+    }
+
+    fn evaluate(&self, arguments: &Data, env: &Env) -> Result<Data, String> {
+        Ok(match self {
+            Return::Literal(data) => data.clone(),
+            Return::Expression(program) => one(program, arguments, env)?,
+            Return::Text(parts) => {
+                let mut text = String::new();
+                for part in parts {
+                    match part {
+                        Part::Text(plain) => text.push_str(plain),
+                        Part::Expression(program) => {
+                            text.push_str(&one(program, arguments, env)?.to_text());
+                        }
+                    }
+                }
+                Data::string(text)
+            }
+            Return::Array(items) => Data::array(
+                items
+                    .iter()
+                    .map(|item| item.evaluate(arguments, env))
+                    .collect::<Result<Vec<Data>, String>>()?,
+            ),
+            Return::Object(members) => {
+                let mut object = Data::object();
+                for (name, value) in members {
+                    object.set(name, value.evaluate(arguments, env)?);
+                }
+                object
+            }
+        })
+    }
+}
+
+/// No output counts as null (decision 60).
+fn one(program: &Program, arguments: &Data, env: &Env) -> Result<Data, String> {
+    match program.one(arguments, &[], env) {
+        Ok(data) => Ok(data.unwrap_or_default()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl std::fmt::Debug for Return {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Return::Literal(data) => write!(f, "{data}"),
+            Return::Expression(_) => f.write_str("${..}"),
+            Return::Text(parts) => write!(f, "a text of {} parts", parts.len()),
+            Return::Array(items) => f.debug_list().entries(items).finish(),
+            Return::Object(members) => f
+                .debug_map()
+                .entries(members.iter().map(|(name, value)| (name, value)))
+                .finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swirl_model::data;
+
+    fn returns(value: Return) -> Answer {
+        Answer {
+            reply: Reply::Return(value),
+            after: IsoDuration::default(),
+        }
+    }
+
+    fn give(text: &str, arguments: Data) -> Result<Answered, String> {
+        returns(Return::text(text).unwrap()).give(&arguments, 0)
+    }
+
+    fn data(answered: Result<Answered, String>) -> Data {
+        match answered {
+            Ok(Answered::Return { data, .. }) => data,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn expressions_over_the_arguments() {
+        let arguments = data!({"name": "Ada", "n": 2});
+        for (text, wanted) in [
+            ("plain", data!("plain")),
+            ("", data!("")),
+            ("${ .n + 1 }", data!(3)),
+            (
+                "  ${ {greeting: (\"Hello \" + .name)} } ",
+                data!({"greeting": "Hello Ada"}),
+            ),
+            (
+                "Hello ${ .name }, ${ {n} }!",
+                data!("Hello Ada, {\"n\":2}!"),
+            ),
+            ("$${ .n }", data!("${ .n }")),
+            ("${ empty }", data!(null)),
+            ("${ . }", arguments.clone()),
+        ] {
+            assert_eq!(data(give(text, arguments.clone())), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn expressions_inside_objects_and_lists() {
+        let value = Return::object(vec![
+            (
+                "a".to_owned(),
+                Return::array(vec![Return::text("${ .n }").unwrap()]),
+            ),
+            ("b".to_owned(), Return::text("b").unwrap()),
+        ]);
+        assert_eq!(
+            data(returns(value).give(&data!({"n": 2}), 0)),
+            data!({"a": [2], "b": "b"})
+        );
+    }
+
+    #[test]
+    fn bad_expressions() {
+        assert_eq!(Return::text("${ .a").err(), Some(ReturnError::Unclosed));
+        assert!(matches!(
+            Return::text("${ .a | }"),
+            Err(ReturnError::Expression { .. })
+        ));
+        assert!(
+            give("${ error(\"no\") }", data!({}))
+                .unwrap_err()
+                .contains("no")
+        );
+    }
+
+    #[test]
+    fn in_turn_and_the_last_repeats() {
+        let seconds = |n: u64| IsoDuration {
+            months: 0,
+            millis: n * 1000,
+        };
+        let failure = Failure {
+            status: Some(503),
+            ..Failure::default()
+        };
+        let answers = Answers::new(&BTreeMap::from([(
+            "f".to_owned(),
+            vec![
+                Answer {
+                    reply: Reply::Error(failure),
+                    after: seconds(1),
+                },
+                Answer {
+                    reply: Reply::Return(Return::Literal(data!(1))),
+                    after: seconds(2),
+                },
+                Answer {
+                    reply: Reply::Never,
+                    after: seconds(0),
+                },
+            ],
+        )]));
+        let next = || answers.next("f", &data!({}), 0).unwrap().unwrap();
+        match next() {
+            Answered::Error { error, after } => {
+                assert_eq!(after, seconds(1));
+                assert_eq!(error.code.as_deref(), Some("503"));
+                assert_eq!(
+                    (error.name.as_str(), error.status),
+                    ("FunctionError", Some(503))
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(
+            next(),
+            Answered::Return {
+                data: data!(1),
+                after: seconds(2)
+            }
+        );
+        assert_eq!(next(), Answered::Never);
+        assert_eq!(next(), Answered::Never);
+        assert_eq!(answers.next("g", &data!({}), 0), None);
+    }
+}

@@ -1,0 +1,417 @@
+//! What must hold after a run, and where it doesn't.
+
+use swirl_model::time::{IsoDuration, Timestamp};
+use swirl_model::{Data, WorkflowError};
+use swirl_spec::diagnostic::Diagnostic;
+
+use super::differ::{self, side_by_side};
+use super::observed::{Observed, ObservedInstance};
+use super::rows::{list, millis};
+
+/// The key `expect`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expect {
+    /// A definition must be refused with these findings among others.
+    pub rejected: Option<Vec<Finding>>,
+    /// All instances, in the order of their start.
+    pub instances: Option<Vec<Wanted>>,
+    /// Sub-workflows count in `instances`.
+    pub subflows: bool,
+    /// Keys for the single instance that the scenario starts.
+    pub single: Wanted,
+}
+
+/// What must hold for an instance. What is absent isn't looked at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wanted {
+    pub workflow: Option<String>,
+    pub status: Option<&'static str>,
+    pub output: Option<Data>,
+    pub output_contains: Option<Data>,
+    pub error: Option<WantedError>,
+    pub states: Option<Vec<String>>,
+    pub calls: Option<Vec<WantedCall>>,
+    pub calls_unordered: Option<Vec<WantedCall>>,
+    /// CloudEvents with some of their attributes.
+    pub produced: Option<Vec<Data>>,
+    pub produced_unordered: Option<Vec<Data>>,
+    pub elapsed: Option<IsoDuration>,
+}
+
+/// Words of `status`.
+pub const STATUSES: [&str; 6] = [
+    "completed",
+    "faulted",
+    "cancelled",
+    "terminated",
+    "waiting",
+    "suspended",
+];
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WantedError {
+    pub name: Option<String>,
+    /// The code, or the status as text.
+    pub code: Option<String>,
+    pub status: Option<u16>,
+    /// A part of the message.
+    pub message: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct WantedCall {
+    pub function: String,
+    pub arguments: Option<Data>,
+    /// Virtual milliseconds since time zero.
+    pub at_ms: Option<i64>,
+}
+
+/// A row of `rejected`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Finding {
+    pub code: Option<String>,
+    pub path: Option<String>,
+    /// A part of the message.
+    pub message: Option<String>,
+}
+
+/// One expectation that doesn't hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The key, such as `output` or `instances[1].calls`.
+    pub what: String,
+    /// A sentence.
+    pub message: String,
+    /// Places that differ, or a table.
+    pub details: Vec<String>,
+}
+
+impl Expect {
+    /// Everything that doesn't hold; empty if the scenario passed.
+    pub fn check(&self, observed: &Observed) -> Vec<Difference> {
+        let mut found = Vec::new();
+        match (&self.rejected, &observed.rejected) {
+            (Some(wanted), Some(findings)) => refusal(wanted, findings, &mut found),
+            (Some(_), None) => {
+                note(
+                    &mut found,
+                    "rejected",
+                    "the definitions were accepted, not refused",
+                    vec![],
+                );
+            }
+            (None, Some(findings)) => {
+                let details = findings.iter().map(finding_text).collect();
+                note(&mut found, "workflows", "refused at deployment", details);
+            }
+            (None, None) => {
+                self.check_list(observed, &mut found);
+                self.check_single(observed, &mut found);
+            }
+        }
+        found
+    }
+
+    fn check_list(&self, observed: &Observed, found: &mut Vec<Difference>) {
+        let Some(wanted) = &self.instances else {
+            return;
+        };
+        let got: Vec<&ObservedInstance> = observed
+            .instances
+            .iter()
+            .filter(|instance| self.subflows || !instance.subflow)
+            .collect();
+        if wanted.len() != got.len() {
+            let left: Vec<String> = wanted.iter().map(wanted_text).collect();
+            let right: Vec<String> = got.iter().map(|instance| instance_text(instance)).collect();
+            let same: Vec<bool> = wanted
+                .iter()
+                .zip(&got)
+                .map(|(wanted, got)| wanted.workflow.as_ref().is_none_or(|w| *w == got.workflow))
+                .collect();
+            let message = format!("expected {}, got {}", wanted.len(), got.len());
+            note(
+                found,
+                "instances",
+                message,
+                side_by_side(&left, &right, &same),
+            );
+        }
+        for (index, (wanted, got)) in wanted.iter().zip(got).enumerate() {
+            wanted.check(&format!("instances[{index}]."), got, found);
+        }
+    }
+
+    fn check_single(&self, observed: &Observed, found: &mut Vec<Difference>) {
+        if self.single == Wanted::default() {
+            return;
+        }
+        let mut roots = observed
+            .instances
+            .iter()
+            .filter(|instance| !instance.subflow);
+        match (roots.next(), roots.next()) {
+            (Some(instance), None) => self.single.check("", instance, found),
+            (None, _) => note(found, "expect", "no instance was started", vec![]),
+            (Some(_), Some(_)) => {
+                let roots = observed
+                    .instances
+                    .iter()
+                    .filter(|instance| !instance.subflow);
+                let details: Vec<String> = roots.map(instance_text).collect();
+                let message = format!(
+                    "{} instances were started; say what holds for each under 'instances'",
+                    details.len()
+                );
+                note(found, "expect", message, details);
+            }
+        }
+    }
+}
+
+impl Wanted {
+    /// Adds what doesn't hold for this instance; `prefix` stands before each key.
+    pub fn check(&self, prefix: &str, got: &ObservedInstance, found: &mut Vec<Difference>) {
+        let mut note = |key: &str, message: String, details: Vec<String>| {
+            found.push(Difference {
+                what: format!("{prefix}{key}"),
+                message,
+                details,
+            });
+        };
+        if let Some(workflow) = self.workflow.as_ref().filter(|name| **name != got.workflow) {
+            note(
+                "workflow",
+                format!("expected {workflow}, got {}", got.workflow),
+                vec![],
+            );
+        }
+        let status = if got.status == "running" {
+            "waiting"
+        } else {
+            got.status.as_str()
+        };
+        if let Some(wanted) = self.status.filter(|wanted| *wanted != status) {
+            let details = got.error.iter().map(error_text).collect();
+            note(
+                "status",
+                format!("expected {wanted}, got {status}"),
+                details,
+            );
+        }
+        if let Some(wanted) = &self.error {
+            match &got.error {
+                None => note(
+                    "error",
+                    format!("expected {}, got none", wanted.text()),
+                    vec![],
+                ),
+                Some(error) if !wanted.matches(error) => {
+                    note(
+                        "error",
+                        format!("expected {}, got {}", wanted.text(), error_text(error)),
+                        vec![],
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+        if let Some(wanted) = &self.output {
+            match &got.output {
+                Some(output) if wanted == output => {}
+                // An ended instance without output, and `null` to say so.
+                None if wanted.is_null() => {}
+                None => note(
+                    "output",
+                    format!("there is none: the instance is {status}"),
+                    vec![],
+                ),
+                Some(output) => note("output", "differs".to_owned(), differ::diff(wanted, output)),
+            }
+        }
+        if let Some(wanted) = &self.output_contains {
+            match &got.output {
+                Some(output) if differ::contains(output, wanted) => {}
+                None => note(
+                    "outputContains",
+                    format!("there is no output: the instance is {status}"),
+                    vec![],
+                ),
+                Some(output) => {
+                    note(
+                        "outputContains",
+                        "not all of it is there".to_owned(),
+                        differ::missing(wanted, output),
+                    );
+                }
+            }
+        }
+        if let Some(wanted) = self.states.as_ref().filter(|wanted| **wanted != got.states) {
+            let same: Vec<bool> = wanted
+                .iter()
+                .zip(&got.states)
+                .map(|(left, right)| left == right)
+                .collect();
+            note(
+                "states",
+                "differ".to_owned(),
+                side_by_side(wanted, &got.states, &same),
+            );
+        }
+        let calls = |wanted: &Option<Vec<WantedCall>>, ordered| {
+            wanted
+                .as_ref()
+                .and_then(|wanted| list(wanted, &got.calls, ordered))
+        };
+        let produced = |wanted: &Option<Vec<Data>>, ordered| {
+            wanted
+                .as_ref()
+                .and_then(|wanted| list(wanted, &got.produced, ordered))
+        };
+        for (key, details) in [
+            ("calls", calls(&self.calls, true)),
+            ("callsUnordered", calls(&self.calls_unordered, false)),
+            ("produced", produced(&self.produced, true)),
+            (
+                "producedUnordered",
+                produced(&self.produced_unordered, false),
+            ),
+        ] {
+            if let Some(details) = details {
+                note(key, "differ".to_owned(), details);
+            }
+        }
+        if let Some(wanted) = &self.elapsed {
+            let ms = wanted.add_to(got.started_at).0 - got.started_at.0;
+            match got.elapsed_ms {
+                None => note(
+                    "elapsed",
+                    format!("expected {wanted}, and the instance is {status}"),
+                    vec![],
+                ),
+                Some(elapsed) if elapsed != ms => {
+                    note(
+                        "elapsed",
+                        format!("expected {wanted}, got {}", millis(elapsed)),
+                        vec![],
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl WantedError {
+    pub fn matches(&self, error: &WorkflowError) -> bool {
+        let status = error.status.map(|status| status.to_string());
+        self.name.as_ref().is_none_or(|name| *name == error.name)
+            && self.code.as_ref().is_none_or(|code| {
+                error.code.as_ref() == Some(code) || status.as_ref() == Some(code)
+            })
+            && self
+                .status
+                .is_none_or(|status| error.status == Some(status))
+            && self
+                .message
+                .as_ref()
+                .is_none_or(|part| error.message.contains(part.as_str()))
+    }
+
+    fn text(&self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.name.as_ref().map(|name| format!("name '{name}'")));
+        parts.extend(self.code.as_ref().map(|code| format!("code '{code}'")));
+        parts.extend(self.status.map(|status| format!("status {status}")));
+        parts.extend(
+            self.message
+                .as_ref()
+                .map(|part| format!("a message with '{part}'")),
+        );
+        if parts.is_empty() {
+            "an error".to_owned()
+        } else {
+            parts.join(", ")
+        }
+    }
+}
+
+fn refusal(wanted: &[Finding], findings: &[Diagnostic], found: &mut Vec<Difference>) {
+    for (index, row) in wanted.iter().enumerate() {
+        if !findings.iter().any(|finding| row.matches(finding)) {
+            let details = findings.iter().map(finding_text).collect();
+            let message = format!("no finding with {}; there are:", row.text());
+            note(found, &format!("rejected[{index}]"), message, details);
+        }
+    }
+}
+
+impl Finding {
+    fn matches(&self, finding: &Diagnostic) -> bool {
+        self.code
+            .as_ref()
+            .is_none_or(|code| *code == finding.code.to_string())
+            && self
+                .path
+                .as_ref()
+                .is_none_or(|path| *path == finding.pointer)
+            && self
+                .message
+                .as_ref()
+                .is_none_or(|part| finding.message.contains(part.as_str()))
+    }
+
+    fn text(&self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.code.as_ref().map(|code| format!("code '{code}'")));
+        parts.extend(self.path.as_ref().map(|path| format!("path '{path}'")));
+        parts.extend(
+            self.message
+                .as_ref()
+                .map(|part| format!("a message with '{part}'")),
+        );
+        parts.join(", ")
+    }
+}
+
+fn note(found: &mut Vec<Difference>, what: &str, message: impl Into<String>, details: Vec<String>) {
+    found.push(Difference {
+        what: what.to_owned(),
+        message: message.into(),
+        details,
+    });
+}
+
+fn finding_text(finding: &Diagnostic) -> String {
+    format!(
+        "{} at '{}': {}",
+        finding.code, finding.pointer, finding.message
+    )
+}
+
+fn instance_text(instance: &ObservedInstance) -> String {
+    format!("{} ({})", instance.workflow, instance.status)
+}
+
+fn wanted_text(wanted: &Wanted) -> String {
+    let workflow = wanted.workflow.as_deref().unwrap_or("any workflow");
+    match wanted.status {
+        Some(status) => format!("{workflow} ({status})"),
+        None => workflow.to_owned(),
+    }
+}
+
+fn error_text(error: &WorkflowError) -> String {
+    match &error.state {
+        Some(state) => format!("{error} (in state '{state}')"),
+        None => error.to_string(),
+    }
+}
+
+/// Virtual milliseconds since time zero.
+pub fn since(zero: Timestamp, at: Timestamp) -> i64 {
+    at.0.saturating_sub(zero.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! A scenario file as plain values.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use swirl_model::Data;
+use swirl_model::time::Timestamp;
+use swirl_spec::source::Node;
+
+use super::answer::Answer;
+use super::expect::Expect;
+use super::parse;
+
+/// Virtual time zero, where `clock` doesn't say otherwise.
+pub const CLOCK_DEFAULT: &str = "2024-01-01T00:00:00Z";
+
+/// When a run stops, where `until` doesn't say otherwise: an offset from virtual time zero.
+pub const UNTIL_DEFAULT: &str = "P366D";
+
+/// A scenario, checked: every value is of its kind, no key is unknown.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The file it was read from; paths in it are relative to its folder.
+    pub path: PathBuf,
+    /// What it shows; the file's name if it doesn't say.
+    pub name: String,
+    /// Never empty; the first is the workflow under test.
+    pub workflows: Vec<WorkflowSource>,
+    /// Starts an instance of the first workflow at time zero. Not necessarily an object: what is
+    /// none is refused at the start (decision 59).
+    pub input: Option<Data>,
+    pub start: Vec<Start>,
+    /// Virtual time zero.
+    pub clock: Timestamp,
+    /// An object.
+    pub secrets: Data,
+    /// By function name; each list has at least one answer.
+    pub functions: BTreeMap<String, Vec<Answer>>,
+    /// CloudEvents, as flat objects, in the order of the file. `id` and `time` may be missing.
+    pub events: Vec<(Timestamp, Data)>,
+    /// Texts of documents by URI.
+    pub resources: BTreeMap<String, String>,
+    pub until: Timestamp,
+    pub control: Vec<Control>,
+    pub expect: Expect,
+}
+
+/// Where a definition comes from.
+#[derive(Debug, Clone)]
+pub enum WorkflowSource {
+    /// Joined with the scenario's folder.
+    Path(PathBuf),
+    /// An object of the scenario file, with its positions there.
+    Inline(Node),
+}
+
+/// An entry of `start`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    pub workflow: String,
+    pub version: Option<String>,
+    /// `None`: an empty object (decision 71).
+    pub input: Option<Data>,
+    pub at: Timestamp,
+    /// Idempotency key.
+    pub key: Option<String>,
+}
+
+/// What an operator does to an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Control {
+    pub at: Timestamp,
+    pub operation: Operation,
+    pub target: Target,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Cancel,
+    Suspend,
+    Resume,
+    Retry,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Counted from 0 in the order of start, sub-workflows left out (decision 72).
+    Index(usize),
+    Id(String),
+}
+
+/// A place in a scenario file that is wrong.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// Counted from 1.
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// A scenario file that cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{}: cannot be read: {source}", path.display())]
+    Io {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    /// All that is wrong, in the order of the file; never empty.
+    #[error("{}", problems.iter().map(|problem| problem.text(path)).collect::<Vec<_>>().join("\n"))]
+    Invalid {
+        path: PathBuf,
+        problems: Vec<Problem>,
+    },
+}
+
+impl Problem {
+    fn text(&self, path: &Path) -> String {
+        let hint = self
+            .hint
+            .as_ref()
+            .map(|hint| format!("\n  help: {hint}"))
+            .unwrap_or_default();
+        format!(
+            "{}:{}:{}: {}{hint}",
+            path.display(),
+            self.line,
+            self.column,
+            self.message
+        )
+    }
+}
+
+impl Scenario {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no scenario.
+    pub fn load(path: &Path) -> Result<Scenario, FileError> {
+        let content = std::fs::read(path).map_err(|source| FileError::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        Scenario::parse(&content, path)
+    }
+
+    /// Reads a file's content, YAML or JSON. `path` names it, and paths in it are relative to it.
+    ///
+    /// # Errors
+    /// With all problems of the file.
+    pub fn parse(content: &[u8], path: &Path) -> Result<Scenario, FileError> {
+        parse::scenario(content, path).map_err(|problems| FileError::Invalid {
+            path: path.to_owned(),
+            problems,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn give(text: &str) -> String {
+        match Scenario::parse(text.as_bytes(), Path::new("f/x.scenario.yaml")) {
+            Ok(scenario) => format!("{scenario:#?}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn read(text: &str) -> Scenario {
+        Scenario::parse(text.as_bytes(), Path::new("f/x.scenario.yaml")).unwrap()
+    }
+
+    #[test]
+    fn the_least() {
+        let scenario = read("workflows: [w.json]\nexpect: {instances: []}");
+        assert_eq!(scenario.name, "x");
+        assert!(
+            matches!(&scenario.workflows[..], [WorkflowSource::Path(p)] if p == Path::new("f/w.json"))
+        );
+        assert_eq!(scenario.clock, Timestamp(1_704_067_200_000));
+        assert_eq!(scenario.until.0 - scenario.clock.0, 366 * 86_400_000);
+        assert_eq!(scenario.input, None);
+        assert_eq!(scenario.expect.instances, Some(vec![]));
+    }
+
+    #[test]
+    fn everything() {
+        let scenario = read(
+            r#"
+name: All
+workflows:
+  - {id: w, states: []}
+  - other.sw.yaml
+input: {}
+start:
+  - {workflow: w, version: 1.0, input: {a: 1}, at: PT5S, key: k}
+  - {workflow: v}
+clock: 2024-02-28T23:00:00+01:00
+secrets: {s: x}
+functions:
+  f: {return: null}
+  g:
+    - error: {status: 503, message: down}
+      after: PT1S
+    - {return: 1, after: PT2S}
+    - never: true
+events:
+  - {at: P1M, event: {type: t, source: /s, data: {a: 1}}}
+  - {at: 2024-02-29T00:00:00Z, event: {type: t, source: /s, id: 7}}
+resources:
+  a.json: {x: [1]}
+  b.txt: hello
+until: P2D
+control:
+  - {at: PT1S, suspend: 0}
+  - {at: PT2S, retry: some-id}
+expect:
+  status: completed
+  output: [1]
+  outputContains: {a: 1}
+  error: {name: N, code: 5, status: 503, message: part}
+  states: [A, B]
+  calls: [f, {function: f, arguments: {}, at: PT1S}, {function: f, at: PT2S}]
+  callsUnordered: []
+  produced: [{type: t, data: 1}]
+  producedUnordered: []
+  elapsed: P1M
+  subflows: true
+  instances:
+    - {workflow: w, status: waiting}
+"#,
+        );
+        assert_eq!(scenario.start[0].version.as_deref(), Some("1.0"));
+        assert_eq!(scenario.start[0].at.0 - scenario.clock.0, 5000);
+        assert_eq!(scenario.start[1].at, scenario.clock);
+        assert_eq!(scenario.functions["g"].len(), 3);
+        // A calendar month from the 28th of February, in UTC.
+        assert_eq!(scenario.events[0].0.0 - scenario.clock.0, 29 * 86_400_000);
+        assert_eq!(scenario.events[1].0.0 - scenario.clock.0, 2 * 3_600_000);
+        assert_eq!(scenario.events[1].1.get("id"), Some(Data::string("7")));
+        assert_eq!(scenario.resources["a.json"], r#"{"x":[1]}"#);
+        assert_eq!(scenario.resources["b.txt"], "hello");
+        assert_eq!(scenario.control[0].target, Target::Index(0));
+        assert_eq!(scenario.control[1].operation, Operation::Retry);
+        assert_eq!(
+            scenario.expect.single.calls.as_ref().unwrap()[1].at_ms,
+            Some(1000)
+        );
+        assert_eq!(
+            scenario
+                .expect
+                .single
+                .error
+                .as_ref()
+                .unwrap()
+                .code
+                .as_deref(),
+            Some("5")
+        );
+    }
+
+    #[test]
+    fn unknown_keys_at_every_level() {
+        insta::assert_snapshot!(give(r#"
+workflow: [w.json]
+workflows: [w.json]
+start: [{workflow: w, inputs: {}}]
+functions:
+  f: {returns: 1}
+  g: [{error: {state: 1}}]
+events: [{at: PT1S, when: PT2S, event: {type: t, source: s}}]
+control: [{at: PT1S, kill: 0}]
+expect:
+  stauts: completed
+  error: {mesage: a}
+  calls: [{function: f, args: {}}]
+  instances: [{workflow: w, elapse: PT1S}]
+  rejected: [{pointer: /a}]
+"#), @r#"
+        f/x.scenario.yaml:2:1: a scenario has no key 'workflow'
+          help: did you mean 'workflows'?
+        f/x.scenario.yaml:4:23: an entry of 'start' has no key 'inputs'
+          help: did you mean 'input'?
+        f/x.scenario.yaml:6:6: an answer of 'f' needs one of 'return', 'error' and 'never'
+        f/x.scenario.yaml:6:7: an answer of 'f' has no key 'returns'
+          help: did you mean 'return'?
+        f/x.scenario.yaml:7:16: 'error' has no key 'state'
+          help: did you mean 'status'?
+        f/x.scenario.yaml:8:21: an entry of 'events' has no key 'when'
+          help: the keys here are 'at', 'event'
+        f/x.scenario.yaml:9:11: an entry of 'control' needs exactly one of 'cancel', 'suspend', 'resume' and 'retry'
+        f/x.scenario.yaml:9:22: an entry of 'control' has no key 'kill'
+          help: the keys here are 'at', 'cancel', 'suspend', 'resume', 'retry'
+        f/x.scenario.yaml:11:3: 'expect' has no key 'stauts'
+          help: did you mean 'status'?
+        f/x.scenario.yaml:11:3: 'expect' has 'rejected' and other keys: nothing runs where a definition is refused
+        f/x.scenario.yaml:12:11: 'error' has no key 'mesage'
+          help: did you mean 'message'?
+        f/x.scenario.yaml:13:25: a call has no key 'args'
+          help: the keys here are 'function', 'arguments', 'at'
+        f/x.scenario.yaml:14:29: an entry of 'instances' has no key 'elapse'
+          help: did you mean 'elapsed'?
+        f/x.scenario.yaml:15:15: an entry of 'rejected' has no key 'pointer'
+          help: the keys here are 'code', 'path', 'message'
+        "#);
+    }
+
+    #[test]
+    fn wrong_values() {
+        insta::assert_snapshot!(give(r#"
+name: 5
+workflows: []
+start: [{}, {workflow: w, at: soon}]
+clock: yesterday
+secrets: [a]
+functions:
+  f: []
+  g: {return: 1, error: {}}
+  h: {never: true, after: PT1S}
+  i: {never: false}
+  j: {after: PT1S}
+  k: {error: {status: 99}}
+  l: 5
+events: [{event: {type: t, source: s}}, {at: PT1S, event: {type: 5}}, {at: 2023-12-31T00:00:00Z, event: {source: s, type: t, Data: 1}}]
+resources: 5
+until: -PT1S
+control: [{at: PT1S, cancel: 0, retry: 0}, {at: PT1S}, {cancel: -1}]
+expect:
+  status: complete
+  states: A
+  calls: [5, {arguments: {}}]
+  produced: [x]
+  elapsed: 5
+  subflows: true
+"#), @r#"
+        f/x.scenario.yaml:2:7: 'name' must be a text, and is a number
+        f/x.scenario.yaml:3:12: 'workflows' is empty
+          help: list at least the workflow under test
+        f/x.scenario.yaml:4:9: an entry of 'start' needs 'workflow'
+        f/x.scenario.yaml:4:31: 'at' is no ISO 8601 duration: a duration begins with P, as in PT15M or P1D
+          help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
+        f/x.scenario.yaml:5:8: 'clock' is no RFC 3339 instant: 'yesterday' is no RFC 3339 instant such as 2024-01-31T09:00:00Z
+          help: write for example '2024-01-01T00:00:00Z'
+        f/x.scenario.yaml:6:10: 'secrets' must be an object, and is a list
+        f/x.scenario.yaml:8:6: the function 'f' has no answer
+        f/x.scenario.yaml:9:6: an answer of 'g' has 'return', 'error': only one may be given
+        f/x.scenario.yaml:10:6: an answer of 'h' has 'never' and 'after': an answer that never comes has no time
+        f/x.scenario.yaml:11:14: 'never' is true or left out
+          help: say what it answers with 'return' or 'error'
+        f/x.scenario.yaml:12:6: an answer of 'j' needs one of 'return', 'error' and 'never'
+        f/x.scenario.yaml:13:23: 'status' must be an HTTP status: a number from 100 to 599
+        f/x.scenario.yaml:14:6: an answer of 'l' must be an object, and is a number
+        f/x.scenario.yaml:15:10: an entry of 'events' needs 'at'
+        f/x.scenario.yaml:15:59: an event needs 'source'
+        f/x.scenario.yaml:15:66: 'type' must be a text, and is a number
+        f/x.scenario.yaml:15:76: 'at' lies before virtual time zero
+        f/x.scenario.yaml:15:132: an event has no attribute 'Data'
+          help: did you mean 'data'?
+        f/x.scenario.yaml:16:12: 'resources' must be an object, and is a number
+        f/x.scenario.yaml:17:8: 'until' is no ISO 8601 duration: a duration cannot be negative
+          help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
+        f/x.scenario.yaml:18:11: an entry of 'control' needs exactly one of 'cancel', 'suspend', 'resume' and 'retry'
+        f/x.scenario.yaml:18:44: an entry of 'control' needs exactly one of 'cancel', 'suspend', 'resume' and 'retry'
+        f/x.scenario.yaml:18:56: an entry of 'control' needs 'at'
+        f/x.scenario.yaml:18:65: 'cancel' must be an instance's index, counted from 0, or its id
+        f/x.scenario.yaml:20:3: 'subflows' has no effect without 'instances'
+          help: list the instances, sub-workflows among them, under 'instances'
+        f/x.scenario.yaml:20:11: 'status' cannot be 'complete'
+          help: did you mean 'completed'?
+        f/x.scenario.yaml:21:11: 'states' must be a list, and is a string
+        f/x.scenario.yaml:22:11: a call must be a function's name or an object, and is a number
+        f/x.scenario.yaml:22:14: a call needs 'function'
+        f/x.scenario.yaml:23:14: a produced event must be an object, and is a string
+        f/x.scenario.yaml:24:12: 'elapsed' must be an ISO 8601 duration, and is a number
+          help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
+        "#);
+    }
+
+    #[test]
+    fn what_contradicts_itself() {
+        insta::assert_snapshot!(give("workflows: [a]\nexpect: {rejected: [], status: completed}"), @"f/x.scenario.yaml:2:9: 'expect' has 'rejected' and other keys: nothing runs where a definition is refused");
+        insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect:"), @"f/x.scenario.yaml:3:7: 'expect' must be an object, and is null");
+        insta::assert_snapshot!(give("workflows: [a]"), @"f/x.scenario.yaml:1:1: a scenario needs 'expect'");
+        insta::assert_snapshot!(give("- a"), @"f/x.scenario.yaml:1:1: a scenario must be an object, and is a list");
+        insta::assert_snapshot!(give("a: [1"), @"f/x.scenario.yaml:1:4: this is not valid YAML: unclosed bracket '['");
+        insta::assert_snapshot!(give("workflows: [a]\nexpect: {status: completed, status: faulted}"), @r#"
+        f/x.scenario.yaml:2:29: the key 'status' is there twice
+          help: remove one of the two, or rename it
+        "#);
+    }
+}

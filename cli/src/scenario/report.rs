@@ -1,0 +1,208 @@
+//! What is printed of scenarios that ran.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::expect::Difference;
+
+/// How a scenario went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Passed,
+    /// Expectations that don't hold; never empty.
+    Failed(Vec<Difference>),
+    /// The run itself came to nothing: why.
+    Broken(String),
+    /// Why it was left out.
+    Skipped(String),
+}
+
+/// One scenario that ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    pub file: PathBuf,
+    pub name: String,
+    pub outcome: Outcome,
+    /// Of wall-clock time.
+    pub took: Duration,
+}
+
+/// How many scenarios went which way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub passed: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    /// Files that could not be read, or scenarios that name such a file.
+    pub unreadable: usize,
+}
+
+impl Tally {
+    pub fn count(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Failed(_) | Outcome::Broken(_) => self.failed += 1,
+            Outcome::Skipped(_) => self.skipped += 1,
+        }
+    }
+
+    /// The closing line: `N passed, N failed`.
+    pub fn line(&self) -> String {
+        let Tally {
+            passed,
+            failed,
+            skipped,
+            ..
+        } = self;
+        match skipped {
+            0 => format!("{passed} passed, {failed} failed"),
+            _ => format!("{passed} passed, {failed} failed, {skipped} skipped"),
+        }
+    }
+
+    /// 0: all passed; 1: some failed; 2: a file could not be read.
+    pub fn exit_code(&self) -> u8 {
+        match (self.unreadable, self.failed) {
+            (0, 0) => 0,
+            (0, _) => 1,
+            _ => 2,
+        }
+    }
+}
+
+impl Verdict {
+    /// One line, and below it what differs. Ends with a line break.
+    pub fn text(&self, colour: bool) -> String {
+        let (word, code) = match &self.outcome {
+            Outcome::Passed => ("ok", "32"),
+            Outcome::Failed(_) | Outcome::Broken(_) => ("FAILED", "31"),
+            Outcome::Skipped(_) => ("skipped", "33"),
+        };
+        let word = if colour {
+            format!("\x1b[{code}m{word:7}\x1b[0m")
+        } else {
+            format!("{word:7}")
+        };
+        let mut text = format!(
+            "{word} {} ({})\n",
+            one_line(&self.name),
+            self.file.display()
+        );
+        match &self.outcome {
+            Outcome::Passed => {}
+            Outcome::Failed(differences) => text.push_str(&indent(&details(differences))),
+            Outcome::Broken(why) | Outcome::Skipped(why) => text.push_str(&indent(why)),
+        }
+        text
+    }
+}
+
+/// What differs, as plain text.
+pub fn details(differences: &[Difference]) -> String {
+    let mut text = String::new();
+    for Difference {
+        what,
+        message,
+        details,
+    } in differences
+    {
+        text.push_str(&format!("{what}: {message}\n"));
+        for line in details {
+            text.push_str(&format!("  {}\n", line.trim_end()));
+        }
+    }
+    text
+}
+
+/// A name may come from anywhere; it must not break the line or the terminal.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+fn indent(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("        {line}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(outcome: Outcome) -> Verdict {
+        Verdict {
+            file: PathBuf::from("a/b.scenario.yaml"),
+            name: "Two\nlines".to_owned(),
+            outcome,
+            took: Duration::from_millis(12),
+        }
+    }
+
+    #[test]
+    fn a_line_each_and_what_differs() {
+        let failed = Outcome::Failed(vec![
+            Difference {
+                what: "status".into(),
+                message: "expected completed, got faulted".into(),
+                details: vec![],
+            },
+            Difference {
+                what: "output".into(),
+                message: "differs".into(),
+                details: vec!["/a: expected 1, got 2".into()],
+            },
+        ]);
+        let text: String = [
+            Outcome::Passed,
+            failed,
+            Outcome::Broken("no".into()),
+            Outcome::Skipped("real time".into()),
+        ]
+        .map(|outcome| verdict(outcome).text(false))
+        .concat();
+        insta::assert_snapshot!(text, @r#"
+        ok      Two lines (a/b.scenario.yaml)
+        FAILED  Two lines (a/b.scenario.yaml)
+                status: expected completed, got faulted
+                output: differs
+                  /a: expected 1, got 2
+        FAILED  Two lines (a/b.scenario.yaml)
+                no
+        skipped Two lines (a/b.scenario.yaml)
+                real time
+        "#);
+        assert!(
+            verdict(Outcome::Passed)
+                .text(true)
+                .starts_with("\x1b[32mok")
+        );
+    }
+
+    #[test]
+    fn closing_line_and_exit_code() {
+        let mut tally = Tally::default();
+        assert_eq!(
+            (tally.line().as_str(), tally.exit_code()),
+            ("0 passed, 0 failed", 0)
+        );
+        for outcome in [
+            Outcome::Passed,
+            Outcome::Passed,
+            Outcome::Broken(String::new()),
+        ] {
+            tally.count(&outcome);
+        }
+        assert_eq!(
+            (tally.line().as_str(), tally.exit_code()),
+            ("2 passed, 1 failed", 1)
+        );
+        tally.count(&Outcome::Skipped(String::new()));
+        tally.unreadable = 1;
+        assert_eq!(
+            (tally.line().as_str(), tally.exit_code()),
+            ("2 passed, 1 failed, 1 skipped", 2)
+        );
+    }
+}
