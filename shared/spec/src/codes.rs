@@ -1,0 +1,176 @@
+//! All codes of findings: short, stable words. Each has a page in `docs/errors/`.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// A code, such as `unknown-property`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(&'static str);
+
+impl Code {
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0)
+    }
+}
+
+/// What there is to say about a code.
+#[derive(Debug)]
+pub struct Entry {
+    pub code: Code,
+    /// One line.
+    pub summary: &'static str,
+    /// The page, in Markdown.
+    pub page: &'static str,
+}
+
+macro_rules! codes {
+    ($($name:ident = $word:literal: $summary:literal;)*) => {
+        $(#[doc = $summary] pub const $name: Code = Code($word);)*
+
+        /// All codes, in alphabetical order.
+        pub const TABLE: &[Entry] = &[$(Entry {
+            code: $name,
+            summary: $summary,
+            page: include_str!(concat!("../../../docs/errors/", $word, ".md")),
+        }),*];
+    };
+}
+
+codes! {
+    ADDITIONAL_PROPERTY = "additional-property": "An additional property that looks like a slip of the pen.";
+    BAD_ATTRIBUTE = "bad-attribute": "A name that no CloudEvents attribute can have.";
+    BAD_BATCH_SIZE = "bad-batch-size": "'batchSize' is no whole number above 1.";
+    BAD_COUNT = "bad-count": "'numCompleted' is no whole number from 1 to the number of branches.";
+    BAD_CRON = "bad-cron": "A cron expression cannot be read, or never fires.";
+    BAD_DATE_TIME = "bad-date-time": "A text is no ISO 8601 date and time.";
+    BAD_DURATION = "bad-duration": "A text is no ISO 8601 duration.";
+    BAD_EXPRESSION = "bad-expression": "An expression that does not compile.";
+    BAD_INTERVAL = "bad-interval": "A text is no ISO 8601 interval.";
+    BAD_ITERATION_PARAM = "bad-iteration-param": "An iteration parameter that cannot be a variable's name.";
+    BAD_NUMBER = "bad-number": "A number out of its range.";
+    BAD_OPERATION = "bad-operation": "An operation in the wrong format for its function's type.";
+    BAD_PATH = "bad-path": "An expression that should be one path and is not.";
+    BAD_RESOURCE = "bad-resource": "A referenced document that cannot be used.";
+    BAD_SCHEMA = "bad-schema": "A JSON Schema that is none.";
+    BAD_TIME_ZONE = "bad-time-zone": "A time zone is not known.";
+    CALLBACK_WITHOUT_CORRELATION = "callback-without-correlation": "A callback's event without correlation.";
+    COMPENSATION_END_IGNORED = "compensation-end-ignored": "An end in a compensating state.";
+    COMPENSATION_RULE = "compensation-rule": "A breach of the rules for compensation.";
+    COMPENSATION_UNUSED = "compensation-unused": "A compensating state that compensates nothing.";
+    CONTINUE_AS_TERMINATE = "continue-as-terminate": "'terminate: false' beside 'continueAs'.";
+    CORRELATION_ON_PRODUCED = "correlation-on-produced": "Correlation of a produced event.";
+    DOCUMENT_TOO_LARGE = "document-too-large": "The document has more bytes than allowed.";
+    DUPLICATE_KEY = "duplicate-key": "An object has a key twice.";
+    DUPLICATE_NAME = "duplicate-name": "Two things of one kind with one name.";
+    EDITION_NOT_SUPPORTED = "edition-not-supported": "An edition of the language that cannot be read.";
+    EMPTY_DOCUMENT = "empty-document": "The document holds nothing.";
+    EMPTY_LIST = "empty-list": "A list that needs an entry.";
+    EVENT_KIND = "event-kind": "A consumed event where a produced one is needed, or the reverse.";
+    EXCLUSIVE_PROPERTIES = "exclusive-properties": "Properties that exclude each other.";
+    EXPRESSION_LANGUAGE = "expression-language": "An expression language that is not known.";
+    EXPRESSION_NOT_EVALUATED = "expression-not-evaluated": "An expression where nothing is evaluated.";
+    FUNCTION_TYPE_NOT_CARRIED_OUT = "function-type-not-carried-out": "A custom function type.";
+    ID_NOT_CONSTANT = "id-not-constant": "An 'id' that is an expression.";
+    IGNORED_PROPERTY = "ignored-property": "A property without effect where it stands.";
+    INTERVAL_WITHOUT_R = "interval-without-r": "A repeating interval lacks its 'R/'.";
+    KEEP_ACTIVE_ENDLESS = "keep-active-endless": "'keepActive' that nothing ends.";
+    KEY_NOT_TEXT = "key-not-text": "A YAML key is no text.";
+    LEADING_ZERO = "leading-zero": "A YAML number begins with a zero.";
+    MERGE_KEY = "merge-key": "The YAML merge key '<<' holds no object.";
+    METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is no text.";
+    MISSING_PROPERTY = "missing-property": "A property that must be there is missing.";
+    NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is no expression function.";
+    NOT_CARRIED_OUT = "not-carried-out": "A part of the language that this version does not carry out.";
+    NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
+    NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, no number, or too large.";
+    OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";
+    PLAIN_TEXT_DATA = "plain-text-data": "Plain text as data of something that is sent on.";
+    RECURSIVE_SUBFLOW = "recursive-subflow": "A workflow that starts itself as its sub-workflow.";
+    RESOURCE_NOT_FOUND = "resource-not-found": "A referenced document cannot be had.";
+    RUN_BEFORE_RULE = "run-before-rule": "A breach of the rules for 'runBefore'.";
+    SCHEDULED_EVENT_START = "scheduled-event-start": "A schedule with an event state at the start.";
+    SECRET_NOT_ALLOWED = "secret-not-allowed": "A secret where it could leak.";
+    SEVERAL_DOCUMENTS = "several-documents": "A YAML file holds more than one document.";
+    SWITCH_WITHOUT_DEFAULT = "switch-without-default": "A switch without 'defaultCondition'.";
+    SYNTAX_ERROR = "syntax-error": "The text is neither JSON nor YAML.";
+    TOO_DEEP = "too-deep": "Lists and objects are nested too deeply.";
+    TOO_MANY_VALUES = "too-many-values": "The document has too many values.";
+    UNCLOSED_EXPRESSION = "unclosed-expression": "A '${' that is never closed.";
+    UNKNOWN_AUTH = "unknown-auth": "An auth definition that is not there.";
+    UNKNOWN_ERROR = "unknown-error": "An error that is not defined.";
+    UNKNOWN_EVENT = "unknown-event": "An event that is not defined.";
+    UNKNOWN_FUNCTION = "unknown-function": "A function that is not defined.";
+    UNKNOWN_PROPERTY = "unknown-property": "A property is not part of the language's edition.";
+    UNKNOWN_RETRY = "unknown-retry": "A retry definition that is not there.";
+    UNKNOWN_SECRET = "unknown-secret": "A secret that the definition does not list.";
+    UNKNOWN_STATE = "unknown-state": "A state that is not there.";
+    UNKNOWN_VALUE = "unknown-value": "A word that is none of those allowed.";
+    UNKNOWN_WORKFLOW = "unknown-workflow": "A reference to a workflow that is not deployed.";
+    UNREACHABLE_STATE = "unreachable-state": "A state that no way leads to.";
+    UNSUPPORTED_TAG = "unsupported-tag": "A YAML tag has no meaning here.";
+    VERSION_MISSING = "version-missing": "A workflow without a version.";
+    VERSION_NOT_SEMVER = "version-not-semver": "A version that is no semantic version.";
+    WRONG_TYPE = "wrong-type": "A value is of another type than the language has there.";
+    ZERO_TIMEOUT = "zero-timeout": "A timeout of zero.";
+}
+
+/// The entry of a code, as `swirl explain` looks it up.
+pub fn find(word: &str) -> Option<&'static Entry> {
+    TABLE.iter().find(|entry| entry.code.as_str() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_has_its_page_and_each_page_its_code() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");
+        let mut pages: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        pages.sort();
+        let codes: Vec<String> = TABLE
+            .iter()
+            .map(|entry| format!("{}.md", entry.code))
+            .collect();
+        assert_eq!(codes, pages);
+        for Entry {
+            code,
+            summary,
+            page,
+        } in TABLE
+        {
+            assert!(page.starts_with(&format!("# {code}\n")), "{code}: title");
+            assert!(
+                page.contains("Wrong:") && page.contains("Mended:"),
+                "{code}: examples"
+            );
+            assert!(summary.ends_with('.'), "{code}: summary");
+        }
+        assert!(TABLE.is_sorted_by_key(|entry| entry.code));
+    }
+
+    #[test]
+    fn codes_are_found() {
+        assert_eq!(
+            find("duplicate-key").map(|entry| entry.code),
+            Some(DUPLICATE_KEY)
+        );
+        assert!(find("nope").is_none());
+    }
+}

@@ -1,0 +1,54 @@
+//! Counts what a tree needs while it is built, and stops it at the limits.
+
+use super::{Limits, Result_, fatal};
+use crate::codes;
+use crate::diagnostic::Place;
+
+pub(super) struct Budget<'l> {
+    limits: &'l Limits,
+    nodes: usize,
+    bytes: usize,
+}
+
+impl<'l> Budget<'l> {
+    pub fn new(limits: &'l Limits) -> Budget<'l> {
+        Budget {
+            limits,
+            nodes: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Room for one more value with so many bytes of text and pointer.
+    pub fn take(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
+        self.nodes += 1;
+        self.bytes(bytes, place)
+    }
+
+    /// Room for more bytes.
+    pub fn bytes(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
+        self.bytes += bytes;
+        if self.nodes > self.limits.nodes_max || self.bytes > self.limits.expanded_bytes_max {
+            let message = format!(
+                "the document has too many values: at most {} are allowed, with {} bytes of text",
+                self.limits.nodes_max, self.limits.expanded_bytes_max
+            );
+            let mut error = fatal(codes::TOO_MANY_VALUES, place(), message);
+            error.hint = Some("aliases count with all that they stand for".to_owned());
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// `depth` is that of the list or object that is about to begin, from 1.
+    pub fn deeper(&self, depth: usize, place: impl FnOnce() -> Place) -> Result_<()> {
+        if depth <= self.limits.depth_max {
+            return Ok(());
+        }
+        let message = format!(
+            "lists and objects are nested too deeply: at most {} levels are allowed",
+            self.limits.depth_max
+        );
+        Err(fatal(codes::TOO_DEEP, place(), message))
+    }
+}

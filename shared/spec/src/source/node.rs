@@ -1,0 +1,260 @@
+//! The tree.
+
+use swirl_model::Data;
+
+use super::scalar;
+use crate::diagnostic::Place;
+
+/// A value with its place. Of a YAML alias the place is that of the anchored value, the pointer
+/// that of the alias.
+#[derive(Debug, Clone)]
+pub struct Node {
+    pub(super) value: Value,
+    pub(super) pointer: Box<str>,
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    /// The text as written (`~`, `null` or nothing).
+    Null(Box<str>),
+    Bool(bool, Box<str>),
+    /// The text as written.
+    Number(Box<str>),
+    String(Box<str>),
+    Array(Vec<Node>),
+    Object(Vec<Member>),
+}
+
+/// A member of an object, in the order of the document.
+#[derive(Debug, Clone)]
+pub struct Member {
+    pub(super) key: Box<str>,
+    pub(super) key_line: usize,
+    pub(super) key_column: usize,
+    pub(super) value: Node,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl Node {
+    pub fn kind(&self) -> Kind {
+        match self.value {
+            Value::Null(_) => Kind::Null,
+            Value::Bool(..) => Kind::Bool,
+            Value::Number(_) => Kind::Number,
+            Value::String(_) => Kind::String,
+            Value::Array(_) => Kind::Array,
+            Value::Object(_) => Kind::Object,
+        }
+    }
+
+    /// The kind in a sentence: `a string`, `null`, `an object`.
+    pub fn kind_word(&self) -> &'static str {
+        match self.kind() {
+            Kind::Null => "null",
+            Kind::Bool => "a boolean",
+            Kind::Number => "a number",
+            Kind::String => "a string",
+            Kind::Array => "a list",
+            Kind::Object => "an object",
+        }
+    }
+
+    /// JSON pointer; empty for the root.
+    pub fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
+    /// From 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// From 1, in characters.
+    pub fn column(&self) -> usize {
+        self.column
+    }
+
+    pub fn place(&self) -> Place {
+        Place {
+            pointer: self.pointer.to_string(),
+            line: self.line,
+            column: self.column,
+        }
+    }
+
+    /// A scalar as the document writes it (of a string, what it stands for): a version `1.0` keeps
+    /// its zero. Empty for lists and objects.
+    pub fn raw(&self) -> &str {
+        match &self.value {
+            Value::Null(raw) | Value::Bool(_, raw) | Value::Number(raw) | Value::String(raw) => raw,
+            Value::Array(_) | Value::Object(_) => "",
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null(_))
+    }
+
+    pub fn is_number(&self) -> bool {
+        matches!(self.value, Value::Number(_))
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Bool(value, _) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A number that is whole and fits; `2.0` is whole.
+    pub fn as_i64(&self) -> Option<i64> {
+        match &self.value {
+            Value::Number(raw) => scalar::as_i64(raw),
+            _ => None,
+        }
+    }
+
+    pub fn as_f64(&self) -> Option<f64> {
+        match &self.value {
+            Value::Number(raw) => scalar::as_f64(raw),
+            _ => None,
+        }
+    }
+
+    pub fn items(&self) -> Option<&[Node]> {
+        match &self.value {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn members(&self) -> Option<&[Member]> {
+        match &self.value {
+            Value::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    pub fn member(&self, key: &str) -> Option<&Member> {
+        self.members()?.iter().find(|member| &*member.key == key)
+    }
+
+    /// The value of a member; `None` too if this is no object.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.member(key).map(Member::value)
+    }
+
+    /// The value at a JSON pointer below this one.
+    pub fn at(&self, pointer: &str) -> Option<&Node> {
+        let Some(rest) = pointer.strip_prefix('/') else {
+            return pointer.is_empty().then_some(self);
+        };
+        rest.split('/')
+            .try_fold(self, |node, part| match &node.value {
+                Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+                _ => node.get(&part.replace("~1", "/").replace("~0", "~")),
+            })
+    }
+
+    pub fn to_data(&self) -> Data {
+        match &self.value {
+            Value::Null(_) => Data::NULL,
+            Value::Bool(value, _) => Data::bool(*value),
+            Value::Number(raw) => scalar::to_data(raw),
+            Value::String(text) => Data::string(&**text),
+            Value::Array(items) => Data::array(items.iter().map(Node::to_data).collect()),
+            Value::Object(members) => {
+                let mut object = Data::object();
+                for member in members {
+                    object.set(&member.key, member.value.to_data());
+                }
+                object
+            }
+        }
+    }
+}
+
+impl Member {
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub fn key_line(&self) -> usize {
+        self.key_line
+    }
+
+    pub fn key_column(&self) -> usize {
+        self.key_column
+    }
+
+    /// The key's position with the value's pointer.
+    pub fn key_place(&self) -> Place {
+        let pointer = self.value.pointer.to_string();
+        Place {
+            pointer,
+            line: self.key_line,
+            column: self.key_column,
+        }
+    }
+
+    pub fn value(&self) -> &Node {
+        &self.value
+    }
+}
+
+impl From<&Node> for Place {
+    fn from(node: &Node) -> Place {
+        node.place()
+    }
+}
+
+impl From<&Member> for Place {
+    fn from(member: &Member) -> Place {
+        member.key_place()
+    }
+}
+
+/// The pointer of a member.
+pub(super) fn child(pointer: &str, key: &str) -> String {
+    match key.contains(['~', '/']) {
+        true => format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
+        false => format!("{pointer}/{key}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::source::{Limits, parse};
+
+    #[test]
+    fn places_and_pointers() {
+        let text = b"a:\n  - x: 1\n    'b/c~': 1.0\n  - [null, 'q']\n";
+        let root = parse(text, &Limits::default()).unwrap();
+        let version = root.at("/a/0/b~1c~0").unwrap();
+        assert_eq!((version.pointer(), version.raw()), ("/a/0/b~1c~0", "1.0"));
+        assert_eq!((version.line(), version.column()), (3, 13));
+        let member = root.at("/a/0").unwrap().member("b/c~").unwrap();
+        assert_eq!((member.key_line(), member.key_column()), (3, 5));
+        assert_eq!(root.at("/a/1/1").and_then(|node| node.as_str()), Some("q"));
+        assert!(root.at("/a/7").is_none() && root.at("a").is_none());
+        assert_eq!(version.as_i64(), Some(1));
+    }
+}

@@ -1,0 +1,61 @@
+//! Durations, as documents write them.
+
+pub use swirl_model::time::{DurationError, IsoDuration};
+
+/// An ISO 8601 duration, such as `PT15M` or `P1Y2M10DT2H30M`.
+pub fn parse(text: &str) -> Result<IsoDuration, DurationError> {
+    IsoDuration::parse(text)
+}
+
+/// What may be meant by a text that is no duration: `15m`, `pt15m`, `2 hours`, `30`.
+pub fn suggestion(text: &str) -> Option<String> {
+    let text = text.trim();
+    let upper = text.to_ascii_uppercase();
+    if IsoDuration::parse(&upper).is_ok() {
+        return Some(upper);
+    }
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = (&text[..end], text[end..].trim());
+    if number.is_empty() || number.len() > 9 {
+        return None;
+    }
+    match unit.to_ascii_lowercase().as_str() {
+        "" | "s" | "sec" | "secs" | "second" | "seconds" => Some(format!("PT{number}S")),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some(format!("PT{number}M")),
+        "h" | "hour" | "hours" => Some(format!("PT{number}H")),
+        "d" | "day" | "days" => Some(format!("P{number}D")),
+        "w" | "week" | "weeks" => Some(format!("P{number}W")),
+        "month" | "months" => Some(format!("P{number}M")),
+        "y" | "year" | "years" => Some(format!("P{number}Y")),
+        "ms" => number
+            .parse()
+            .ok()
+            .map(|ms| IsoDuration::from_millis(ms).to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_durations() {
+        for (text, suggested) in [
+            ("15m", Some("PT15M")),
+            ("pt15m", Some("PT15M")),
+            ("2 hours", Some("PT2H")),
+            ("30", Some("PT30S")),
+            ("1500ms", Some("PT1.5S")),
+            ("3 months", Some("P3M")),
+            ("soon", None),
+            ("", None),
+            ("5 \u{e9}", None),
+        ] {
+            assert_eq!(suggestion(text).as_deref(), suggested, "{text}");
+            assert!(suggested.is_none_or(|text| parse(text).is_ok()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Intervals, as documents write them (decision 42).
+
+pub use swirl_model::schedule::{Interval, IntervalError};
+
+/// An ISO 8601 interval; local times in it are in the zone of that name.
+/// `repeats` of the result says whether it was written with an `R`.
+pub fn parse(text: &str, zone: &str) -> Result<Interval, IntervalError> {
+    Interval::parse(text, zone)
+}
+
+/// A retry interval: `R5/PT15M` is five times each quarter of an hour (decision 22); a plain
+/// duration has no count.
+pub fn parse_retry(
+    text: &str,
+) -> Result<(Option<u32>, super::duration::IsoDuration), IntervalError> {
+    let length = text.split_once('/').map_or(text, |(_, rest)| rest);
+    let interval = Interval::parse(text, "UTC")?;
+    let duration = super::duration::parse(length)
+        .map_err(|error| IntervalError::Duration(length.chars().take(60).collect(), error))?;
+    Ok((interval.count, duration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_intervals() {
+        for (text, count, duration) in [
+            ("R5/PT15M", Some(5), "PT15M"),
+            ("PT1M", None, "PT1M"),
+            ("R/PT1M", None, "PT1M"),
+        ] {
+            let (found, each) = parse_retry(text).unwrap();
+            assert_eq!(
+                (found, each.to_string().as_str()),
+                (count, duration),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "5/PT1M",
+            "R5",
+            "R5/PT1M/PT1M",
+            "R5/2024-01-01T00:00:00Z/PT1M",
+        ] {
+            assert!(parse_retry(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn repeating_or_not() {
+        assert!(parse("R/PT2H", "UTC").unwrap().repeats);
+        assert!(!parse("PT2H", "UTC").unwrap().repeats);
+        assert!(parse("R/PT2H", "Nowhere").is_err());
+    }
+}
