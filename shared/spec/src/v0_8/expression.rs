@@ -9,9 +9,9 @@ use std::sync::Arc;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
 
 use super::ctx::{Ctx, Spot, did_you_mean};
-use super::split::{self, Piece};
 use crate::codes;
 use crate::source::Node;
+use crate::template::{self, Piece};
 
 /// What an expression may see where it stands.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,7 @@ impl Ctx<'_> {
         if !trimmed.starts_with("${") {
             return Some(trimmed.to_owned());
         }
-        match split::pieces(trimmed) {
+        match template::pieces(trimmed) {
             Ok(pieces) => match pieces.as_slice() {
                 [Piece::Expression(inner)] => self.not_empty(node, what, inner),
                 _ => {
@@ -133,7 +133,7 @@ impl Ctx<'_> {
                     None
                 }
             },
-            Err(split::Unclosed) => {
+            Err(template::Unclosed) => {
                 self.unclosed(node, what);
                 None
             }

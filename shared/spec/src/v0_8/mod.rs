@@ -19,7 +19,6 @@ mod lists;
 mod names;
 mod retry;
 mod schema;
-pub mod split;
 mod start;
 mod state;
 mod states;

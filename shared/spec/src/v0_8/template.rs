@@ -5,9 +5,9 @@ use swirl_model::workflow::{Template, TextPart};
 
 use super::ctx::Ctx;
 use super::expression::Sight;
-use super::split::{self, Piece};
 use crate::codes;
 use crate::source::Node;
+use crate::template::{self, Piece};
 
 impl Ctx<'_> {
     /// A value in which expressions may stand.
@@ -52,11 +52,11 @@ impl Ctx<'_> {
     }
 
     fn text_template(&mut self, node: &Node, text: &str, sight: Sight<'_>) -> Option<Template> {
-        let Ok(pieces) = split::pieces(text) else {
+        let Ok(pieces) = template::pieces(text) else {
             self.unclosed(node, "this text");
             return None;
         };
-        if let Some(inner) = split::alone(&pieces) {
+        if let Some(inner) = template::alone(&pieces) {
             let inner = self.not_empty(node, "this text", inner)?;
             return self
                 .compile(&self.spot(node), &inner, sight)

@@ -15,6 +15,7 @@ pub enum Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unclosed;
 
+/// The text's parts, in order. Fails if a `${` is never closed.
 pub fn pieces(text: &str) -> Result<Vec<Piece>, Unclosed> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
