@@ -13,8 +13,8 @@ pub mod render;
 pub mod resource;
 pub mod source;
 pub mod suggest;
+pub mod template;
 pub mod time;
 mod v0_8;
 
 pub use reader::{Options, Reading, read, read_node};
-pub use v0_8::split as template;
