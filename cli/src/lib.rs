@@ -1,7 +1,11 @@
 //! The swirl command: a library, so that its parts can be tested, and a thin binary.
 
+mod app;
 mod commands;
 pub mod diagram;
+mod node;
+mod progress;
+mod resources;
 pub mod scenario;
 mod terminal;
 mod text;

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use swirl_coordinator::Service;
-use swirl_embedded::{Embedded, MemoryQueue};
-use swirl_model::time::Timestamp;
+use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::{Clock, FunctionCaller, Queue, Secrets, Store};
 use swirl_runtime::{Driver, Lower, Registry, Settings};
 use tokio::sync::Semaphore;
@@ -27,28 +25,6 @@ pub struct Node {
     driver: Arc<Driver>,
     queue: Arc<dyn Queue>,
     tasks: JoinSet<()>,
-}
-
-/// The time of this machine.
-pub struct SystemClock;
-
-#[async_trait]
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Timestamp(elapsed.map_or(0, |elapsed| elapsed.as_millis() as i64))
-    }
-
-    async fn sleep_until(&self, at: Timestamp) {
-        // A wall clock may be set while we sleep, so long sleeps are taken in parts.
-        loop {
-            let left = at.0.saturating_sub(self.now().0);
-            if left <= 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis((left as u64).min(60_000))).await;
-        }
-    }
 }
 
 impl Node {
@@ -84,7 +60,13 @@ impl Node {
             registry,
             settings: Settings::default(),
         });
-        Ok(Node { service, store, driver, queue, tasks: JoinSet::new() })
+        Ok(Node {
+            service,
+            store,
+            driver,
+            queue,
+            tasks: JoinSet::new(),
+        })
     }
 
     /// Starts the loops: workers, timers, schedules, reconciler. The first sweep brings back what
@@ -95,7 +77,9 @@ impl Node {
             let places = Arc::new(Semaphore::new(SCOPES_MAX));
             loop {
                 let task = queue.pull().await;
-                let Ok(place) = places.clone().acquire_owned().await else { return };
+                let Ok(place) = places.clone().acquire_owned().await else {
+                    return;
+                };
                 let driver = driver.clone();
                 tokio::spawn(async move {
                     if let Err(error) = driver.drive(&task).await {
@@ -108,7 +92,8 @@ impl Node {
         let service = self.service.clone();
         self.tasks.spawn(async move { service.run_timers().await });
         let service = self.service.clone();
-        self.tasks.spawn(async move { service.run_schedules().await });
+        self.tasks
+            .spawn(async move { service.run_schedules().await });
         let (driver, store, queue) = (self.driver.clone(), self.store.clone(), self.queue.clone());
         self.tasks.spawn(async move {
             loop {

@@ -18,9 +18,14 @@ impl ScenarioResources {
         for (uri, content) in given {
             map.insert(uri.clone(), content.clone());
         }
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        ScenarioResources { given: map, files: FileResources::new(folder, Limits::default().bytes_max) }
+        ScenarioResources {
+            given: map,
+            files: FileResources::new(folder, Limits::default().bytes_max),
+        }
     }
 }
 

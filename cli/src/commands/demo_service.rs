@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use anyhow::Context;
+
 use crate::terminal::Terminal;
 
 /// Serves the small shop that the examples call.
@@ -20,9 +22,22 @@ pub struct Args {
     pub listen: SocketAddr,
 }
 
-pub fn run(args: &Args, _terminal: &Terminal) -> anyhow::Result<u8> {
-    anyhow::bail!(
-        "this build of swirl has no demo service to listen on {}",
-        args.listen
-    )
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(args.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}", args.listen))?;
+        let address = listener.local_addr()?;
+        terminal.message(&format!(
+            "the demo service is at http://{address}/openapi.json"
+        ));
+        tokio::select! {
+            served = swirl_demo_service::serve(listener) => served?,
+            stopped = tokio::signal::ctrl_c() => stopped?,
+        }
+        Ok(0)
+    })
 }

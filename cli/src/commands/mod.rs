@@ -6,7 +6,7 @@ mod diagram;
 mod explain;
 mod run;
 mod test;
-mod validate;
+pub mod validate;
 
 use std::process::ExitCode;
 

@@ -1,20 +1,38 @@
 //! `swirl run`
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::terminal::Terminal;
+use anyhow::{Context, bail};
+use swirl_coordinator::{Deployed, Refused, Service, StartRequest, Started};
+use swirl_engine::derive;
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::{InstanceState, Status};
+use swirl_model::{CloudEvent, Data};
+use swirl_ports::Store;
+
+use crate::app::{App, DeployError, json_argument, secrets};
+use crate::node::Node;
+use crate::progress::Progress;
+use crate::terminal::{Output, Terminal};
 
 /// Runs a workflow and prints its output.
 ///
 /// The output is JSON on stdout, and nothing else is. Exit code 1 when the workflow ends otherwise
-/// than completed; its error is told on stderr then.
+/// than completed; its error is told on stderr then. Exit code 2 when it could not be started.
+///
+/// With '--store' the instance outlives this process: after a crash or Ctrl-C the same command goes
+/// on where it stopped. A function call that was under way is made again with the same
+/// Idempotency-Key.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   swirl run hello.sw.yaml --input '{\"name\": \"Ada\"}'
   swirl run order.sw.yaml --input @order.json
   swirl run parent.sw.yaml --with child.sw.yaml
-  swirl run order.sw.yaml --store ./data        # goes on after a crash")]
+  swirl run order.sw.yaml --store ./data        # goes on after a crash
+  swirl run approval.sw.yaml --event approved.json")]
 pub struct Args {
     /// The definition, YAML or JSON.
     #[arg(value_name = "FILE")]
@@ -32,18 +50,188 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again.
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Others are looked for in the
+    /// environment, as SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A host that functions may be fetched from, beside this machine; may be given again.
+    /// A CloudEvent in JSON that is sent once the instance has started; may be given again.
+    #[arg(long, value_name = "FILE")]
+    pub event: Vec<PathBuf>,
+
+    /// A host that documents may be fetched from, beside this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 }
 
-pub fn run(args: &Args, _terminal: &Terminal) -> anyhow::Result<u8> {
-    anyhow::bail!(
-        "this build of swirl cannot run {}: it has no engine",
-        args.file.display()
-    )
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let input = json_argument(&args.input).context("--input")?;
+    let events = args
+        .event
+        .iter()
+        .map(read_event)
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run_one(args, terminal, input, events))
+}
+
+fn read_event(file: &PathBuf) -> anyhow::Result<CloudEvent> {
+    let text = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    serde_json::from_slice(&text)
+        .with_context(|| format!("{} holds no CloudEvent in JSON", file.display()))
+}
+
+async fn run_one(
+    args: &Args,
+    terminal: &Terminal,
+    input: Data,
+    events: Vec<CloudEvent>,
+) -> anyhow::Result<u8> {
+    let app = App::new(&args.allow_host)?;
+    let secrets = secrets(&args.secret)?;
+    let mut node = Node::new(
+        args.store.as_deref(),
+        app.lower(),
+        app.caller.clone(),
+        secrets,
+    )?;
+    let mut main = None;
+    for file in std::iter::once(&args.file).chain(&args.with) {
+        match deploy(&app, &node.service, file, terminal.colours()).await {
+            Ok(workflow) => main = main.or(Some(workflow)),
+            Err(DeployError::Refused(findings)) => {
+                terminal.message(&findings);
+                return Ok(2);
+            }
+            Err(DeployError::Other(error)) => return Err(error),
+        }
+    }
+    let Some((workflow, version)) = main else {
+        bail!("there is nothing to run")
+    };
+    let id = start(&node, &workflow, &version, &input).await?;
+    node.start();
+    for event in &events {
+        node.service.publish(event).await?;
+    }
+    let shown = std::io::stderr().is_terminal() && terminal.output == Output::Text;
+    let state = follow(&node, &id, shown.then(|| Progress::new(terminal.colours()))).await?;
+    tell(terminal, &id, &state)
+}
+
+/// The workflow's id and version.
+async fn deploy(
+    app: &App,
+    service: &Service,
+    file: &PathBuf,
+    colour: bool,
+) -> Result<(String, String), DeployError> {
+    let deployment = app.load(file, colour)?;
+    match app.deploy(service, deployment).await? {
+        Deployed::New(id) | Deployed::Unchanged(id) => {
+            Ok((id.workflow.to_string(), id.version.to_string()))
+        }
+        Deployed::Conflict(id) => Err(DeployError::Refused(format!(
+            "error: the store holds another definition as {id}, and definitions are immutable under \
+             id and version: raise the version, or take another store"
+        ))),
+        Deployed::Invalid(problems) => {
+            let lines: Vec<String> = problems
+                .iter()
+                .map(|problem| format!("error: {problem}"))
+                .collect();
+            Err(DeployError::Refused(lines.join("\n")))
+        }
+    }
+}
+
+/// Starts an instance, or finds the one that the same command started before and that hasn't ended.
+async fn start(
+    node: &Node,
+    workflow: &str,
+    version: &str,
+    input: &Data,
+) -> anyhow::Result<InstanceId> {
+    let run = derive(&["run", workflow, version, &input.to_string()]);
+    for count in 0u32.. {
+        let key = format!("{run}-{count}");
+        let request = StartRequest {
+            workflow: workflow.to_owned(),
+            version: Some(version.to_owned()),
+            input: input.clone(),
+            key: Some(key),
+            request: String::new(),
+        };
+        match node.service.start(request).await? {
+            Ok(Started::New(id)) => return Ok(id),
+            Ok(Started::Existing(id)) => {
+                let instance = node.store.instance(&id).await?;
+                if instance.is_some_and(|instance| !instance.state.status.ended()) {
+                    return Ok(id);
+                }
+            }
+            Err(Refused::Invalid(error)) => bail!("{error}"),
+            Err(refused) => bail!("{refused}"),
+        }
+    }
+    bail!("this store holds too many runs of this command")
+}
+
+/// Waits for the end, and shows on a terminal what happens meanwhile.
+async fn follow(
+    node: &Node,
+    id: &InstanceId,
+    mut progress: Option<Progress>,
+) -> anyhow::Result<InstanceState> {
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some(progress) = &mut progress {
+            progress.show(
+                &node.store.history(id).await?,
+                &node.store.scopes(id).await?,
+            );
+        }
+        let instance = node
+            .store
+            .instance(id)
+            .await?
+            .context("the instance is gone")?;
+        if instance.state.status.ended() {
+            if let Some(progress) = &mut progress {
+                progress.show(&node.store.history(id).await?, &[]);
+            }
+            return Ok(instance.state);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+fn tell(terminal: &Terminal, id: &InstanceId, state: &InstanceState) -> anyhow::Result<u8> {
+    match (state.status, &state.output, &state.error) {
+        (Status::Completed, output, _) => {
+            let output = output.clone().unwrap_or_default();
+            let json = serde_json::Value::from(&output);
+            terminal.result(&format!("{json:#}\n"))?;
+            Ok(0)
+        }
+        (status, _, Some(error)) => {
+            let place = error
+                .state
+                .as_ref()
+                .map(|state| format!(" in state '{state}'"));
+            terminal.message(&format!(
+                "error: instance {id} {}{}: {error}",
+                status.word(),
+                place.unwrap_or_default()
+            ));
+            Ok(1)
+        }
+        (status, _, None) => {
+            terminal.message(&format!("error: instance {id} was {}", status.word()));
+            Ok(1)
+        }
+    }
 }

@@ -6,6 +6,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::scenario::report::{Outcome, Tally, Verdict, details};
+use crate::scenario::run::VirtualRunner;
 use crate::scenario::{Runner, junit, suite};
 use crate::terminal::{Output, Terminal};
 
@@ -33,13 +34,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let runner = runner()?;
-    run_with(args, terminal, &*runner)
-}
-
-/// What runs the scenarios.
-fn runner() -> anyhow::Result<Box<dyn Runner>> {
-    anyhow::bail!("this build of swirl cannot run scenarios: it has no engine")
+    run_with(args, terminal, &VirtualRunner)
 }
 
 /// Runs the scenarios and tells about them.

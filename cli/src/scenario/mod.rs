@@ -13,6 +13,7 @@ pub mod observed;
 mod parse;
 pub mod report;
 mod rows;
+pub mod run;
 pub mod suite;
 
 pub use answer::Answered;

@@ -13,7 +13,7 @@ use swirl_spec::diagnostic::{Diagnostic, Place};
 use swirl_spec::{Options, Reading};
 use swirl_world::{Act, Mock, Which, World};
 
-use super::answer::{Answered, AnswerError, Answers};
+use super::answer::{AnswerError, Answered, Answers};
 use super::file::{Operation, Scenario, Target, WorkflowSource};
 use super::observed::{Observed, ObservedCall, ObservedInstance};
 use super::{RunError, Runner};
@@ -25,10 +25,17 @@ pub struct VirtualRunner;
 impl Runner for VirtualRunner {
     fn run(&self, scenario: &Scenario) -> Result<Observed, RunError> {
         let readings = read_all(scenario)?;
-        let refused = readings.iter().any(|(_, reading)| reading.workflow.is_none());
+        let refused = readings
+            .iter()
+            .any(|(_, reading)| reading.workflow.is_none());
         if refused {
-            let diagnostics = readings.into_iter().flat_map(|(_, reading)| reading.diagnostics);
-            return Ok(Observed { instances: Vec::new(), rejected: Some(diagnostics.collect()) });
+            let diagnostics = readings
+                .into_iter()
+                .flat_map(|(_, reading)| reading.diagnostics);
+            return Ok(Observed {
+                instances: Vec::new(),
+                rejected: Some(diagnostics.collect()),
+            });
         }
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
@@ -41,12 +48,21 @@ impl Runner for VirtualRunner {
         let first = match deploy(&mut world, readings)? {
             Ok(first) => first,
             Err(diagnostics) => {
-                return Ok(Observed { instances: Vec::new(), rejected: Some(diagnostics) });
+                return Ok(Observed {
+                    instances: Vec::new(),
+                    rejected: Some(diagnostics),
+                });
             }
         };
         let plan = plan(scenario, &first)?;
-        world.run(plan, scenario.until).map_err(|error| RunError::Failed(error.to_string()))?;
-        if let Some(error) = trouble.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        world
+            .run(plan, scenario.until)
+            .map_err(|error| RunError::Failed(error.to_string()))?;
+        if let Some(error) = trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             return Err(error.into());
         }
         observe(scenario, &mut world)
@@ -87,10 +103,16 @@ fn deploy(
 ) -> Result<Result<String, Vec<Diagnostic>>, RunError> {
     let mut first = None;
     for (index, (name, reading)) in readings.into_iter().enumerate() {
-        let Some(workflow) = reading.workflow else { continue };
+        let Some(workflow) = reading.workflow else {
+            continue;
+        };
         first.get_or_insert_with(|| workflow.id.clone());
-        let deployment =
-            Deployment { document: format!("{name}#{index}"), name, resources: Vec::new(), workflow };
+        let deployment = Deployment {
+            document: format!("{name}#{index}"),
+            name,
+            resources: Vec::new(),
+            workflow,
+        };
         let service = world.service.clone();
         let deployed = world.wait(async move { service.deploy(deployment).await });
         match deployed.map_err(|error| RunError::Failed(error.to_string()))? {
@@ -100,14 +122,20 @@ fn deploy(
             }
             Deployed::Invalid(problems) => {
                 let refused = problems.into_iter().map(|problem| {
-                    let place = Place { pointer: problem.pointer, line: 1, column: 1 };
+                    let place = Place {
+                        pointer: problem.pointer,
+                        line: 1,
+                        column: 1,
+                    };
                     Diagnostic::error(swirl_spec::codes::BAD_EXPRESSION, place, problem.message)
                 });
                 return Ok(Err(refused.collect()));
             }
         }
     }
-    first.map(Ok).ok_or_else(|| RunError::Failed("there is no workflow".to_owned()))
+    first
+        .map(Ok)
+        .ok_or_else(|| RunError::Failed("there is no workflow".to_owned()))
 }
 
 type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
@@ -118,12 +146,14 @@ fn mock(answers: Answers, trouble: Arc<Mutex<Option<AnswerError>>>) -> Caller {
         match answers.next(&request.function.name, &request.arguments, now.0) {
             None => Mock::Unknown,
             Some(Ok(Answered::Never)) => Mock::Never,
-            Some(Ok(Answered::Return { data, after })) => {
-                Mock::Answer { after_ms: after.millis_from(now), result: Ok(data) }
-            }
-            Some(Ok(Answered::Error { error, after })) => {
-                Mock::Answer { after_ms: after.millis_from(now), result: Err(error) }
-            }
+            Some(Ok(Answered::Return { data, after })) => Mock::Answer {
+                after_ms: after.millis_from(now),
+                result: Ok(data),
+            },
+            Some(Ok(Answered::Error { error, after })) => Mock::Answer {
+                after_ms: after.millis_from(now),
+                result: Err(error),
+            },
             Some(Err(error)) => {
                 *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Mock::Never
@@ -193,15 +223,21 @@ fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError>
     }
     let mut calls: BTreeMap<String, Vec<ObservedCall>> = BTreeMap::new();
     for call in seen.calls {
-        calls.entry(call.instance.to_string()).or_default().push(ObservedCall {
-            function: call.function,
-            arguments: call.arguments,
-            at_ms: call.at.0 - scenario.clock.0,
-        });
+        calls
+            .entry(call.instance.to_string())
+            .or_default()
+            .push(ObservedCall {
+                function: call.function,
+                arguments: call.arguments,
+                at_ms: call.at.0 - scenario.clock.0,
+            });
     }
     let mut produced: BTreeMap<String, Vec<CloudEvent>> = BTreeMap::new();
     for (instance, event) in seen.produced {
-        produced.entry(instance.to_string()).or_default().push(event);
+        produced
+            .entry(instance.to_string())
+            .or_default()
+            .push(event);
     }
     let summaries = world.instances().map_err(|error| failed(&error))?;
     let mut instances = Vec::new();
@@ -211,7 +247,10 @@ fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError>
         let produced = produced.remove(&id).unwrap_or_default();
         instances.push(instance(world, &summary, calls, produced).map_err(|e| failed(&e))?);
     }
-    Ok(Observed { instances, rejected: None })
+    Ok(Observed {
+        instances,
+        rejected: None,
+    })
 }
 
 fn instance(

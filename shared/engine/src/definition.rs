@@ -78,12 +78,8 @@ impl Definition {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let version = match &workflow.version {
-            Version::Literal(version) => version.as_str().into(),
-            Version::Expression(id) => workflow[*id].text.as_str().into(),
-        };
         Ok(Arc::new(Definition {
-            id: DefinitionId { workflow: workflow.id.as_str().into(), version },
+            id: Definition::id_of(&workflow),
             workflow,
             programs,
             paths,
@@ -100,6 +96,15 @@ impl Definition {
 }
 
 impl Definition {
+    /// What a workflow is known by. A version that is an expression is part of it as it is written.
+    pub fn id_of(workflow: &Workflow) -> DefinitionId {
+        let version = match &workflow.version {
+            Version::Literal(version) => version.as_str(),
+            Version::Expression(id) => &workflow[*id].text,
+        };
+        DefinitionId { workflow: workflow.id.as_str().into(), version: version.into() }
+    }
+
     /// When instances are created by themselves.
     pub fn schedule(&self) -> Option<&Calendar> {
         self.calendar.as_ref()

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::scenario::{ObservedCall, Scenario};
 use swirl_model::{CloudEvent, data};

@@ -1,0 +1,212 @@
+//! What commands that run workflows share: definitions from files, with all that they refer to, and
+//! the parts of the system put together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use swirl_coordinator::{Deployed, Deployment, Service};
+use swirl_engine::Definition;
+use swirl_model::ids::DefinitionId;
+use swirl_model::workflow::{Template, Workflow};
+use swirl_ports::DefinitionRecord;
+use swirl_runtime::Lower;
+use swirl_spec::Options;
+use swirl_spec::resource::{FileResources, MapResources, Resources};
+use swirl_worker::Caller;
+use swirl_worker::auth::Auth;
+use swirl_worker::http::{Http, HttpConfig};
+use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
+use swirl_worker::secrets::{Chain, Environment, Fixed};
+
+use crate::commands::validate::{Read, human};
+
+/// The largest file that a definition may refer to, in bytes.
+const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// How definitions are read and functions are called.
+pub struct App {
+    fetcher: HttpResources,
+    pub caller: Arc<Caller>,
+}
+
+/// Why a definition is not deployed.
+#[derive(Debug, thiserror::Error)]
+pub enum DeployError {
+    /// The findings, as they are shown to people.
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Other(#[from] anyhow::Error),
+}
+
+impl App {
+    /// `hosts`: from which hosts documents may be fetched, beside this machine.
+    pub fn new(hosts: &[String]) -> anyhow::Result<App> {
+        let options = HttpOptions {
+            hosts: Hosts::parse(hosts)?,
+            ..HttpOptions::default()
+        };
+        Ok(App {
+            fetcher: HttpResources::new(options)?,
+            caller: Arc::new(Caller::new(Http::new(HttpConfig::default())?)),
+        })
+    }
+
+    /// Turns stored definitions into workflows again, and makes their functions callable.
+    pub fn lower(&self) -> Lower {
+        let caller = self.caller.clone();
+        Box::new(move |record| lower(&caller, record))
+    }
+
+    /// Reads a definition's file and all that it refers to.
+    pub fn load(&self, file: &Path, colour: bool) -> Result<Deployment, DeployError> {
+        let document =
+            std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        self.read(&document, file, folder, colour)
+    }
+
+    /// Reads a document; files that it refers to are relative to `folder`.
+    pub fn read(
+        &self,
+        document: &[u8],
+        name: &Path,
+        folder: &Path,
+        colour: bool,
+    ) -> Result<Deployment, DeployError> {
+        let mut fetcher = Fetcher {
+            http: self.fetcher.clone(),
+            files: FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere(),
+        };
+        let reading = swirl_spec::read(document, &fetcher, &Options::default());
+        let text = String::from_utf8_lossy(document).into_owned();
+        let mut resources: Vec<(String, String)> = reading
+            .resources_used
+            .iter()
+            .map(|(uri, content)| (uri.clone(), String::from_utf8_lossy(content).into_owned()))
+            .collect();
+        let shown = Read {
+            file: name.to_owned(),
+            text: text.clone(),
+            reading,
+        };
+        let Some(workflow) = &shown.reading.workflow else {
+            return Err(DeployError::Refused(human(&shown, colour)));
+        };
+        self.fetch_documents(workflow, &mut fetcher, &mut resources)?;
+        Ok(Deployment {
+            name: name.display().to_string(),
+            document: text,
+            resources,
+            workflow: workflow.clone(),
+        })
+    }
+
+    /// The documents that describe the functions' services.
+    fn fetch_documents(
+        &self,
+        workflow: &Workflow,
+        fetcher: &mut Fetcher,
+        resources: &mut Vec<(String, String)>,
+    ) -> Result<(), DeployError> {
+        for needed in Caller::needs(workflow) {
+            if resources.iter().any(|(uri, _)| uri == needed.uri) {
+                continue;
+            }
+            if let Some(auth) = needed.auth {
+                let Template::Literal(properties) = &auth.properties else {
+                    let message = format!(
+                        "the auth definition '{}' is used to fetch '{}', so its properties must be \
+                         constants: no workflow runs yet that could evaluate them",
+                        auth.name, needed.uri
+                    );
+                    return Err(DeployError::Refused(message));
+                };
+                let auth = Auth::from_properties(auth.scheme, properties)
+                    .map_err(|error| DeployError::Refused(error.to_string()))?;
+                fetcher.http = fetcher.http.clone().with_auth(needed.uri, auth);
+            }
+            let content = fetcher.fetch(needed.uri, None).map_err(|error| {
+                DeployError::Refused(format!("the document of a function cannot be had: {error}"))
+            })?;
+            let content = String::from_utf8(content).map_err(|_| {
+                DeployError::Refused(format!("'{}' is no text in UTF-8", needed.uri))
+            })?;
+            resources.push((needed.uri.to_owned(), content));
+        }
+        Ok(())
+    }
+
+    /// Deploys; the functions are callable before the first instance can be.
+    pub async fn deploy(
+        &self,
+        service: &Service,
+        deployment: Deployment,
+    ) -> Result<Deployed, DeployError> {
+        let id = Definition::id_of(&deployment.workflow);
+        prepare(
+            &self.caller,
+            &id,
+            &deployment.workflow,
+            &deployment.resources,
+        )
+        .map_err(DeployError::Refused)?;
+        service
+            .deploy(deployment)
+            .await
+            .map_err(|error| DeployError::Other(anyhow!(error)))
+    }
+}
+
+fn prepare(
+    caller: &Caller,
+    id: &DefinitionId,
+    workflow: &Workflow,
+    resources: &[(String, String)],
+) -> Result<(), String> {
+    caller.prepare(id, workflow, resources).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    })
+}
+
+fn lower(caller: &Caller, record: &DefinitionRecord) -> Result<Workflow, String> {
+    let mut resources = MapResources::default();
+    for (uri, content) in &record.resources {
+        resources.insert(uri.clone(), content.clone());
+    }
+    let reading = swirl_spec::read(record.document.as_bytes(), &resources, &Options::default());
+    let Some(workflow) = reading.workflow else {
+        let findings: Vec<String> = reading
+            .diagnostics
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        return Err(findings.join("; "));
+    };
+    prepare(caller, &record.id, &workflow, &record.resources)?;
+    Ok(workflow)
+}
+
+/// Values given on the command line first, then those of the environment.
+pub fn secrets(given: &[String]) -> anyhow::Result<Arc<Chain>> {
+    let fixed = Fixed::parse(given)?;
+    Ok(Arc::new(Chain::new().then(fixed).then(Environment::new())))
+}
+
+/// JSON as it is, `@FILE`, or `-` for stdin.
+pub fn json_argument(argument: &str) -> anyhow::Result<swirl_model::Data> {
+    let text = match argument.strip_prefix('@') {
+        Some(file) => {
+            std::fs::read(PathBuf::from(file)).with_context(|| format!("{file} cannot be read"))?
+        }
+        None if argument == "-" => {
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text)?;
+            text
+        }
+        None => argument.as_bytes().to_vec(),
+    };
+    swirl_model::Data::parse(&text).with_context(|| format!("'{argument}' is no JSON"))
+}
