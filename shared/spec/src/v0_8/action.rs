@@ -83,6 +83,7 @@ impl Ctx<'_> {
         let kind = self.invocation(obj);
         let detached = kind.as_ref().is_some_and(is_detached);
         let (from, results) = self.action_filter(obj, sight, detached);
+        // An expression over the same data fails the same way each time.
         let plain = matches!(kind, Some(ActionKind::Expression { .. }));
         let retry = self.retry_rule(obj, detached, plain);
         let id = ActionId(self.workflow.actions.len() as u32);
