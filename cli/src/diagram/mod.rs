@@ -1,7 +1,7 @@
 //! Pictures of workflows.
 //!
-//! [`chart`] says what is to be seen, without any geometry; [`mermaid`] writes that as text for
-//! Mermaid, and [`layout`] and [`svg`] draw it. The same workflow always gives the same picture.
+//! [`chart`] says what is to be seen, without any geometry; `mermaid` writes that as text for
+//! Mermaid, and `layout` and `svg` draw it. The same workflow always gives the same picture.
 
 pub mod chart;
 mod icons;

@@ -1,6 +1,6 @@
 //! Scenario files: a workflow, the world around it, and what must come of it.
 //!
-//! A file is read by [`file`], run by a [`Runner`], its outcome compared by [`expect`] and told by
+//! A file is read by [`mod@file`], run by a [`Runner`], its outcome compared by [`expect`] and told by
 //! [`report`] and [`junit`]. Nothing here knows how a workflow is run.
 
 pub mod answer;

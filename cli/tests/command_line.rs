@@ -1,0 +1,146 @@
+//! The command as it is called: exit codes, what goes to stdout and what to stderr.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const GOOD: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n  - {name: A, type: inject, data: {a: 1}, end: true}\n";
+
+fn swirl(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().unwrap()
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
+    command
+        .current_dir(folder)
+        .args(arguments)
+        .env_remove("NO_COLOR");
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("w")).unwrap();
+    std::fs::write(folder.path().join("w/good.sw.yaml"), GOOD).unwrap();
+    std::fs::write(
+        folder.path().join("bad.sw.yaml"),
+        GOOD.replace("end:", "edn:"),
+    )
+    .unwrap();
+    folder
+}
+
+#[test]
+fn validate_says_by_its_exit_code_how_it_went() {
+    let folder = folder();
+    for (arguments, code) in [
+        (&["validate", "w"][..], 0),
+        (&["validate", "w/good.sw.yaml", "bad.sw.yaml"], 1),
+        (&["validate", "--output", "json", "."], 1),
+        (&["validate", "missing.sw.yaml", "w"], 2),
+        (&["validate"], 2),
+        (&["vaildate", "w"], 2),
+    ] {
+        assert_eq!(
+            swirl(folder.path(), arguments).status.code(),
+            Some(code),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn findings_are_results_and_trouble_is_a_message() {
+    let folder = folder();
+    let output = swirl(
+        folder.path(),
+        &["validate", "bad.sw.yaml", "missing.sw.yaml"],
+    );
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        out.contains("bad.sw.yaml:5:") && out.contains("unknown-property"),
+        "{out}"
+    );
+    assert!(out.contains("edition 0.8, because"), "{out}");
+    assert!(
+        !out.contains("missing.sw.yaml") && err.contains("missing.sw.yaml"),
+        "{err}"
+    );
+    assert!(!out.contains('\x1b'), "no colours but to a terminal");
+    let output = swirl(
+        folder.path(),
+        &["validate", "bad.sw.yaml", "--color", "always"],
+    );
+    assert!(text(&output.stdout).contains('\x1b'));
+}
+
+#[test]
+fn results_for_programs_are_json_and_nothing_else() {
+    let folder = folder();
+    for format in ["json", "sarif"] {
+        let output = swirl(folder.path(), &["--output", format, "validate", "."]);
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(value.is_object() && output.stderr.is_empty(), "{format}");
+    }
+    let output = swirl(folder.path(), &["explain", "--list", "--output", "sarif"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("swirl validate"));
+}
+
+#[test]
+fn diagrams_go_to_stdout_or_into_a_file() {
+    let folder = folder();
+    let output = swirl(folder.path(), &["diagram", "w/good.sw.yaml"]);
+    assert!(text(&output.stdout).starts_with("<svg "));
+    let output = swirl(folder.path(), &["diagram", "w/good.sw.yaml", "-o", "a.mmd"]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    let written = std::fs::read_to_string(folder.path().join("a.mmd")).unwrap();
+    assert!(written.contains("stateDiagram-v2"), "{written}");
+    let output = swirl(folder.path(), &["diagram", "bad.sw.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty() && text(&output.stderr).contains("unknown-property"));
+}
+
+/// More than a pipe holds is written to a reader that goes away after a byte.
+#[test]
+fn a_reader_that_goes_away_is_no_trouble() {
+    let folder = folder();
+    let states: String = (0..2000)
+        .map(|n| {
+            format!(
+                "  - {{name: S{n}, type: inject, data: {{}}, transition: S{}}}\n",
+                n + 1
+            )
+        })
+        .collect();
+    let head = GOOD.split("  - ").next().unwrap();
+    let long = format!("{head}{states}  - {{name: S2000, type: inject, data: {{}}, end: true}}\n");
+    std::fs::write(folder.path().join("long.sw.yaml"), long).unwrap();
+    let mut child = command(folder.path(), &["diagram", "long.sw.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdout.take().unwrap();
+    pipe.read_exact(&mut [0]).unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}
+
+#[test]
+fn completions_name_the_commands() {
+    let folder = folder();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = swirl(folder.path(), &["completions", shell]);
+        assert!(text(&output.stdout).contains("demo-service"), "{shell}");
+    }
+}
