@@ -1,1 +1,79 @@
-//! What every backend must do.
+//! What every backend must do, as tests that each of them is put through.
+//!
+//! A case gets a fresh backend and panics where it isn't as the ports say. [`suite!`] makes a
+//! `#[test]` of each; a case that is added to its list is run by all backends.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a case is a test")]
+
+use std::any::Any;
+use std::sync::Arc;
+
+use swirl_ports::{Definitions, EventLog, Store};
+
+pub mod events;
+pub mod forks;
+mod kit;
+pub mod leases;
+pub mod lifecycle;
+pub mod starts;
+pub mod timers;
+
+/// A backend with nothing in it.
+pub struct Backend {
+    pub store: Arc<dyn Store>,
+    pub events: Arc<dyn EventLog>,
+    pub definitions: Arc<dyn Definitions>,
+    /// Lives as long as the backend: a folder, a server.
+    pub guard: Box<dyn Any + Send + Sync>,
+}
+
+/// A `#[test]` for each case. `$make` makes a [`Backend`], `$run` runs a future to its end.
+#[macro_export]
+macro_rules! suite {
+    ($make:expr, $run:expr) => {
+        $crate::suite! { @ $make, $run,
+            leases {
+                a_scope_is_held_by_one, commits_need_the_lease_and_the_revision,
+                inputs_come_once_and_in_order, an_input_that_came_meanwhile_keeps_the_lease,
+                a_waiting_holder_is_woken, what_is_gone_takes_nothing
+            }
+            lifecycle {
+                a_key_is_one_instance, suspended_instances_stand_still,
+                an_end_closes_what_is_left, faulted_instances_go_on_after_a_retry,
+                children_end_with_their_parent, the_outbox_stays_until_flushed,
+                listings_are_newest_first, history_is_appended, definitions_are_immutable,
+                detached_scopes_outlive_the_instance, what_should_run_is_found
+            }
+            forks {
+                branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,
+                batches_open_more_branches, a_failed_branch_is_revived,
+                branches_of_branches_are_closed_too
+            }
+            timers {
+                due_in_order_until_disarmed, a_fired_timer_waits_in_the_inbox,
+                an_earlier_timer_is_news, ended_scopes_have_no_timers
+            }
+            events {
+                an_event_reaches_who_waits, a_slot_takes_one_event, correlation_is_learnt,
+                early_events_are_kept, events_without_correlation_are_not_kept,
+                an_early_event_goes_to_one_who_knows_nothing, an_addressed_event,
+                an_event_is_known_once_confirmed, an_unconfirmed_event_has_the_same_outcome,
+                what_was_not_used_is_given_back, an_event_of_a_closed_branch_is_free,
+                events_expire
+            }
+            starts {
+                each_event_starts_one, a_correlated_event_continues, while_it_is_being_started,
+                a_start_counts_as_consumed, a_set_of_events_starts_one,
+                sets_keep_correlations_apart, a_set_is_dropped_when_late
+            }
+        }
+    };
+    (@ $make:expr, $run:expr, $($module:ident { $($case:ident),+ })+) => {
+        $(mod $module {
+            use super::*;
+            $(#[test]
+            fn $case() {
+                $run($crate::$module::$case($make));
+            })+
+        })+
+    };
+}

@@ -73,6 +73,8 @@ impl Embedded {
         };
         let journal = Journal::open(folder.as_ref(), &mut |key, value| state.restore(key, value))?;
         state.restored()?;
+        // What comes later is on disk no earlier than this.
+        drop(journal.write(state.take_writes()?));
         Ok(Embedded {
             state: Mutex::new(state),
             journal: Some(journal),

@@ -126,16 +126,20 @@ impl State {
             self.ended.remove(&(before, seq));
         }
         self.ended.insert((ended.at, seq));
+        // What was invoked async ends with a parent that faults, too: its retry won't repeat it.
+        let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
         self.touch(Key::State(seq));
         if frozen {
+            for child in &children {
+                self.touch(Key::Child(seq, child.clone()));
+            }
             self.refresh_all(seq);
-            return Vec::new();
+            return children;
         }
         self.unindex_correlation(seq);
         let Some(inst) = self.instances.get_mut(&seq) else {
             return Vec::new();
         };
-        let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
         let open = inst.forks.iter().filter(|(_, entry)| !entry.fork.closed);
         let open: Vec<(ScopeId, u32)> = open
             .map(|(key, _)| key.clone())

@@ -20,6 +20,7 @@ use crate::state::{ForkEntry, Inst, Seq, State, Wait};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
+    Counter,
     Definition(u64),
     /// A workflow's schedule.
     Mark(Arc<str>),
@@ -75,6 +76,7 @@ struct WaitRecord {
 impl Key {
     pub fn text(&self) -> String {
         match self {
+            Key::Counter => format!("counter/{:016x}", 0),
             Key::Definition(n) => format!("definition/{n:016x}"),
             Key::Mark(workflow) => format!("mark/{:016x}/{workflow}", 0),
             Key::Header(seq) => format!("header/{seq:016x}"),
@@ -94,11 +96,15 @@ impl Key {
     }
 }
 
+/// How many numbers a run may use.
+const RUN_NUMBERS: u64 = 1 << 40;
+
 /// History isn't read at start-up, only when somebody asks for it.
 pub(crate) const HISTORY: &str = "history/";
 
 /// Kinds in the order in which they are read: what others belong to comes first.
-pub(crate) const KINDS: [&str; 14] = [
+pub(crate) const KINDS: [&str; 15] = [
+    "counter/",
     "definition/",
     "mark/",
     "header/",
@@ -143,6 +149,7 @@ impl State {
         let inst = |seq: &Seq| self.instances.get(seq);
         let entry = |seq: &Seq, scope: &ScopeId| inst(seq)?.scopes.get(scope);
         match key {
+            Key::Counter => json(&self.reserved),
             Key::Definition(n) => self.definitions.get(n).map_or(Ok(None), json),
             Key::Mark(workflow) => self
                 .marks
@@ -224,6 +231,7 @@ impl State {
         );
         self.counter = self.counter.max(n);
         match kind {
+            "counter" => self.reserved = read(key, value)?,
             "definition" => {
                 self.definitions
                     .insert(n, read::<DefinitionRecord>(key, value)?);
@@ -325,6 +333,10 @@ impl State {
 
     /// Builds what isn't stored, once all records are in.
     pub fn restored(&mut self) -> Result<(), Error> {
+        // No lease of this run has a token that one of an earlier run had.
+        self.counter = self.counter.max(self.reserved);
+        self.reserved = self.counter.saturating_add(RUN_NUMBERS);
+        self.touch(Key::Counter);
         let all: Vec<Seq> = self.instances.keys().copied().collect();
         for seq in all {
             let Some(inst) = self.instances.get(&seq) else {

@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub options: Options,
     /// Where all numbers come from: places in orders, tokens of leases.
     pub counter: u64,
+    /// Beyond what this run uses; the next one begins there.
+    pub reserved: u64,
     pub ids: HashMap<InstanceId, Seq>,
     pub instances: BTreeMap<Seq, Inst>,
     /// Scopes that have something to do, whether somebody is at it or not.

@@ -1,0 +1,197 @@
+//! The contract once more, on a store that is closed and opened again before every step at which
+//! nobody holds a lease: what is on disk is all that there is.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::executor::block_on;
+use swirl_contract::Backend;
+use swirl_embedded::{Embedded, Options};
+use swirl_model::CloudEvent;
+use swirl_model::event::{EventMatch, HistoryEntry};
+use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
+use swirl_model::instance::Instance;
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_ports::*;
+
+struct Restarting {
+    folder: PathBuf,
+    store: Mutex<Option<Arc<Embedded>>>,
+    held: AtomicUsize,
+}
+
+impl Restarting {
+    /// The store, opened anew where that takes nobody's lease.
+    fn get(&self) -> Arc<Embedded> {
+        let mut store = self.store.lock().unwrap();
+        if self.held.load(Ordering::SeqCst) == 0 {
+            *store = None;
+        }
+        let open = || Arc::new(Embedded::open(&self.folder, Options::default()).unwrap());
+        store.get_or_insert_with(open).clone()
+    }
+}
+
+#[async_trait]
+impl Store for Restarting {
+    async fn create(&self, new: NewInstance) -> Result<Created> {
+        self.get().create(new).await
+    }
+
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        let acquired = self.get().acquire(scope, lease_ms).await?;
+        if let Acquired::Held(_) = acquired {
+            self.held.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(acquired)
+    }
+
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
+        self.get().renew(lease, lease_ms).await
+    }
+
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        self.get().drain(lease).await
+    }
+
+    async fn wait_input(&self, lease: &Lease) {
+        self.get().wait_input(lease).await;
+    }
+
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
+        self.get().is_active(instance).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.get().commit(commit).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<Released> {
+        let released = self.get().release(lease).await?;
+        if released == Released::Free {
+            self.held.fetch_sub(1, Ordering::SeqCst);
+        }
+        Ok(released)
+    }
+
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        self.get().add_input(to, item).await
+    }
+
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()> {
+        self.get().flushed(entries).await
+    }
+
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        self.get().unflushed(limit).await
+    }
+
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        self.get().runnable(limit).await
+    }
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.get().instance(id).await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.get().list(filter).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.get().history(id).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.get().scopes(id).await
+    }
+
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        self.get().suspend(id, on, at).await
+    }
+
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+        self.get().due_timers(now, limit).await
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>> {
+        self.get().next_timer().await
+    }
+
+    async fn timers_changed(&self) {
+        // A restart is a change.
+    }
+}
+
+#[async_trait]
+impl EventLog for Restarting {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        self.get().offer(event, triggers, consumed, at).await
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.get().confirm(event, at).await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.get().expire(now).await
+    }
+
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<()> {
+        self.get().give_back(scope, event).await
+    }
+}
+
+#[async_trait]
+impl Definitions for Restarting {
+    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
+        self.get().put(record).await
+    }
+
+    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
+        Definitions::get(&*Restarting::get(self), id).await
+    }
+
+    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
+        Restarting::get(self).all().await
+    }
+
+    async fn schedule_mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
+        Restarting::get(self).schedule_mark(workflow).await
+    }
+
+    async fn set_schedule_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
+        Restarting::get(self).set_schedule_mark(workflow, at).await
+    }
+}
+
+fn open() -> Backend {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(Restarting {
+        folder: folder.path().to_owned(),
+        store: Mutex::new(None),
+        held: AtomicUsize::new(0),
+    });
+    Backend {
+        store: store.clone(),
+        events: store.clone(),
+        definitions: store,
+        guard: Box::new(folder),
+    }
+}
+
+swirl_contract::suite!(open(), block_on);

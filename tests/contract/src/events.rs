@@ -1,0 +1,330 @@
+//! Events and those who wait for them.
+
+use swirl_model::event::{Command, Input, Slot, Subscription};
+use swirl_model::ids::InstanceId;
+use swirl_model::scope::{Cursor, Work};
+
+use crate::Backend;
+use crate::kit::*;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+async fn got(b: &Backend, id: &str) -> Vec<String> {
+    event_ids(&b.inbox(&root(id)).await)
+}
+
+pub async fn an_event_reaches_who_waits(b: Backend) {
+    b.waiting("a", vec![filter("t", &[])]).await;
+    b.waiting("b", vec![filter("other", &[])]).await;
+    let mut by_source = filter("t", &[]);
+    (by_source.kind, by_source.source) = (None, Some("/test".to_owned()));
+    b.waiting("c", vec![by_source]).await;
+    b.create(new("d")).await;
+    let offered = b.offer(&event("1", "t", &[]), &[]).await;
+    assert_eq!(offered.woken, [root("a"), root("c")]);
+    assert!(offered.starts.is_empty() && !offered.duplicate);
+    let items = b.inbox(&root("a")).await;
+    let Input::Event {
+        wait: 1,
+        slot: 0,
+        event,
+        ..
+    } = &items[0].input
+    else {
+        panic!("not the event: {items:?}")
+    };
+    assert_eq!(event.id, "1");
+    assert!(got(&b, "b").await.is_empty());
+}
+
+pub async fn a_slot_takes_one_event(b: Backend) {
+    b.create(new("a")).await;
+    let any = Slot {
+        slot: 0,
+        filters: vec![filter("x", &[]), filter("t", &[])],
+    };
+    let second = Slot {
+        slot: 1,
+        filters: vec![filter("t", &[])],
+    };
+    let subscribe = Command::Subscribe(Subscription {
+        wait: 3,
+        slots: vec![any, second],
+    });
+    b.act(&root("a"), change(vec![subscribe])).await;
+    for id in ["1", "2", "3"] {
+        b.offer(&event(id, "t", &[]), &[]).await;
+    }
+    let items = b.inbox(&root("a")).await;
+    assert_eq!(event_ids(&items), ["1", "2"]);
+    assert!(matches!(items[1].input, Input::Event { slot: 1, .. }));
+    let again = Command::Subscribe(subscription(4, vec![filter("t", &[])]));
+    b.act(&root("a"), change(vec![again, Command::Unsubscribe(4)]))
+        .await;
+    assert!(b.offer(&event("4", "t", &[]), &[]).await.woken.is_empty());
+}
+
+pub async fn correlation_is_learnt(b: Backend) {
+    b.waiting(
+        "a",
+        vec![
+            filter("t", &[("Order", None)]),
+            filter("u", &[("order", None)]),
+        ],
+    )
+    .await;
+    b.create(new("b")).await;
+    let known = Command::Correlate(vec![("order".into(), "2".to_owned())]);
+    let filters = vec![filter("t", &[("order", None)])];
+    b.act(
+        &root("b"),
+        change(vec![known, Command::Subscribe(subscription(1, filters))]),
+    )
+    .await;
+    assert!(
+        b.offer(&event("0", "t", &[("other", "1")]), &[])
+            .await
+            .woken
+            .is_empty()
+    );
+    assert_eq!(
+        b.offer(&event("1", "t", &[("order", "1")]), &[])
+            .await
+            .woken,
+        [root("a")]
+    );
+    let learnt = b
+        .store
+        .instance(&InstanceId::new("a"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        learnt.state.correlation.get("order").map(String::as_str),
+        Some("1")
+    );
+    assert!(
+        b.offer(&event("2", "u", &[("order", "2")]), &[])
+            .await
+            .woken
+            .is_empty()
+    );
+    assert_eq!(
+        b.offer(&event("3", "u", &[("order", "1")]), &[])
+            .await
+            .woken,
+        [root("a")]
+    );
+    assert_eq!(
+        b.offer(&event("4", "t", &[("order", "2")]), &[])
+            .await
+            .woken,
+        [root("b")]
+    );
+    // A value that the definition gives beats what the instance knows, which stays.
+    let explicit = vec![filter("v", &[("order", Some("9"))])];
+    b.act(
+        &root("b"),
+        change(vec![Command::Subscribe(subscription(2, explicit))]),
+    )
+    .await;
+    assert_eq!(
+        b.offer(&event("5", "v", &[("order", "9")]), &[])
+            .await
+            .woken,
+        [root("b")]
+    );
+    let learnt = b
+        .store
+        .instance(&InstanceId::new("b"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        learnt.state.correlation.get("order").map(String::as_str),
+        Some("2")
+    );
+}
+
+pub async fn early_events_are_kept(b: Backend) {
+    let kept = [filter("t", &[("order", None)])];
+    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
+    b.offer(&event("3", "t", &[("order", "1")]), &kept).await;
+    for id in ["a", "b"] {
+        b.create(new(id)).await;
+        let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
+        let wait = Command::Subscribe(subscription(1, kept.to_vec()));
+        b.act(&root(id), change(vec![known, wait])).await;
+        // In the order of arrival, and to each instance once.
+        assert_eq!(got(&b, id).await, ["1"]);
+        let wait = Command::Subscribe(subscription(2, vec![kept[0].clone(), kept[0].clone()]));
+        b.act(&root(id), change(vec![wait])).await;
+        assert_eq!(got(&b, id).await, ["1", "3"]);
+    }
+    assert_eq!(
+        b.offer(&event("4", "t", &[("order", "1")]), &kept)
+            .await
+            .woken,
+        [root("a"), root("b")]
+    );
+}
+
+pub async fn events_without_correlation_are_not_kept(b: Backend) {
+    let correlated = filter("t", &[("order", None)]);
+    b.offer(&event("1", "t", &[]), std::slice::from_ref(&correlated))
+        .await;
+    b.offer(
+        &event("2", "u", &[("order", "1")]),
+        std::slice::from_ref(&correlated),
+    )
+    .await;
+    b.waiting(
+        "a",
+        vec![correlated.clone(), filter("u", &[("order", None)])],
+    )
+    .await;
+    assert!(got(&b, "a").await.is_empty());
+    // It is kept, but who doesn't correlate gets only what comes from now on.
+    b.offer(&event("3", "t", &[("order", "1")]), &[correlated])
+        .await;
+    assert_eq!(got(&b, "a").await, ["3"]);
+    b.waiting("b", vec![filter("t", &[])]).await;
+    assert!(got(&b, "b").await.is_empty());
+}
+
+pub async fn an_early_event_goes_to_one_who_knows_nothing(b: Backend) {
+    let kept = vec![filter("t", &[("order", None)])];
+    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
+    b.waiting("a", kept.clone()).await;
+    b.waiting("b", kept.clone()).await;
+    b.waiting("c", kept.clone()).await;
+    assert_eq!(got(&b, "a").await, ["1"]);
+    assert_eq!(got(&b, "b").await, ["2"]);
+    assert!(got(&b, "c").await.is_empty());
+    // One who has learnt the value gets what others had.
+    b.act(
+        &root("c"),
+        change(vec![Command::Correlate(vec![(
+            "order".into(),
+            "2".to_owned(),
+        )])]),
+    )
+    .await;
+    assert_eq!(got(&b, "c").await, ["2"]);
+}
+
+pub async fn an_addressed_event(b: Backend) {
+    b.waiting("a", vec![filter("t", &[])]).await;
+    b.waiting("b", vec![filter("t", &[]), filter("t", &[])])
+        .await;
+    let offered = b
+        .offer(&event("1", "t", &[("swirlinstanceid", "b")]), &[])
+        .await;
+    assert_eq!(offered.woken, [root("b")]);
+    assert!(got(&b, "a").await.is_empty());
+    assert!(
+        b.offer(&event("2", "t", &[("swirlinstanceid", "x")]), &[])
+            .await
+            .woken
+            .is_empty()
+    );
+    let to_b = event("3", "t", &[("swirlinstanceid", "b")]);
+    let only = trigger(vec![filter("t", &[])], true);
+    let offered = b.events.offer(&to_b, &[only], &[], at(0)).await.unwrap();
+    assert!(offered.starts.is_empty());
+}
+
+pub async fn an_event_is_known_once_confirmed(b: Backend) {
+    b.waiting("a", vec![filter("t", &[]), filter("t", &[])])
+        .await;
+    let event = event("1", "t", &[]);
+    assert_eq!(b.offer(&event, &[]).await.woken, [root("a")]);
+    assert!(
+        !b.offer(&event, &[]).await.duplicate,
+        "nobody said that it was done"
+    );
+    b.events.confirm(&event, at(0)).await.unwrap();
+    let again = b.offer(&event, &[]).await;
+    assert!(again.duplicate && again.woken.is_empty() && again.starts.is_empty());
+    let mut other = event.clone();
+    other.source = "/other".to_owned();
+    assert!(!b.offer(&other, &[]).await.duplicate);
+    assert_eq!(got(&b, "a").await, ["1", "1"]);
+    b.events.expire(at(DAY_MS)).await.unwrap();
+    assert!(b.offer(&event, &[]).await.duplicate);
+    b.events.expire(at(DAY_MS + 1)).await.unwrap();
+    assert!(!b.offer(&event, &[]).await.duplicate);
+}
+
+pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
+    let filters = vec![filter("t", &[]), filter("t", &[])];
+    b.waiting("a", filters).await;
+    let both = [trigger(vec![filter("t", &[]), filter("u", &[])], false)];
+    let offer = async |event| b.events.offer(&event, &both, &[], at(0)).await.unwrap();
+    let first = offer(event("1", "t", &[])).await;
+    assert_eq!(offer(event("1", "t", &[])).await, first);
+    let second = offer(event("2", "u", &[])).await;
+    assert_eq!(start_ids(&second), [["1", "2"]]);
+    assert_eq!(offer(event("2", "u", &[])).await, second);
+    assert_eq!(
+        got(&b, "a").await,
+        ["1"],
+        "and the other slot is still empty"
+    );
+}
+
+pub async fn what_was_not_used_is_given_back(b: Backend) {
+    let kept = vec![filter("t", &[("order", None)])];
+    b.waiting("a", kept.clone()).await;
+    let event = event("1", "t", &[("order", "1")]);
+    b.offer(&event, &kept).await;
+    let items = b.inbox(&root("a")).await;
+    let wait = Command::Subscribe(subscription(2, kept.clone()));
+    b.act(&root("a"), change(vec![wait]).consumed(&[&items[0].id]))
+        .await;
+    assert!(got(&b, "a").await.is_empty(), "it had the event");
+    b.events.give_back(&root("a"), &event).await.unwrap();
+    assert_eq!(got(&b, "a").await, ["1"]);
+}
+
+pub async fn an_event_of_a_closed_branch_is_free(b: Backend) {
+    let kept = vec![filter("t", &[("order", None)])];
+    b.create(new("a")).await;
+    b.act(
+        &root("a"),
+        change(vec![fork("r", 1, 1, 1, 1)]).at(forked(1, 1)),
+    )
+    .await;
+    let branch = scope("a", "r.1.0");
+    let wait = change(vec![Command::Subscribe(subscription(1, kept.clone()))]);
+    b.act(&branch, wait.at(blocked(Work::Events))).await;
+    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.act(&root("a"), change(vec![Command::CloseFork(1)])).await;
+    b.act(
+        &branch,
+        change(vec![Command::Drop])
+            .at(Cursor::Ended)
+            .consumed(&["cancel"]),
+    )
+    .await;
+    b.act(
+        &root("a"),
+        change(vec![Command::Subscribe(subscription(2, kept))]),
+    )
+    .await;
+    assert_eq!(got(&b, "a").await, ["1"]);
+}
+
+pub async fn events_expire(b: Backend) {
+    let kept = vec![filter("t", &[("order", None)])];
+    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.events
+        .offer(&event("2", "t", &[("order", "1")]), &[], &kept, at(10))
+        .await
+        .unwrap();
+    b.events.expire(at(DAY_MS + 10)).await.unwrap();
+    b.waiting("a", vec![kept[0].clone(), kept[0].clone()]).await;
+    assert_eq!(got(&b, "a").await, ["2"]);
+}

@@ -1,0 +1,185 @@
+//! Branches: begun from the fork, joined once, closed together.
+
+use swirl_model::event::{Command, Input};
+use swirl_model::ids::ScopeRef;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{BranchResult, Cursor, Work};
+use swirl_ports::store::Record;
+use swirl_ports::{InboxItem, Released};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn branch(index: u32) -> ScopeRef {
+    scope("a", &format!("r.1.{index}"))
+}
+
+/// An instance whose root scope made a fork; returns what was woken.
+async fn fork_of(b: &Backend, total: u32, open: u32, needed: u32) -> Vec<ScopeRef> {
+    b.create(new("a")).await;
+    let commands = vec![fork("r", 1, total, open, needed)];
+    b.act(&root("a"), change(commands).at(forked(1, total)))
+        .await
+        .wake
+}
+
+async fn report(b: &Backend, index: u32, result: BranchResult) -> Vec<ScopeRef> {
+    let ends = matches!(result, BranchResult::Done { .. });
+    let cursor = if ends {
+        Cursor::Ended
+    } else {
+        blocked(Work::Begin)
+    };
+    b.act(
+        &branch(index),
+        change(vec![Command::Report(result)]).at(cursor),
+    )
+    .await
+    .wake
+}
+
+/// The branches of which an item tells.
+fn told(items: &[InboxItem]) -> Vec<Vec<u32>> {
+    let results = items.iter().filter_map(|item| match &item.input {
+        Input::Joined { results, .. } => Some(results.iter().map(|(index, _)| *index).collect()),
+        _ => None,
+    });
+    results.collect()
+}
+
+pub async fn branches_join_once(b: Backend) {
+    assert_eq!(
+        fork_of(&b, 3, 3, 3).await,
+        [branch(0), branch(1), branch(2)]
+    );
+    let held = b.hold(&branch(2)).await;
+    let Record::Branch { fork, index: 2 } = &held.record else {
+        panic!(
+            "a branch that has not begun has no record: {:?}",
+            held.record
+        )
+    };
+    assert_eq!(fork.total, 3);
+    b.release(&held).await;
+    assert!(report(&b, 2, done()).await.is_empty());
+    assert!(report(&b, 0, done()).await.is_empty());
+    assert!(b.is_gone(&branch(0)).await);
+    assert_eq!(report(&b, 1, done()).await, [root("a")]);
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2]]);
+    b.act(
+        &root("a"),
+        change(vec![Command::CloseFork(1)]).consumed(&["fork-1-1"]),
+    )
+    .await;
+    assert!(b.inbox(&root("a")).await.is_empty());
+}
+
+pub async fn a_failed_branch_tells_at_once(b: Backend) {
+    fork_of(&b, 3, 3, 3).await;
+    assert_eq!(
+        report(&b, 1, BranchResult::Failed(fault())).await,
+        [root("a")]
+    );
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![1]]);
+    assert!(report(&b, 0, done()).await.is_empty(), "it has been told");
+    let scopes = b.store.scopes(&root("a").instance).await.unwrap();
+    assert_eq!(scopes.len(), 2, "what failed stays as it is");
+}
+
+pub async fn a_closed_fork_cancels_the_rest(b: Backend) {
+    fork_of(&b, 3, 3, 1).await;
+    let mut running = b.hold(&branch(1)).await;
+    b.commit(&mut running, change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    let mut unborn = b.hold(&branch(2)).await;
+    report(&b, 0, done()).await;
+    let outcome = b.act(&root("a"), change(vec![Command::CloseFork(1)])).await;
+    assert_eq!(outcome.wake, [branch(1)]);
+    assert!(b.try_commit(&mut unborn, change(vec![])).await.is_none());
+    assert!(b.is_gone(&branch(2)).await);
+    b.store.wait_input(&running.lease).await;
+    let (items, closed) = b.store.drain(&running.lease).await.unwrap().unwrap();
+    assert!(closed);
+    assert_eq!(
+        items[0].input,
+        Input::Cancel {
+            status: EndStatus::Cancelled
+        }
+    );
+    let end = change(vec![Command::Drop])
+        .at(Cursor::Ended)
+        .consumed(&["cancel"]);
+    b.commit(&mut running, end).await;
+    assert_eq!(b.release(&running).await, Released::Lost);
+    assert!(b.is_gone(&branch(1)).await);
+}
+
+pub async fn batches_open_more_branches(b: Backend) {
+    assert_eq!(fork_of(&b, 4, 2, 2).await, [branch(0), branch(1)]);
+    assert!(b.is_gone(&branch(2)).await);
+    report(&b, 0, done()).await;
+    report(&b, 1, done()).await;
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1]]);
+    let extend = Command::ExtendFork {
+        fork: 1,
+        open: 4,
+        needed: 4,
+    };
+    let outcome = b
+        .act(&root("a"), change(vec![extend]).consumed(&["fork-1-1"]))
+        .await;
+    assert_eq!(outcome.wake, [branch(2), branch(3)]);
+    report(&b, 3, done()).await;
+    report(&b, 2, done()).await;
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
+    // What is there already is told at once.
+    let extend = Command::ExtendFork {
+        fork: 1,
+        open: 4,
+        needed: 3,
+    };
+    b.act(&root("a"), change(vec![extend]).consumed(&["fork-1-2"]))
+        .await;
+    assert_eq!(told(&b.inbox(&root("a")).await).len(), 1);
+}
+
+pub async fn a_failed_branch_is_revived(b: Backend) {
+    fork_of(&b, 2, 2, 2).await;
+    report(&b, 0, BranchResult::Failed(fault())).await;
+    report(&b, 1, done()).await;
+    let revive = Command::ReviveBranch {
+        fork: 1,
+        index: 0,
+        input: Box::new(Input::Retry),
+    };
+    let outcome = b
+        .act(&root("a"), change(vec![revive]).consumed(&["fork-1-1"]))
+        .await;
+    assert_eq!(outcome.wake, [branch(0)]);
+    assert_eq!(b.inbox(&branch(0)).await[0].input, Input::Retry);
+    assert_eq!(report(&b, 0, done()).await, [root("a")]);
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1]]);
+}
+
+pub async fn branches_of_branches_are_closed_too(b: Backend) {
+    fork_of(&b, 1, 1, 1).await;
+    let inner = fork("r.1.0", 2, 2, 2, 2);
+    b.act(&branch(0), change(vec![inner]).at(forked(2, 2)))
+        .await;
+    let leaf = scope("a", "r.1.0.2.1");
+    let mut held = b.hold(&leaf).await;
+    b.commit(&mut held, change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    b.act(&root("a"), change(vec![Command::CloseFork(1)])).await;
+    assert!(
+        b.store.drain(&held.lease).await.unwrap().unwrap().1,
+        "its fork's fork is closed"
+    );
+    let mut branch = b.hold(&branch(0)).await;
+    assert!(branch.closed);
+    let end = change(vec![Command::CloseFork(2), Command::Drop]).at(Cursor::Ended);
+    let outcome = b.commit(&mut branch, end).await;
+    assert_eq!(outcome.wake, [leaf]);
+    let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
+    assert_eq!(items.len(), 1);
+}

@@ -1,0 +1,369 @@
+//! What cases are written with.
+
+use std::sync::Arc;
+
+use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
+use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{Header, ParentLink};
+use swirl_model::scope::{
+    BranchResult, Cursor, Fork, ForkOrigin, ForkRun, Position, Purpose, Role, Scope, StartEvent,
+    Timer, TimerKind, Work,
+};
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{EventId, StateId};
+use swirl_model::{CloudEvent, Data, WorkflowError, data};
+use swirl_ports::store::Record;
+use swirl_ports::{
+    Acquired, Commit, Committed, Created, Held, InboxItem, NewInstance, Offered, OutboxEntry,
+    Released, Trigger,
+};
+
+use crate::Backend;
+
+pub const LEASE_MS: u64 = 60_000;
+
+pub fn at(ms: i64) -> Timestamp {
+    Timestamp(ms)
+}
+
+pub fn root(id: &str) -> ScopeRef {
+    ScopeRef::root(InstanceId::new(id))
+}
+
+pub fn scope(id: &str, scope: &str) -> ScopeRef {
+    ScopeRef {
+        instance: InstanceId::new(id),
+        scope: ScopeId::new(scope),
+    }
+}
+
+pub fn definition(workflow: &str) -> DefinitionId {
+    DefinitionId {
+        workflow: workflow.into(),
+        version: "1.0.0".into(),
+    }
+}
+
+pub fn new(id: &str) -> NewInstance {
+    let header = Header {
+        id: InstanceId::new(id),
+        definition: definition("flow"),
+        version: "1.0.0".to_owned(),
+        input: data!({"n": 1}),
+        started_at: at(0),
+        parent: None,
+        continued_from: None,
+        key: None,
+        timeout: None,
+        depth: 0,
+    };
+    let root = Scope::new(ScopeId::root(), Role::Root, data!({"n": 1}));
+    NewInstance {
+        header,
+        root,
+        ends_with_parent: false,
+    }
+}
+
+pub fn child(id: &str, parent: &str) -> NewInstance {
+    let mut new = new(id);
+    new.header.parent = Some(ParentLink {
+        scope: root(parent),
+        call: 1,
+        detached: true,
+    });
+    new.ends_with_parent = true;
+    new
+}
+
+pub fn fault() -> WorkflowError {
+    WorkflowError::new("Broken", "it broke")
+}
+
+pub fn done() -> BranchResult {
+    BranchResult::Done {
+        merges: Vec::new(),
+        result: Some(data!(1)),
+    }
+}
+
+pub fn timer(seq: u32, due: i64) -> Timer {
+    Timer {
+        seq,
+        kind: TimerKind::Sleep,
+        due: at(due),
+    }
+}
+
+/// A cursor at which nothing goes on by itself.
+pub fn blocked(work: Work) -> Cursor {
+    Cursor::At(Position {
+        state: Some(StateId(0)),
+        purpose: Purpose::Main,
+        entered: true,
+        work,
+        events: None,
+        retries: None,
+    })
+}
+
+pub fn fork(parent: &str, fork: u32, total: u32, open: u32, needed: u32) -> Command {
+    Command::Fork(Fork {
+        parent: ScopeId::new(parent),
+        fork,
+        origin: ForkOrigin::Parallel(StateId(0)),
+        data: data!({"n": 1}),
+        items: None,
+        params: Vec::new(),
+        last_error: None,
+        total,
+        open,
+        needed,
+        results: Default::default(),
+        told: false,
+        closed: false,
+    })
+}
+
+pub fn forked(fork: u32, total: u32) -> Cursor {
+    let run = ForkRun {
+        fork,
+        total,
+        open: total,
+        needed: total,
+        list: None,
+        failed: None,
+    };
+    blocked(Work::Fork(run))
+}
+
+/// A filter by type; `attributes` with or without the value that they must have.
+pub fn filter(kind: &str, attributes: &[(&str, Option<&str>)]) -> EventMatch {
+    let pair = |(name, value): &(&str, Option<&str>)| (Arc::from(*name), value.map(str::to_owned));
+    EventMatch {
+        def: EventId(0),
+        source: None,
+        kind: Some(kind.to_owned()),
+        correlation: attributes.iter().map(pair).collect(),
+    }
+}
+
+pub fn event(id: &str, kind: &str, attributes: &[(&str, &str)]) -> CloudEvent {
+    CloudEvent {
+        specversion: "1.0".to_owned(),
+        id: id.to_owned(),
+        source: "/test".to_owned(),
+        kind: kind.to_owned(),
+        attributes: attributes
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Data::string(*value)))
+            .collect(),
+        data: Some(data!({"id": id})),
+    }
+}
+
+pub fn subscription(wait: u32, filters: Vec<EventMatch>) -> Subscription {
+    let slot = |(slot, filter)| Slot {
+        slot: slot as u16,
+        filters: vec![filter],
+    };
+    Subscription {
+        wait,
+        slots: filters.into_iter().enumerate().map(slot).collect(),
+    }
+}
+
+pub fn trigger(events: Vec<EventMatch>, exclusive: bool) -> Trigger {
+    let numbered = events.into_iter().enumerate();
+    Trigger {
+        definition: definition("flow"),
+        exclusive,
+        events: numbered
+            .map(|(n, event)| EventMatch {
+                def: EventId(n as u32),
+                ..event
+            })
+            .collect(),
+        timeout_ms: None,
+        timeout_restarts: false,
+    }
+}
+
+/// The ids of events in inbox items.
+pub fn event_ids(items: &[InboxItem]) -> Vec<String> {
+    let ids = items.iter().filter_map(|item| match &item.input {
+        Input::Event { event, .. } => Some(event.id.clone()),
+        _ => None,
+    });
+    ids.collect()
+}
+
+pub fn start_ids(offered: &Offered) -> Vec<Vec<&str>> {
+    let ids = |events: &[StartEvent]| events.len();
+    let starts = offered.starts.iter().filter(|start| ids(&start.events) > 0);
+    starts
+        .map(|start| {
+            start
+                .events
+                .iter()
+                .map(|start| start.event.id.as_str())
+                .collect()
+        })
+        .collect()
+}
+
+/// What is to be committed.
+#[derive(Default)]
+pub struct Change {
+    pub cursor: Option<Cursor>,
+    pub timers: Option<Vec<Timer>>,
+    pub consumed: Vec<String>,
+    pub commands: Vec<Command>,
+}
+
+pub fn change(commands: Vec<Command>) -> Change {
+    Change {
+        commands,
+        ..Change::default()
+    }
+}
+
+impl Change {
+    pub fn at(mut self, cursor: Cursor) -> Change {
+        self.cursor = Some(cursor);
+        self
+    }
+
+    pub fn timers(mut self, timers: Vec<Timer>) -> Change {
+        self.timers = Some(timers);
+        self
+    }
+
+    pub fn consumed(mut self, ids: &[&str]) -> Change {
+        self.consumed = ids.iter().map(|id| (*id).to_owned()).collect();
+        self
+    }
+}
+
+/// What a commit gave.
+pub struct Outcome {
+    pub outbox: Vec<OutboxEntry>,
+    pub wake: Vec<ScopeRef>,
+}
+
+impl Backend {
+    pub async fn create(&self, new: NewInstance) {
+        assert_eq!(self.store.create(new).await.unwrap(), Created::New);
+    }
+
+    pub async fn hold(&self, scope: &ScopeRef) -> Held {
+        match self.store.acquire(scope, LEASE_MS).await.unwrap() {
+            Acquired::Held(held) => *held,
+            other => panic!("{scope} cannot be held: {other:?}"),
+        }
+    }
+
+    pub async fn is_busy(&self, scope: &ScopeRef) -> bool {
+        matches!(
+            self.store.acquire(scope, LEASE_MS).await.unwrap(),
+            Acquired::Busy
+        )
+    }
+
+    pub async fn is_gone(&self, scope: &ScopeRef) -> bool {
+        matches!(
+            self.store.acquire(scope, LEASE_MS).await.unwrap(),
+            Acquired::Gone
+        )
+    }
+
+    pub async fn try_commit(&self, held: &mut Held, change: Change) -> Option<Outcome> {
+        let mut scope = match &held.record {
+            Record::Scope(scope) => scope.clone(),
+            Record::Branch { fork, index } => {
+                let role = Role::Branch {
+                    state: StateId(0),
+                    index: *index,
+                };
+                Scope::new(
+                    fork.parent.child(fork.fork, *index),
+                    role,
+                    fork.data.clone(),
+                )
+            }
+        };
+        scope.cursor = change.cursor.unwrap_or(match scope.cursor {
+            Cursor::Fresh => blocked(Work::Events),
+            other => other,
+        });
+        if let Some(timers) = change.timers {
+            scope.timers = timers;
+        }
+        let commit = Commit {
+            lease: held.lease.clone(),
+            scope: scope.clone(),
+            consumed: change.consumed,
+            history: Vec::new(),
+            commands: change.commands,
+            at: at(0),
+        };
+        match self.store.commit(commit).await.unwrap() {
+            Committed::Done { outbox, wake } => {
+                scope.rev += 1;
+                held.record = Record::Scope(scope);
+                Some(Outcome { outbox, wake })
+            }
+            Committed::Refused => None,
+        }
+    }
+
+    pub async fn commit(&self, held: &mut Held, change: Change) -> Outcome {
+        match self.try_commit(held, change).await {
+            Some(outcome) => outcome,
+            None => panic!("the commit of {} was refused", held.lease.scope),
+        }
+    }
+
+    pub async fn release(&self, held: &Held) -> Released {
+        self.store.release(&held.lease).await.unwrap()
+    }
+
+    /// Acquires a scope, commits, gives it back.
+    pub async fn act(&self, scope: &ScopeRef, change: Change) -> Outcome {
+        let mut held = self.hold(scope).await;
+        let outcome = self.commit(&mut held, change).await;
+        if self.release(&held).await == Released::More {
+            self.store.drain(&held.lease).await.unwrap();
+            assert_eq!(self.release(&held).await, Released::Free);
+        }
+        outcome
+    }
+
+    pub async fn add(&self, scope: &ScopeRef, input: Input) -> bool {
+        self.store
+            .add_input(scope, InboxItem::new(input))
+            .await
+            .unwrap()
+    }
+
+    /// Acquires a scope, looks into its inbox, gives it back.
+    pub async fn inbox(&self, scope: &ScopeRef) -> Vec<InboxItem> {
+        let held = self.hold(scope).await;
+        self.release(&held).await;
+        held.inbox
+    }
+
+    /// An instance whose root scope waits for events.
+    pub async fn waiting(&self, id: &str, filters: Vec<EventMatch>) {
+        self.create(new(id)).await;
+        self.act(
+            &root(id),
+            change(vec![Command::Subscribe(subscription(1, filters))]),
+        )
+        .await;
+    }
+
+    pub async fn offer(&self, event: &CloudEvent, kept: &[EventMatch]) -> Offered {
+        self.events.offer(event, &[], kept, at(0)).await.unwrap()
+    }
+}

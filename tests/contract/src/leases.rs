@@ -1,0 +1,161 @@
+//! Leases, revisions, inboxes.
+
+use futures::future::{Either, join, pending, select};
+use swirl_model::data;
+use swirl_model::event::{Command, Input};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, Work};
+use swirl_ports::{InboxItem, Lease, Released};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn call(call: u32) -> Input {
+    Input::CallDone {
+        call,
+        result: Ok(data!(call)),
+    }
+}
+
+fn ids(items: &[InboxItem]) -> Vec<&str> {
+    items.iter().map(|item| item.id.as_str()).collect()
+}
+
+pub async fn a_scope_is_held_by_one(b: Backend) {
+    b.create(new("a")).await;
+    let first = b.hold(&root("a")).await;
+    assert!(b.is_busy(&root("a")).await);
+    assert!(b.store.renew(&first.lease, LEASE_MS).await.unwrap());
+    assert_eq!(b.release(&first).await, Released::Free);
+    assert_eq!(b.release(&first).await, Released::Lost);
+    let second = b.hold(&root("a")).await;
+    assert!(second.lease.token > first.lease.token);
+    assert!(!b.store.renew(&first.lease, LEASE_MS).await.unwrap());
+    assert!(b.store.drain(&first.lease).await.unwrap().is_none());
+}
+
+pub async fn commits_need_the_lease_and_the_revision(b: Backend) {
+    b.create(new("a")).await;
+    let mut first = b.hold(&root("a")).await;
+    b.release(&first).await;
+    assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
+    let mut second = b.hold(&root("a")).await;
+    b.commit(&mut second, change(vec![])).await;
+    let scopes = b.store.scopes(&root("a").instance).await.unwrap();
+    assert_eq!(scopes[0].rev, 1);
+    b.release(&second).await;
+    let mut third = b.hold(&root("a")).await;
+    // What the first one read is too old, whoever holds the lease.
+    first.lease = Lease {
+        scope: root("a"),
+        token: third.lease.token,
+    };
+    assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
+    b.release(&third).await;
+    third = b.hold(&root("a")).await;
+    b.commit(&mut third, change(vec![])).await;
+}
+
+pub async fn inputs_come_once_and_in_order(b: Backend) {
+    b.create(new("a")).await;
+    assert!(b.add(&root("a"), call(2)).await);
+    assert!(b.add(&root("a"), call(1)).await);
+    assert!(!b.add(&root("a"), call(2)).await);
+    let mut held = b.hold(&root("a")).await;
+    assert_eq!(ids(&held.inbox), ["call-2", "call-1"]);
+    assert!(b.add(&root("a"), Input::Retry).await);
+    let (items, closed) = b.store.drain(&held.lease).await.unwrap().unwrap();
+    assert_eq!((ids(&items), closed), (vec!["retry"], false));
+    assert!(
+        b.store
+            .drain(&held.lease)
+            .await
+            .unwrap()
+            .unwrap()
+            .0
+            .is_empty()
+    );
+    b.commit(&mut held, change(vec![]).consumed(&["call-2", "retry"]))
+        .await;
+    assert!(
+        !b.add(&root("a"), call(2)).await,
+        "consumed once is consumed for good"
+    );
+    assert!(
+        b.add(&root("a"), Input::Retry).await,
+        "an operator may say it again"
+    );
+    assert_eq!(b.release(&held).await, Released::More);
+    b.store.drain(&held.lease).await.unwrap();
+    assert_eq!(b.release(&held).await, Released::Free);
+    let again = b.hold(&root("a")).await;
+    assert_eq!(ids(&again.inbox), ["call-1", "retry"]);
+}
+
+pub async fn an_input_that_came_meanwhile_keeps_the_lease(b: Backend) {
+    b.create(new("a")).await;
+    let held = b.hold(&root("a")).await;
+    b.add(&root("a"), call(1)).await;
+    assert_eq!(b.release(&held).await, Released::More);
+    assert!(b.is_busy(&root("a")).await);
+    let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
+    assert_eq!(ids(&items), ["call-1"]);
+    assert_eq!(b.release(&held).await, Released::Free);
+}
+
+pub async fn a_waiting_holder_is_woken(b: Backend) {
+    b.create(new("a")).await;
+    let held = b.hold(&root("a")).await;
+    let add = async {
+        b.add(&root("a"), call(1)).await;
+        pending::<()>().await;
+    };
+    // The wait ends, and not because nobody would ever wake it.
+    let wait = b.store.wait_input(&held.lease);
+    assert!(matches!(select(wait, Box::pin(add)).await, Either::Left(_)));
+    b.store.drain(&held.lease).await.unwrap();
+    let end = async {
+        b.store
+            .suspend(&root("a").instance, true, at(0))
+            .await
+            .unwrap();
+        b.add(&root("a"), call(2)).await;
+        b.store
+            .suspend(&root("a").instance, false, at(0))
+            .await
+            .unwrap();
+    };
+    join(b.store.wait_input(&held.lease), end).await;
+    assert_eq!(
+        ids(&b.store.drain(&held.lease).await.unwrap().unwrap().0),
+        ["call-2"]
+    );
+}
+
+pub async fn what_is_gone_takes_nothing(b: Backend) {
+    assert!(b.is_gone(&root("a")).await);
+    assert!(!b.add(&root("a"), call(1)).await);
+    b.create(new("a")).await;
+    assert!(b.is_gone(&scope("a", "r.1.0")).await);
+    assert!(!b.add(&scope("a", "r.1.0"), call(1)).await);
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    b.act(&root("a"), change(vec![end]).at(Cursor::Ended)).await;
+    assert!(b.is_gone(&root("a")).await);
+    assert!(
+        !b.add(
+            &root("a"),
+            Input::Cancel {
+                status: EndStatus::Cancelled
+            }
+        )
+        .await
+    );
+    b.create(new("b")).await;
+    b.act(&root("b"), change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    assert!(!b.is_gone(&root("b")).await);
+}

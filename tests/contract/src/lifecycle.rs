@@ -1,0 +1,490 @@
+//! Instances from creation to their end, and what is listed of them.
+
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::{EndStatus, Status};
+use swirl_model::scope::{Cursor, Role, Scope, Work};
+use swirl_model::workflow::ListId;
+use swirl_model::{Data, data};
+use swirl_ports::{Commit, Committed, Created, DefinitionRecord, Filter};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn end(status: EndStatus) -> Command {
+    let error = (status == EndStatus::Faulted).then(fault);
+    let output = (status == EndStatus::Completed).then(|| data!({"out": 1}));
+    Command::End {
+        status,
+        output,
+        error,
+    }
+}
+
+async fn status(b: &Backend, id: &str) -> Status {
+    b.store
+        .instance(&InstanceId::new(id))
+        .await
+        .unwrap()
+        .unwrap()
+        .state
+        .status
+}
+
+pub async fn a_key_is_one_instance(b: Backend) {
+    b.create(new("a")).await;
+    assert_eq!(
+        b.store.create(new("a")).await.unwrap(),
+        Created::Exists { conflict: false }
+    );
+    let mut other = new("a");
+    other.header.input = data!({"n": 2});
+    assert_eq!(
+        b.store.create(other).await.unwrap(),
+        Created::Exists { conflict: true }
+    );
+    let mut other = new("a");
+    other.header.definition = definition("other");
+    assert_eq!(
+        b.store.create(other).await.unwrap(),
+        Created::Exists { conflict: true }
+    );
+    let found = b
+        .store
+        .instance(&InstanceId::new("a"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.header.input, data!({"n": 1}));
+    assert!(
+        b.store
+            .instance(&InstanceId::new("b"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+pub async fn suspended_instances_stand_still(b: Backend) {
+    let id = InstanceId::new("a");
+    assert_eq!(b.store.suspend(&id, true, at(0)).await.unwrap(), None);
+    b.create(new("a")).await;
+    let held = b.hold(&root("a")).await;
+    assert!(b.store.is_active(&id).await.unwrap());
+    assert_eq!(
+        b.store.suspend(&id, true, at(0)).await.unwrap(),
+        Some(vec![])
+    );
+    assert!(!b.store.is_active(&id).await.unwrap());
+    b.add(
+        &root("a"),
+        Input::CallDone {
+            call: 1,
+            result: Ok(Data::NULL),
+        },
+    )
+    .await;
+    assert!(
+        b.store
+            .drain(&held.lease)
+            .await
+            .unwrap()
+            .unwrap()
+            .0
+            .is_empty()
+    );
+    b.release(&held).await;
+    assert!(b.is_busy(&root("a")).await);
+    assert!(b.store.runnable(10).await.unwrap().is_empty());
+    // An operator is heard nevertheless, and alone.
+    b.add(
+        &root("a"),
+        Input::Cancel {
+            status: EndStatus::Cancelled,
+        },
+    )
+    .await;
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+    let held = b.hold(&root("a")).await;
+    assert_eq!(held.inbox.len(), 1);
+    b.release(&held).await;
+    assert_eq!(
+        b.store.suspend(&id, false, at(0)).await.unwrap(),
+        Some(vec![root("a")])
+    );
+    assert_eq!(b.inbox(&root("a")).await.len(), 2);
+    b.act(
+        &root("a"),
+        change(vec![end(EndStatus::Cancelled)]).at(Cursor::Ended),
+    )
+    .await;
+    assert_eq!(b.store.suspend(&id, true, at(0)).await.unwrap(), None);
+}
+
+pub async fn an_end_closes_what_is_left(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = b.hold(&root("a")).await;
+    b.commit(
+        &mut held,
+        change(vec![fork("r", 1, 2, 2, 2)]).at(forked(1, 2)),
+    )
+    .await;
+    let mut branch = b.hold(&scope("a", "r.1.0")).await;
+    b.commit(&mut branch, change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    let outcome = b.commit(
+        &mut held,
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    );
+    assert_eq!(outcome.await.wake, [scope("a", "r.1.0")]);
+    let found = b
+        .store
+        .instance(&InstanceId::new("a"))
+        .await
+        .unwrap()
+        .unwrap()
+        .state;
+    assert_eq!(found.status, Status::Completed);
+    assert_eq!(
+        (found.output, found.ended_at),
+        (Some(data!({"out": 1})), Some(at(0)))
+    );
+    assert!(b.is_gone(&scope("a", "r.1.1")).await);
+    let mut late = b.store.drain(&branch.lease).await.unwrap().unwrap();
+    assert!(late.1 && matches!(late.0.remove(0).input, Input::Cancel { .. }));
+    // Work goes on no more, but the end does.
+    let dropped = change(vec![Command::Drop])
+        .at(Cursor::Ended)
+        .consumed(&["cancel"]);
+    b.commit(&mut branch, dropped).await;
+    assert_eq!(
+        b.store.scopes(&InstanceId::new("a")).await.unwrap().len(),
+        1
+    );
+    b.create(new("b")).await;
+    b.act(
+        &root("b"),
+        change(vec![fork("r", 1, 2, 2, 2)]).at(forked(1, 2)),
+    )
+    .await;
+    let mut branch = b.hold(&scope("b", "r.1.0")).await;
+    b.commit(&mut branch, change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    b.act(
+        &root("b"),
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    )
+    .await;
+    assert!(b.try_commit(&mut branch, change(vec![])).await.is_none());
+}
+
+pub async fn faulted_instances_go_on_after_a_retry(b: Backend) {
+    let id = InstanceId::new("a");
+    b.create(new("a")).await;
+    b.act(
+        &root("a"),
+        change(vec![end(EndStatus::Faulted)]).at(blocked(Work::Begin)),
+    )
+    .await;
+    let found = b.store.instance(&id).await.unwrap().unwrap().state;
+    assert_eq!(
+        (found.status, found.error),
+        (Status::Faulted, Some(fault()))
+    );
+    assert!(!b.store.is_active(&id).await.unwrap());
+    assert!(b.is_busy(&root("a")).await);
+    b.add(
+        &root("a"),
+        Input::CallDone {
+            call: 1,
+            result: Ok(Data::NULL),
+        },
+    )
+    .await;
+    assert!(b.is_busy(&root("a")).await);
+    b.add(&root("a"), Input::Retry).await;
+    let mut held = b.hold(&root("a")).await;
+    assert!(!held.closed && held.inbox.len() == 1);
+    b.commit(
+        &mut held,
+        change(vec![Command::Reopen]).consumed(&["retry"]),
+    )
+    .await;
+    let found = b.store.instance(&id).await.unwrap().unwrap().state;
+    assert_eq!(
+        (found.status, found.error, found.ended_at),
+        (Status::Running, None, None)
+    );
+    assert_eq!(
+        b.store.drain(&held.lease).await.unwrap().unwrap().0.len(),
+        1
+    );
+    assert!(b.store.is_active(&id).await.unwrap());
+}
+
+pub async fn children_end_with_their_parent(b: Backend) {
+    b.create(new("p")).await;
+    b.create(child("c", "p")).await;
+    let mut free = child("free", "p");
+    free.ends_with_parent = false;
+    b.create(free).await;
+    let outcome = b
+        .act(
+            &root("p"),
+            change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+        )
+        .await;
+    let expected = Command::EndInstance {
+        id: InstanceId::new("c"),
+        status: EndStatus::Terminated,
+    };
+    let commands: Vec<&Command> = outcome.outbox.iter().map(|entry| &entry.command).collect();
+    assert_eq!(commands, [&expected]);
+    // One that comes late finds its parent over.
+    b.create(child("late", "p")).await;
+    assert_eq!(
+        b.inbox(&root("late")).await[0].input,
+        Input::Cancel {
+            status: EndStatus::Terminated
+        }
+    );
+}
+
+pub async fn the_outbox_stays_until_flushed(b: Backend) {
+    b.create(new("a")).await;
+    let commands = vec![
+        Command::Publish(event("1", "t", &[])),
+        Command::Tell {
+            to: root("x"),
+            input: Box::new(Input::Wake),
+        },
+    ];
+    let outcome = b.act(&root("a"), change(commands.clone())).await;
+    let sent: Vec<Command> = outcome
+        .outbox
+        .iter()
+        .map(|entry| entry.command.clone())
+        .collect();
+    assert_eq!(sent, commands);
+    assert_eq!(b.store.unflushed(10).await.unwrap(), outcome.outbox);
+    assert_eq!(b.store.unflushed(1).await.unwrap(), outcome.outbox[..1]);
+    b.store.flushed(&outcome.outbox[..1]).await.unwrap();
+    assert_eq!(b.store.unflushed(10).await.unwrap(), outcome.outbox[1..]);
+    b.store.flushed(&outcome.outbox).await.unwrap();
+    assert!(b.store.unflushed(10).await.unwrap().is_empty());
+}
+
+pub async fn listings_are_newest_first(b: Backend) {
+    for id in ["b", "c", "a"] {
+        let mut new = new(id);
+        new.header.key = (id == "c").then(|| "key".to_owned());
+        b.create(new).await;
+    }
+    b.act(
+        &root("b"),
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    )
+    .await;
+    let all = Filter {
+        limit: 10,
+        ..Filter::default()
+    };
+    let list = async |filter: Filter| -> Vec<String> {
+        let found = b.store.list(&filter).await.unwrap();
+        found
+            .iter()
+            .map(|summary| summary.header.id.to_string())
+            .collect()
+    };
+    assert_eq!(list(all.clone()).await, ["a", "c", "b"]);
+    assert_eq!(
+        list(Filter {
+            limit: 1,
+            ..all.clone()
+        })
+        .await,
+        ["a"]
+    );
+    assert_eq!(
+        list(Filter {
+            after: Some(InstanceId::new("a")),
+            ..all.clone()
+        })
+        .await,
+        ["c", "b"]
+    );
+    assert_eq!(
+        list(Filter {
+            status: Some(Status::Completed),
+            ..all.clone()
+        })
+        .await,
+        ["b"]
+    );
+    assert_eq!(
+        list(Filter {
+            key: Some("key".to_owned()),
+            ..all.clone()
+        })
+        .await,
+        ["c"]
+    );
+    assert!(
+        list(Filter {
+            workflow: Some("x".to_owned()),
+            ..all.clone()
+        })
+        .await
+        .is_empty()
+    );
+    assert!(
+        list(Filter {
+            version: Some("2".to_owned()),
+            ..all
+        })
+        .await
+        .is_empty()
+    );
+}
+
+pub async fn history_is_appended(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = b.hold(&root("a")).await;
+    let swirl_ports::store::Record::Scope(mut scope) = held.record else {
+        panic!("no record")
+    };
+    let entry = |event| HistoryEntry {
+        at: at(5),
+        scope: scope.id.clone(),
+        event,
+    };
+    let batches = [
+        vec![
+            entry(Event::InstanceStarted),
+            entry(Event::Forked {
+                fork: 1,
+                branches: 2,
+            }),
+        ],
+        vec![entry(Event::Ended {
+            status: EndStatus::Faulted,
+            error: Some(fault()),
+        })],
+    ];
+    for history in batches.clone() {
+        let commit = Commit {
+            lease: held.lease.clone(),
+            scope: scope.clone(),
+            consumed: vec![],
+            history,
+            commands: vec![],
+            at: at(5),
+        };
+        assert!(matches!(
+            b.store.commit(commit).await.unwrap(),
+            Committed::Done { .. }
+        ));
+        scope.rev += 1;
+    }
+    held.record = swirl_ports::store::Record::Scope(scope);
+    assert_eq!(
+        b.store.history(&InstanceId::new("a")).await.unwrap(),
+        batches.concat()
+    );
+    assert!(
+        b.store
+            .history(&InstanceId::new("b"))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+pub async fn definitions_are_immutable(b: Backend) {
+    let record = |workflow: &str, document: &str| DefinitionRecord {
+        id: definition(workflow),
+        digest: document.to_owned(),
+        name: "file".to_owned(),
+        document: document.to_owned(),
+        resources: vec![("uri".to_owned(), "text".to_owned())],
+        deployed_at: at(1),
+    };
+    assert_eq!(b.definitions.put(record("z", "1")).await.unwrap(), None);
+    assert_eq!(b.definitions.put(record("a", "1")).await.unwrap(), None);
+    assert_eq!(
+        b.definitions.put(record("z", "2")).await.unwrap(),
+        Some(record("z", "1"))
+    );
+    assert_eq!(
+        b.definitions.get(&definition("z")).await.unwrap(),
+        Some(record("z", "1"))
+    );
+    assert_eq!(b.definitions.get(&definition("x")).await.unwrap(), None);
+    assert_eq!(
+        b.definitions.all().await.unwrap(),
+        [record("z", "1"), record("a", "1")]
+    );
+    assert_eq!(b.definitions.schedule_mark("z").await.unwrap(), None);
+    b.definitions.set_schedule_mark("z", at(7)).await.unwrap();
+    b.definitions.set_schedule_mark("z", at(8)).await.unwrap();
+    assert_eq!(b.definitions.schedule_mark("z").await.unwrap(), Some(at(8)));
+}
+
+pub async fn detached_scopes_outlive_the_instance(b: Backend) {
+    b.create(new("a")).await;
+    let alone = scope("a", "r.4.0");
+    let role = Role::Detached {
+        list: ListId(0),
+        index: 0,
+    };
+    let record = Scope::new(alone.scope.clone(), role, data!({}));
+    let outcome = b
+        .act(&root("a"), change(vec![Command::Detach(Box::new(record))]))
+        .await;
+    assert_eq!(outcome.wake, std::slice::from_ref(&alone));
+    b.act(
+        &root("a"),
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    )
+    .await;
+    let mut held = b.hold(&alone).await;
+    assert!(!held.closed);
+    b.commit(&mut held, change(vec![])).await;
+    b.commit(&mut held, change(vec![Command::Drop]).at(Cursor::Ended))
+        .await;
+    assert!(b.is_gone(&alone).await);
+    assert_eq!(status(&b, "a").await, Status::Completed);
+}
+
+pub async fn what_should_run_is_found(b: Backend) {
+    b.create(new("a")).await;
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+    let held = b.hold(&root("a")).await;
+    assert!(
+        b.store.runnable(10).await.unwrap().is_empty(),
+        "somebody is at it"
+    );
+    b.release(&held).await;
+    b.act(
+        &root("a"),
+        change(vec![fork("r", 1, 2, 2, 2)]).at(forked(1, 2)),
+    )
+    .await;
+    let branches = [scope("a", "r.1.0"), scope("a", "r.1.1")];
+    assert_eq!(b.store.runnable(10).await.unwrap(), branches);
+    assert_eq!(b.store.runnable(1).await.unwrap(), branches[..1]);
+    b.act(&branches[0], change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    b.act(&branches[1], change(vec![]).at(blocked(Work::Begin)))
+        .await;
+    assert_eq!(b.store.runnable(10).await.unwrap(), branches[1..]);
+    b.add(
+        &branches[0],
+        Input::CallDone {
+            call: 1,
+            result: Ok(Data::NULL),
+        },
+    )
+    .await;
+    assert_eq!(b.store.runnable(10).await.unwrap(), branches);
+}

@@ -1,0 +1,198 @@
+//! Events that start instances.
+
+use swirl_model::CloudEvent;
+use swirl_model::event::{Command, EventMatch};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, StartEvent};
+use swirl_ports::{Offered, Trigger};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn by_order(kind: &str) -> EventMatch {
+    filter(kind, &[("order", None)])
+}
+
+async fn offer(b: &Backend, event: &CloudEvent, trigger: &Trigger, now: i64) -> Offered {
+    let triggers = std::slice::from_ref(trigger);
+    b.events
+        .offer(event, triggers, &trigger.events, at(now))
+        .await
+        .unwrap()
+}
+
+async fn create(b: &Backend, id: &str, event: &CloudEvent) {
+    let mut new = new(id);
+    new.root.start_events.push(StartEvent {
+        def: 0,
+        event: event.clone(),
+    });
+    b.create(new).await;
+}
+
+pub async fn each_event_starts_one(b: Backend) {
+    let any = trigger(vec![filter("t", &[]), filter("u", &[])], true);
+    for (id, kind) in [("1", "t"), ("2", "t"), ("3", "u")] {
+        let offered = offer(&b, &event(id, kind, &[]), &any, 0).await;
+        assert_eq!(start_ids(&offered), [[id]]);
+        assert_eq!(offered.starts[0].events[0].def, u32::from(kind == "u"));
+    }
+    assert!(
+        offer(&b, &event("4", "x", &[]), &any, 0)
+            .await
+            .starts
+            .is_empty()
+    );
+    let mut other = trigger(vec![by_order("t")], true);
+    other.definition = definition("other");
+    let triggers = [any, other];
+    let offered = b
+        .events
+        .offer(&event("5", "t", &[("order", "1")]), &triggers, &[], at(0))
+        .await;
+    let starts: Vec<usize> = offered
+        .unwrap()
+        .starts
+        .iter()
+        .map(|start| start.trigger)
+        .collect();
+    assert_eq!(starts, [0, 1]);
+    let constant = trigger(vec![filter("t", &[("order", Some("7"))])], true);
+    assert!(
+        offer(&b, &event("6", "t", &[("order", "8")]), &constant, 0)
+            .await
+            .starts
+            .is_empty()
+    );
+    assert!(
+        offer(&b, &event("7", "t", &[("other", "7")]), &constant, 0)
+            .await
+            .starts
+            .is_empty()
+    );
+    assert_eq!(
+        offer(&b, &event("8", "t", &[("order", "7")]), &constant, 0)
+            .await
+            .starts
+            .len(),
+        1
+    );
+}
+
+pub async fn a_correlated_event_continues(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    let first = event("1", "t", &[("order", "1")]);
+    assert_eq!(start_ids(&offer(&b, &first, &only, 0).await), [["1"]]);
+    create(&b, "a", &first).await;
+    b.events.confirm(&first, at(0)).await.unwrap();
+    // It has said nothing yet, but its value is known from the event that started it.
+    let second = event("2", "t", &[("order", "1")]);
+    assert!(offer(&b, &second, &only, 0).await.starts.is_empty());
+    assert_eq!(
+        start_ids(&offer(&b, &event("3", "t", &[("order", "2")]), &only, 0).await),
+        [["3"]]
+    );
+    let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
+    b.act(&root("a"), change(vec![wait])).await;
+    assert_eq!(
+        event_ids(&b.inbox(&root("a")).await),
+        ["2"],
+        "it was kept for the instance"
+    );
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    b.act(&root("a"), change(vec![end]).at(Cursor::Ended)).await;
+    assert_eq!(
+        start_ids(&offer(&b, &event("4", "t", &[("order", "1")]), &only, 0).await),
+        [["4"]]
+    );
+}
+
+pub async fn while_it_is_being_started(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    let first = event("1", "t", &[("order", "1")]);
+    assert_eq!(offer(&b, &first, &only, 0).await.starts.len(), 1);
+    assert!(
+        offer(&b, &event("2", "t", &[("order", "1")]), &only, 0)
+            .await
+            .starts
+            .is_empty()
+    );
+    // Nothing came of it: the next one may start.
+    b.events.confirm(&first, at(0)).await.unwrap();
+    assert_eq!(
+        offer(&b, &event("3", "t", &[("order", "1")]), &only, 0)
+            .await
+            .starts
+            .len(),
+        1
+    );
+}
+
+pub async fn a_start_counts_as_consumed(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    let first = event("1", "t", &[("order", "1")]);
+    offer(&b, &first, &only, 0).await;
+    create(&b, "a", &first).await;
+    b.events.confirm(&first, at(0)).await.unwrap();
+    let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
+    b.act(&root("a"), change(vec![wait])).await;
+    assert!(b.inbox(&root("a")).await.is_empty());
+    b.waiting("b", vec![by_order("t")]).await;
+    assert!(b.inbox(&root("b")).await.is_empty(), "another had it");
+}
+
+pub async fn a_set_of_events_starts_one(b: Backend) {
+    let all = trigger(vec![filter("t", &[]), filter("u", &[])], false);
+    let give = async |id: &str, kind| {
+        let offered = offer(&b, &event(id, kind, &[]), &all, 0).await;
+        start_ids(&offered).concat().join(" ")
+    };
+    // Further events of one definition wait for the next set.
+    assert_eq!(give("1", "u").await, "");
+    assert_eq!(give("2", "u").await, "");
+    assert_eq!(give("3", "t").await, "3 1");
+    assert_eq!(give("4", "t").await, "4 2");
+    assert_eq!(give("5", "t").await, "");
+}
+
+pub async fn sets_keep_correlations_apart(b: Backend) {
+    let all = trigger(vec![by_order("t"), by_order("u")], false);
+    let give = async |id: &str, kind, order| {
+        let offered = offer(&b, &event(id, kind, &[("order", order)]), &all, 0).await;
+        start_ids(&offered).concat().join(" ")
+    };
+    assert_eq!(give("1", "t", "1").await, "");
+    assert_eq!(give("2", "u", "2").await, "");
+    assert_eq!(give("3", "u", "1").await, "1 3");
+    assert_eq!(give("4", "t", "2").await, "4 2");
+    assert_eq!(give("5", "t", "2").await, "", "that one is being started");
+    assert_eq!(give("6", "u", "2").await, "");
+}
+
+pub async fn a_set_is_dropped_when_late(b: Backend) {
+    let mut all = trigger(
+        vec![filter("t", &[]), filter("u", &[]), filter("v", &[])],
+        false,
+    );
+    all.timeout_ms = Some(10);
+    let give = async |id: &str, kind, now, trigger: &Trigger| {
+        let offered = offer(&b, &event(id, kind, &[]), trigger, now).await;
+        start_ids(&offered).concat().join(" ")
+    };
+    assert_eq!(give("1", "t", 0, &all).await, "");
+    assert_eq!(give("2", "u", 5, &all).await, "");
+    assert_eq!(give("3", "v", 10, &all).await, "1 2 3", "just in time");
+    assert_eq!(give("4", "t", 20, &all).await, "");
+    assert_eq!(give("5", "u", 25, &all).await, "");
+    assert_eq!(give("6", "v", 31, &all).await, "", "too late: a new set");
+    assert_eq!(give("7", "t", 32, &all).await, "");
+    assert_eq!(give("8", "u", 33, &all).await, "7 8 6");
+    all.timeout_restarts = true;
+    assert_eq!(give("9", "t", 40, &all).await, "");
+    assert_eq!(give("10", "u", 50, &all).await, "");
+    assert_eq!(give("11", "v", 60, &all).await, "9 10 11");
+}
