@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use swirl_engine::{Definition, NewInstance, derive};
 use swirl_model::Data;
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{DefinitionId, InstanceId};
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::When;
 
@@ -39,7 +39,7 @@ impl Service {
             if let Err(error) = self.create(&due.definition, instance, new, false).await? {
                 tracing::error!(workflow = %id, %error, "a schedule starts nothing");
             }
-            self.registry.store().set_schedule_mark(&id.workflow, now).await?;
+            self.registry.store().set_mark(&mark_name(id), now).await?;
             fired += 1;
         }
         Ok(fired)
@@ -51,7 +51,7 @@ impl Service {
         let mut next: Option<Due> = None;
         for (definition, deployed_at) in &catalog.latest {
             let Some(schedule) = definition.schedule() else { continue };
-            let mark = self.registry.store().schedule_mark(&definition.id.workflow).await?;
+            let mark = self.registry.store().mark(&mark_name(&definition.id)).await?;
             // An interval's first time may be the deployment itself.
             let after = match (mark, &definition.workflow.schedule) {
                 (Some(mark), _) => mark,
@@ -80,4 +80,9 @@ impl Service {
             self.clock.sleep_until(next.min(soon)).await;
         }
     }
+}
+
+/// The mark of a workflow's schedule: one for all its versions.
+fn mark_name(id: &DefinitionId) -> String {
+    format!("schedule/{}", id.workflow)
 }

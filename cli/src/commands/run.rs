@@ -10,7 +10,7 @@ use swirl_engine::derive;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
-use swirl_ports::Store;
+use swirl_ports::{Definitions, Store};
 
 use crate::app::{App, DeployError, json_argument, secrets};
 use crate::node::Node;
@@ -118,7 +118,14 @@ async fn run_one(
     }
     let shown = std::io::stderr().is_terminal() && terminal.output == Output::Text;
     let state = follow(&node, &id, shown.then(|| Progress::new(terminal.colours()))).await?;
-    tell(terminal, &id, &state)
+    let code = tell(terminal, &id, &state)?;
+    node.store.set_mark(&told(&id), node.service.clock.now()).await?;
+    Ok(code)
+}
+
+/// The mark that says that an instance's outcome was printed.
+fn told(id: &InstanceId) -> String {
+    format!("told/{id}")
 }
 
 /// The workflow's id and version.
@@ -147,7 +154,8 @@ async fn deploy(
     }
 }
 
-/// Starts an instance, or finds the one that the same command started before and that hasn't ended.
+/// Starts an instance, or finds the one that the same command started before and whose outcome
+/// nobody has seen.
 async fn start(
     node: &Node,
     workflow: &str,
@@ -167,8 +175,7 @@ async fn start(
         match node.service.start(request).await? {
             Ok(Started::New(id)) => return Ok(id),
             Ok(Started::Existing(id)) => {
-                let instance = node.store.instance(&id).await?;
-                if instance.is_some_and(|instance| !instance.state.status.ended()) {
+                if node.store.mark(&told(&id)).await?.is_none() {
                     return Ok(id);
                 }
             }

@@ -30,7 +30,7 @@ pub trait Definitions: Send + Sync {
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
     /// All of them, in the order of deployment.
     async fn all(&self) -> Result<Vec<DefinitionRecord>>;
-    /// Up to when the schedule of a workflow has been carried out.
-    async fn schedule_mark(&self, workflow: &str) -> Result<Option<Timestamp>>;
-    async fn set_schedule_mark(&self, workflow: &str, at: Timestamp) -> Result<()>;
+    /// A named instant: up to when something has been done.
+    async fn mark(&self, name: &str) -> Result<Option<Timestamp>>;
+    async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()>;
 }

@@ -1,0 +1,161 @@
+//! `swirl run --store` survives `kill -9` at any moment: the same command goes on where it stopped.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Five calls; the third is slow, so that a kill in the middle of it is easy to hit.
+const DEFINITION: &str = r#"
+id: five-calls
+version: "1.0.0"
+specVersion: "0.8"
+functions:
+  - {name: greet, operation: "http://ADDRESS/openapi.json#greet"}
+  - {name: price, operation: "http://ADDRESS/openapi.json#getPrice"}
+  - {name: slow, operation: "http://ADDRESS/openapi.json#slow"}
+  - {name: charge, operation: "http://ADDRESS/openapi.json#chargeOrder"}
+  - {name: ship, operation: "http://ADDRESS/openapi.json#shipOrder"}
+states:
+  - name: All
+    type: operation
+    actions:
+      - functionRef: {refName: greet, arguments: {name: "${ .name }"}}
+        actionDataFilter: {toStateData: .greet}
+      - functionRef: {refName: price, arguments: {item: book}}
+        actionDataFilter: {toStateData: .price}
+      - functionRef: {refName: slow, arguments: {ms: 200}}
+        actionDataFilter: {toStateData: .slow}
+      - functionRef: {refName: charge, arguments: {order: "7", amount: 12}}
+        actionDataFilter: {toStateData: .charge}
+      - functionRef: {refName: ship, arguments: {order: "7"}}
+        actionDataFilter: {toStateData: .ship}
+    end: true
+"#;
+
+struct Demo {
+    runtime: tokio::runtime::Runtime,
+    address: std::net::SocketAddr,
+}
+
+impl Demo {
+    fn start() -> Demo {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(swirl_demo_service::serve(listener));
+        Demo { runtime, address }
+    }
+
+    /// What the service received: path and key of each call.
+    fn calls(&self) -> Vec<(String, String)> {
+        let body = self.request("GET");
+        let calls: Vec<Value> = serde_json::from_str(&body).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        calls.iter().map(|call| (text(&call["path"]), text(&call["idempotencyKey"]))).collect()
+    }
+
+    fn request(&self, method: &str) -> String {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        self.runtime.block_on(async {
+            let mut stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
+            let head = format!("{method} /calls HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+        })
+    }
+}
+
+fn swirl(file: &Path, store: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
+    command.args(["run", "--input", r#"{"name": "Ada"}"#, "--store"]).arg(store).arg(file);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn killed_at_twenty_points() {
+    let demo = Demo::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("five.sw.yaml");
+    std::fs::write(&file, DEFINITION.replace("ADDRESS", &demo.address.to_string())).unwrap();
+
+    let begun = std::time::Instant::now();
+    let undisturbed = swirl(&file, &folder.path().join("undisturbed")).output().unwrap();
+    let whole = begun.elapsed();
+    assert!(undisturbed.status.success(), "{}", String::from_utf8_lossy(&undisturbed.stderr));
+    let expected = numberless(&undisturbed.stdout);
+    assert_eq!(demo.calls().len(), 5);
+
+    let mut repeated = 0;
+    let mut killed = 0;
+    for point in 0..20u32 {
+        demo.request("DELETE");
+        let store = folder.path().join(format!("store-{point}"));
+        let mut child = swirl(&file, &store).spawn().unwrap();
+        std::thread::sleep(whole.mul_f64(f64::from(point) / 20.0) + Duration::from_millis(5));
+        // A run that ended already was killed too late: then there is nothing to go on with.
+        let _ = child.kill();
+        let first = child.wait_with_output().unwrap();
+        let output = if first.status.success() {
+            first
+        } else {
+            killed += 1;
+            swirl(&file, &store).output().unwrap()
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(numberless(&output.stdout), expected, "killed at point {point}");
+
+        let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (path, key) in demo.calls() {
+            keys.entry(path).or_default().push(key);
+        }
+        assert_eq!(keys.len(), 5, "every call is made: {keys:?}");
+        for (path, keys) in keys {
+            assert!(keys.len() <= 2, "{path} was called {} times", keys.len());
+            assert!(keys.iter().all(|key| *key == keys[0]), "{path}: {keys:?}");
+            repeated += keys.len() - 1;
+        }
+    }
+    assert!(killed >= 10, "only {killed} runs were killed in the middle");
+    assert!(repeated >= 1, "no kill hit a call: the test shows too little");
+}
+
+/// The service counts payments and shipments through all runs.
+fn numberless(output: &[u8]) -> String {
+    String::from_utf8_lossy(output).chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+#[test]
+fn the_third_call_is_repeated_with_its_key() {
+    let demo = Demo::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("five.sw.yaml");
+    let definition = DEFINITION.replace("ADDRESS", &demo.address.to_string());
+    std::fs::write(&file, definition.replace("ms: 200", "ms: 1500")).unwrap();
+    let store = folder.path().join("store");
+
+    let mut child = swirl(&file, &store).spawn().unwrap();
+    // The log notes a call when it comes in.
+    let mut waited = 0;
+    while demo.calls().len() < 3 {
+        std::thread::sleep(Duration::from_millis(20));
+        waited += 1;
+        assert!(waited < 500, "the third call never came: {:?}", demo.calls());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = swirl(&file, &store).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let calls = demo.calls();
+    let slow: Vec<&String> =
+        calls.iter().filter(|(path, _)| path == "/slow").map(|(_, key)| key).collect();
+    assert_eq!(slow.len(), 2, "{calls:?}");
+    assert_eq!(slow[0], slow[1]);
+    assert_eq!(calls.len(), 6, "{calls:?}");
+}
