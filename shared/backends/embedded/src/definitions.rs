@@ -41,11 +41,11 @@ impl Definitions for Embedded {
         self.read(|state| state.definitions.values().cloned().collect())
     }
 
-    async fn schedule_mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
+    async fn mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
         self.read(|state| state.marks.get(workflow).copied())
     }
 
-    async fn set_schedule_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
+    async fn set_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
         self.write(|state| {
             state.marks.insert(workflow.into(), at);
             state.touch(Key::Mark(workflow.into()));

@@ -76,13 +76,7 @@ impl State {
                 },
             });
         }
-        if self.sets.len() >= self.options.sets_max {
-            return Err(Error::TooLarge {
-                what: "the list of events that wait for others to start an instance".to_owned(),
-                size: self.sets.len(),
-                limit: self.options.sets_max,
-            });
-        }
+        self.check_room(event, triggers, at)?;
         self.keep(event, consumed, at);
         let mut outcome = Outcome::default();
         self.spread(event, &mut outcome.woken);
@@ -110,6 +104,22 @@ impl State {
             self.touch(Key::Known(oldest));
         }
         Ok(answer)
+    }
+
+    /// An event that would begin one more set of events than may wait is refused as a whole.
+    fn check_room(&self, event: &CloudEvent, triggers: &[Trigger], at: Timestamp) -> Result<()> {
+        let (size, limit) = (self.sets.len(), self.options.sets_max);
+        let needs_room = |trigger: &Trigger| {
+            !trigger.exclusive
+                && fitting(trigger, event).is_some_and(|(places, values)| {
+                    !self.sets.has_place(trigger, &places, &values, at)
+                })
+        };
+        if size < limit || addressee(event).is_some() || !triggers.iter().any(needs_room) {
+            return Ok(());
+        }
+        let what = "the list of events that wait for others to start an instance".to_owned();
+        Err(Error::TooLarge { what, size, limit })
     }
 
     fn keep(&mut self, event: &CloudEvent, consumed: &[EventMatch], at: Timestamp) {
@@ -172,13 +182,8 @@ impl State {
 
     /// What a trigger makes of an event (decision 75).
     fn begin(&mut self, trigger: &Trigger, event: &CloudEvent, at: Timestamp) -> Option<Begun> {
-        let places = trigger.events.iter().enumerate();
-        let fitting: Vec<usize> = places
-            .filter(|(_, filter)| starts(filter, event))
-            .map(|(place, _)| place)
-            .collect();
-        let filter = &trigger.events[*fitting.first()?];
-        let values = values_of(filter, event);
+        let (places, values) = fitting(trigger, event)?;
+        let filter = &trigger.events[*places.first()?];
         if !filter.correlation.is_empty()
             && values.len() == filter.correlation.len()
             && self.is_taken(&trigger.definition.workflow, &values)
@@ -196,8 +201,6 @@ impl State {
                 correlation: values,
             });
         }
-        let same = |place: &usize| values_of(&trigger.events[*place], event) == values;
-        let places: Vec<usize> = fitting.into_iter().filter(same).collect();
         let new = self.next();
         let filled = self.sets.fill(trigger, event, &places, values, at, new);
         for number in filled.changed {
@@ -277,6 +280,17 @@ fn offered(outcome: &Outcome, triggers: &[Trigger]) -> Offered {
         woken: outcome.woken.clone(),
         starts: starts.collect(),
     }
+}
+
+/// The places that an event may take in a trigger, and the correlation values that it has there.
+fn fitting(trigger: &Trigger, event: &CloudEvent) -> Option<(Vec<usize>, Correlation)> {
+    let places = trigger.events.iter().enumerate();
+    let mut places = places
+        .filter(|(_, filter)| starts(filter, event))
+        .peekable();
+    let values = values_of(places.peek()?.1, event);
+    let places = places.filter(|(_, filter)| values_of(filter, event) == values);
+    Some((places.map(|(place, _)| place).collect(), values))
 }
 
 /// Whether an event may start an instance as one of these.

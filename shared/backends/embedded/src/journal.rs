@@ -59,13 +59,15 @@ impl Journal {
         };
         std::fs::create_dir_all(folder).map_err(io)?;
         let lock = lock(folder)?;
-        let disk = Disk::open(folder.join("data"), lock).map_err(|error| match error {
-            fjall::Error::Io(error) => io(error),
-            error => OpenError::Store(Error::Damaged {
-                what: folder.display().to_string(),
-                reason: error.to_string(),
-            }),
-        })?;
+        let disk = create(folder)
+            .and_then(|()| Disk::open(folder.join("data"), lock))
+            .map_err(|error| match error {
+                fjall::Error::Io(error) => io(error),
+                error => OpenError::Store(Error::Damaged {
+                    what: folder.display().to_string(),
+                    reason: error.to_string(),
+                }),
+            })?;
         for kind in KINDS {
             for (key, value) in disk.read(kind)? {
                 restore(&key, &value)?;
@@ -159,6 +161,28 @@ struct Disk {
     history: Keyspace,
     db: Database,
     _lock: File,
+}
+
+/// Makes the store beside its place and moves it there whole: a process that dies while it makes
+/// one leaves nothing behind that could not be opened.
+fn create(folder: &Path) -> fjall::Result<()> {
+    let place = folder.join("data");
+    if place.exists() {
+        return Ok(());
+    }
+    let draft = folder.join("data.new");
+    if draft.exists() {
+        std::fs::remove_dir_all(&draft)?;
+    }
+    let db = Database::builder(&draft).worker_threads(1).open()?;
+    for name in ["state", "history"] {
+        db.keyspace(name, KeyspaceCreateOptions::default)?;
+    }
+    db.persist(PersistMode::SyncAll)?;
+    drop(db);
+    std::fs::rename(&draft, &place)?;
+    File::open(folder)?.sync_all()?;
+    Ok(())
 }
 
 impl Disk {

@@ -100,6 +100,22 @@ impl Sets {
         self.sets.insert(place, set);
     }
 
+    /// Whether an event would find a place in a set that has begun.
+    pub fn has_place(
+        &self,
+        trigger: &Trigger,
+        places: &[usize],
+        values: &Correlation,
+        at: Timestamp,
+    ) -> bool {
+        let key = (trigger.definition.workflow.clone(), group(values));
+        let sets = self.groups.get(&key).into_iter().flatten();
+        let mut sets = sets.filter_map(|number| self.sets.get(number));
+        sets.any(|set| {
+            !set.too_old(trigger, at) && places.iter().any(|place| !set.events.contains_key(place))
+        })
+    }
+
     fn remove(&mut self, place: u64) -> Option<Set> {
         let set = self.sets.remove(&place)?;
         if let Some(places) = self.groups.get_mut(&set.group()) {
