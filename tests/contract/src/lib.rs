@@ -11,7 +11,7 @@ use swirl_ports::{Definitions, EventLog, Store};
 
 pub mod events;
 pub mod forks;
-mod kit;
+pub mod kit;
 pub mod leases;
 pub mod lifecycle;
 pub mod starts;

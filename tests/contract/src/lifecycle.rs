@@ -424,10 +424,10 @@ pub async fn definitions_are_immutable(b: Backend) {
         b.definitions.all().await.unwrap(),
         [record("z", "1"), record("a", "1")]
     );
-    assert_eq!(b.definitions.schedule_mark("z").await.unwrap(), None);
-    b.definitions.set_schedule_mark("z", at(7)).await.unwrap();
-    b.definitions.set_schedule_mark("z", at(8)).await.unwrap();
-    assert_eq!(b.definitions.schedule_mark("z").await.unwrap(), Some(at(8)));
+    assert_eq!(b.definitions.mark("z").await.unwrap(), None);
+    b.definitions.set_mark("z", at(7)).await.unwrap();
+    b.definitions.set_mark("z", at(8)).await.unwrap();
+    assert_eq!(b.definitions.mark("z").await.unwrap(), Some(at(8)));
 }
 
 pub async fn detached_scopes_outlive_the_instance(b: Backend) {

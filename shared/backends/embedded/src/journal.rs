@@ -44,15 +44,15 @@ enum Job {
 
 type Pairs = Vec<(String, Vec<u8>)>;
 
+/// Takes a record in that was read.
+type Restore<'a> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 'a;
+
 /// Resolves when what it stands for is on disk.
 pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl Journal {
     /// Opens a folder, creating it if need be; `restore` gets every record but history.
-    pub fn open(
-        folder: &Path,
-        restore: &mut dyn FnMut(&str, &[u8]) -> Result<(), Error>,
-    ) -> Result<Journal, OpenError> {
+    pub fn open(folder: &Path, restore: &mut Restore<'_>) -> Result<Journal, OpenError> {
         let io = |error| OpenError::Io {
             folder: folder.to_owned(),
             error,

@@ -107,11 +107,14 @@ pub(crate) struct ForkEntry {
     pub tellings: u32,
 }
 
+/// A timer's number, its time and its place in the order of arming.
+type Armed = (u32, Timestamp, u64);
+
 #[derive(Default)]
 pub(crate) struct Timers {
     /// By time, then in the order of arming.
     pub due: BTreeSet<(Timestamp, u64, Seq, ScopeId, u32)>,
-    orders: HashMap<(Seq, ScopeId), Vec<(u32, Timestamp, u64)>>,
+    orders: HashMap<(Seq, ScopeId), Vec<Armed>>,
     pub generation: u64,
     pub wakers: Vec<Waker>,
 }

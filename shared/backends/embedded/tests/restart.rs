@@ -1,5 +1,6 @@
 //! The contract once more, on a store that is closed and opened again before every step at which
 //! nobody holds a lease: what is on disk is all that there is.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -170,12 +171,12 @@ impl Definitions for Restarting {
         Restarting::get(self).all().await
     }
 
-    async fn schedule_mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
-        Restarting::get(self).schedule_mark(workflow).await
+    async fn mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
+        Restarting::get(self).mark(workflow).await
     }
 
-    async fn set_schedule_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
-        Restarting::get(self).set_schedule_mark(workflow, at).await
+    async fn set_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
+        Restarting::get(self).set_mark(workflow, at).await
     }
 }
 

@@ -1,0 +1,163 @@
+//! How many commits a second the durable store takes: `cargo run --release -p swirl-embedded
+//! --example throughput [FOLDER]`. Then what a hundred thousand waiting instances take.
+#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use futures::future::join_all;
+use swirl_contract::kit;
+use swirl_embedded::{Embedded, Options};
+use swirl_model::Data;
+use swirl_model::event::{Command, Event, HistoryEntry};
+use swirl_model::ids::ScopeId;
+use swirl_model::scope::Work;
+use swirl_ports::store::Record;
+use swirl_ports::{Acquired, Commit, Committed, EventLog, Store};
+
+const SPAN: Duration = Duration::from_secs(3);
+
+/// One instance that commits as long as there is time; returns how often, and the waits.
+async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Duration> {
+    store.create(kit::new(&id)).await.unwrap();
+    let root = kit::root(&id);
+    let Acquired::Held(held) = store.acquire(&root, 1).await.unwrap() else {
+        panic!("busy")
+    };
+    let Record::Scope(mut scope) = held.record else {
+        panic!("no record")
+    };
+    scope.data.set("text", Data::string("x".repeat(500)));
+    scope.cursor = kit::blocked(Work::Begin);
+    let mut waits = Vec::new();
+    while Instant::now() < until {
+        let history = HistoryEntry {
+            at: kit::at(0),
+            scope: ScopeId::root(),
+            event: Event::Joined { fork: 1 },
+        };
+        let commit = Commit {
+            lease: held.lease.clone(),
+            scope: scope.clone(),
+            consumed: vec![],
+            history: vec![history],
+            commands: vec![],
+            at: kit::at(0),
+        };
+        let before = Instant::now();
+        let Committed::Done { .. } = store.commit(commit).await.unwrap() else {
+            panic!("refused")
+        };
+        waits.push(before.elapsed());
+        scope.rev += 1;
+    }
+    waits
+}
+
+fn resident_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|kb| kb.parse::<u64>().ok())
+        .unwrap_or(0)
+        / 1024
+}
+
+fn main() {
+    let folder: PathBuf = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "target/throughput".into())
+        .into();
+    for durable in [false, true] {
+        for count in [1, 16, 256] {
+            let _ = std::fs::remove_dir_all(&folder);
+            let store = Arc::new(match durable {
+                true => Embedded::open(&folder, Options::default()).unwrap(),
+                false => Embedded::memory(),
+            });
+            let begin = Instant::now();
+            let until = begin + SPAN;
+            // All on one thread: what is measured is the store.
+            let all = (0..count).map(|n| committer(store.clone(), format!("i{n}"), until));
+            let mut waits: Vec<Duration> = block_on(join_all(all)).into_iter().flatten().collect();
+            waits.sort_unstable();
+            let rate = waits.len() as f64 / begin.elapsed().as_secs_f64();
+            let at = |share: f64| waits[((waits.len() - 1) as f64 * share) as usize];
+            println!(
+                "{} {count:>3} committers: {rate:>9.0} commits/s, median {:?}, 99% {:?}",
+                if durable { "durable" } else { "memory " },
+                at(0.5),
+                at(0.99),
+            );
+        }
+    }
+    waiting(&folder);
+}
+
+/// Instances that each wait for one correlated event.
+fn waiting(folder: &PathBuf) {
+    const COUNT: usize = 100_000;
+    let _ = std::fs::remove_dir_all(folder);
+    let before = resident_mb();
+    let store = Arc::new(Embedded::open(folder, Options::default()).unwrap());
+    let begin = Instant::now();
+    let one = async |n: usize| {
+        let id = format!("instance-{n:08}");
+        store.create(kit::new(&id)).await.unwrap();
+        let Acquired::Held(held) = store.acquire(&kit::root(&id), 1).await.unwrap() else {
+            panic!("busy")
+        };
+        let Record::Scope(mut scope) = held.record else {
+            panic!("no record")
+        };
+        let wait = kit::subscription(1, vec![kit::filter("t", &[("order", None)])]);
+        scope.wait = Some(wait.clone());
+        scope.cursor = kit::blocked(Work::Events);
+        let commit = Commit {
+            lease: held.lease.clone(),
+            scope,
+            consumed: vec![],
+            history: vec![],
+            commands: vec![
+                Command::Correlate(vec![("order".into(), n.to_string())]),
+                Command::Subscribe(wait),
+            ],
+            at: kit::at(0),
+        };
+        store.commit(commit).await.unwrap();
+        store.release(&held.lease).await.unwrap();
+    };
+    for chunk in 0..COUNT / 1000 {
+        block_on(join_all((0..1000).map(|n| one(chunk * 1000 + n))));
+    }
+    println!(
+        "{COUNT} waiting: {:?} to make, {} MB more",
+        begin.elapsed(),
+        resident_mb() - before
+    );
+    let begin = Instant::now();
+    for n in 0..1000 {
+        let order = (n * 97).to_string();
+        let event = kit::event(&n.to_string(), "t", &[("order", &order)]);
+        let offered = block_on(store.offer(&event, &[], &[], kit::at(0))).unwrap();
+        assert_eq!(offered.woken.len(), 1);
+    }
+    println!("one event to one of them: {:?}", begin.elapsed() / 1000);
+    drop(store);
+    let before = resident_mb();
+    let begin = Instant::now();
+    let store = Embedded::open(folder, Options::default()).unwrap();
+    println!(
+        "opened again in {:?}, {} MB (was {before})",
+        begin.elapsed(),
+        resident_mb()
+    );
+    drop(store);
+    let _ = std::fs::remove_dir_all(folder);
+}

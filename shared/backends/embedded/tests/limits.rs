@@ -1,0 +1,236 @@
+//! Everything has a limit: what is over it is refused, or the oldest goes.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_embedded::{Embedded, Options};
+use swirl_model::Data;
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, Work};
+use swirl_ports::store::Record;
+use swirl_ports::{Commit, Error, Filter, InboxItem, Store};
+
+fn backend(store: Embedded) -> Backend {
+    let store = Arc::new(store);
+    Backend {
+        store: store.clone(),
+        events: store.clone(),
+        definitions: store,
+        guard: Box::new(()),
+    }
+}
+
+fn ids(b: &Backend) -> Vec<String> {
+    let all = block_on(b.store.list(&Filter {
+        limit: 100,
+        ..Filter::default()
+    }))
+    .unwrap();
+    all.iter()
+        .map(|summary| summary.header.id.to_string())
+        .collect()
+}
+
+async fn end(b: &Backend, id: &str, status: EndStatus) {
+    b.create(new(id)).await;
+    let end = Command::End {
+        status,
+        output: None,
+        error: None,
+    };
+    let cursor = if status == EndStatus::Faulted {
+        blocked(Work::Begin)
+    } else {
+        Cursor::Ended
+    };
+    let timers = vec![timer(1, 50)];
+    b.act(
+        &root(id),
+        change(vec![Command::Arm(timers[0]), end])
+            .timers(timers)
+            .at(cursor),
+    )
+    .await;
+}
+
+/// Nothing at all is left of an instance that is removed: not even after a restart.
+#[test]
+fn ended_instances_are_removed_by_age_and_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        keep_ended_ms: 100,
+        keep_ended_max: 2,
+        ..Options::default()
+    };
+    let open = || backend(Embedded::open(folder.path(), options.clone()).unwrap());
+    let b = open();
+    block_on(async {
+        b.create(new("alive")).await;
+        for id in ["a", "b", "c"] {
+            end(&b, id, EndStatus::Completed).await;
+        }
+        end(&b, "faulted", EndStatus::Faulted).await;
+        b.create(new("says")).await;
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        let publish = Command::Publish(event("1", "t", &[]));
+        b.act(&root("says"), change(vec![publish, end]).at(Cursor::Ended))
+            .await;
+        b.events.expire(at(0)).await.unwrap();
+    });
+    assert_eq!(ids(&b), ["says", "faulted", "alive"]);
+    block_on(b.events.expire(at(100))).unwrap();
+    assert_eq!(ids(&b), ["says", "faulted", "alive"]);
+    block_on(b.events.expire(at(101))).unwrap();
+    assert_eq!(
+        ids(&b),
+        ["says", "alive"],
+        "what has something to say stays until it is said"
+    );
+    let outbox = block_on(b.store.unflushed(10)).unwrap();
+    block_on(b.store.flushed(&outbox)).unwrap();
+    block_on(b.events.expire(at(101))).unwrap();
+    assert_eq!(ids(&b), ["alive"]);
+    drop(b);
+    let b = open();
+    assert_eq!(ids(&b), ["alive"]);
+    assert_eq!(block_on(b.store.next_timer()).unwrap(), None);
+    drop(b);
+    let db = fjall::Database::builder(folder.path().join("data"))
+        .open()
+        .unwrap();
+    let space = db
+        .keyspace("state", fjall::KeyspaceCreateOptions::default)
+        .unwrap();
+    // The counter, and header, state and scope of the one that lives.
+    assert_eq!(space.iter().count(), 4);
+}
+
+#[test]
+fn the_oldest_history_goes() {
+    for durable in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            history_max: 3,
+            ..Options::default()
+        };
+        let b = backend(match durable {
+            true => Embedded::open(folder.path(), options).unwrap(),
+            false => Embedded::memory_with(options),
+        });
+        let found = block_on(async {
+            b.create(new("a")).await;
+            let held = b.hold(&root("a")).await;
+            let Record::Scope(scope) = held.record else {
+                panic!("no record")
+            };
+            let event = |fork| Event::Joined { fork };
+            let entry = |fork| HistoryEntry {
+                at: at(0),
+                scope: ScopeId::root(),
+                event: event(fork),
+            };
+            let commit = Commit {
+                lease: held.lease,
+                scope,
+                consumed: vec![],
+                history: (0..5).map(entry).collect(),
+                commands: vec![],
+                at: at(0),
+            };
+            b.store.commit(commit).await.unwrap();
+            b.store.history(&InstanceId::new("a")).await.unwrap()
+        });
+        let forks = found.iter().map(|entry| match entry.event {
+            Event::Joined { fork } => fork,
+            _ => panic!("{entry:?}"),
+        });
+        assert_eq!(forks.collect::<Vec<_>>(), [2, 3, 4]);
+    }
+}
+
+#[test]
+fn an_inbox_has_an_end() {
+    let store = Embedded::memory_with(Options {
+        inbox_max: 2,
+        ..Options::default()
+    });
+    let add = |call| {
+        let input = Input::CallDone {
+            call,
+            result: Ok(Data::NULL),
+        };
+        block_on(store.add_input(&root("a"), InboxItem::new(input)))
+    };
+    block_on(store.create(new("a"))).unwrap();
+    assert!(add(1).unwrap() && add(2).unwrap());
+    let Err(Error::TooLarge {
+        what,
+        size: 2,
+        limit: 2,
+    }) = add(3)
+    else {
+        panic!("it was taken")
+    };
+    assert_eq!(what, "the inbox of a/r");
+    assert!(!add(2).unwrap());
+}
+
+#[test]
+fn events_are_kept_and_known_up_to_a_number() {
+    let options = Options {
+        retain_max: 2,
+        dedup_max: 2,
+        sets_max: 1,
+        ..Options::default()
+    };
+    let b = backend(Embedded::memory_with(options));
+    let kept = [filter("t", &[("order", None)])];
+    block_on(async {
+        for id in ["1", "2", "3"] {
+            let event = event(id, "t", &[("order", "7")]);
+            b.offer(&event, &kept).await;
+            b.events.confirm(&event, at(0)).await.unwrap();
+        }
+        assert!(b.offer(&event("3", "t", &[]), &[]).await.duplicate);
+        let filters = vec![kept[0].clone(); 3];
+        b.waiting("a", filters).await;
+        assert_eq!(event_ids(&b.inbox(&root("a")).await), ["2", "3"]);
+        assert!(!b.offer(&event("1", "t", &[]), &[]).await.duplicate);
+        let both = [trigger(vec![filter("x", &[]), filter("y", &[])], false)];
+        b.events
+            .offer(&event("4", "x", &[]), &both, &[], at(0))
+            .await
+            .unwrap();
+        assert_eq!(
+            b.events
+                .offer(&event("6", "y", &[]), &both, &[], at(0))
+                .await
+                .unwrap()
+                .starts
+                .len(),
+            1,
+            "what completes a set needs no room"
+        );
+        b.events
+            .offer(&event("7", "x", &[]), &both, &[], at(0))
+            .await
+            .unwrap();
+        let full = b
+            .events
+            .offer(&event("5", "x", &[]), &both, &[], at(0))
+            .await;
+        assert!(
+            matches!(full, Err(Error::TooLarge { limit: 1, .. })),
+            "{full:?}"
+        );
+    });
+}
