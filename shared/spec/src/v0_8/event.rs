@@ -5,6 +5,7 @@ use swirl_model::workflow::{Correlation, EventDef, EventId};
 use super::ctx::{Ctx, Obj};
 use super::expression::Sight;
 use super::names::EventEntry;
+use super::transition::has_attribute_letters;
 use crate::codes;
 use crate::source::Node;
 
@@ -107,6 +108,12 @@ impl Ctx<'_> {
             let Some(name) = name else { continue };
             // CloudEvents attribute names are lower case; definitions often aren't.
             let attribute = name.to_lowercase();
+            if !has_attribute_letters(&attribute) {
+                let place = obj.get("contextAttributeName").unwrap_or(item);
+                let message = format!("'{name}' is no name of a CloudEvents attribute");
+                let hint = "names have the letters a to z and digits only".to_owned();
+                self.error(place, codes::BAD_ATTRIBUTE, message, hint);
+            }
             if list.iter().any(|known| *known.attribute == *attribute) {
                 let place = obj.get("contextAttributeName").unwrap_or(item);
                 self.duplicate(place, "correlation attribute", &name);

@@ -193,6 +193,8 @@ impl Ctx<'_> {
                 !main.contains(&state)
                     && !run_before.contains(&state)
                     && !head.used_for_compensation
+                    // One without a name has its finding, and nothing could lead to it.
+                    && !head.name.is_empty()
             })
             .map(|(_, head)| (head.name.clone(), head.spot.clone()))
             .collect();

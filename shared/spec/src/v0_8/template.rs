@@ -33,6 +33,19 @@ impl Ctx<'_> {
         let mut parts = Vec::with_capacity(members.len());
         let mut whole = true;
         for member in members {
+            if member.key().contains("${") {
+                let message = format!(
+                    "the key '{}' is plain text: keys are not evaluated",
+                    member.key()
+                );
+                let hint = "write the whole object as one expression instead".to_owned();
+                self.warn(
+                    member.value(),
+                    codes::EXPRESSION_NOT_EVALUATED,
+                    message,
+                    hint,
+                );
+            }
             match self.template(member.value(), sight) {
                 Some(value) => parts.push((member.key().to_owned(), value)),
                 None => whole = false,

@@ -267,8 +267,12 @@ fn is_attribute_name(name: &str) -> bool {
         "data_base64",
         "datacontenttype",
     ];
+    !RESERVED.contains(&name) && has_attribute_letters(name)
+}
+
+/// What no event can carry under any name is refused where events are correlated too.
+pub(super) fn has_attribute_letters(name: &str) -> bool {
     !name.is_empty()
-        && !RESERVED.contains(&name)
         && name
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))

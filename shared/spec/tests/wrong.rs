@@ -1,0 +1,175 @@
+//! Wrong documents, one mistake each where that can be: what is found, where, and in which words.
+//!
+//! Each file begins with `# expect: CODE LINE`, once for each finding that it is about; for files
+//! that cannot have a comment, `expect.txt` has it. This is asserted beside the snapshot, so that
+//! a snapshot can't be accepted with the finding missing. Other first lines: `# resource: URI =
+//! CONTENT`, `# workflows: ID, ID` (what is deployed) and `# limit: bytes N`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use swirl_spec::codes;
+use swirl_spec::diagnostic::Severity;
+use swirl_spec::reader::{self, Options, Reading};
+use swirl_spec::resource::MapResources;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong")
+}
+
+/// A wrong document and what is said of it.
+struct Wrong {
+    name: String,
+    bytes: Vec<u8>,
+    /// Code and line.
+    expected: Vec<(String, usize)>,
+    resources: MapResources,
+    options: Options,
+}
+
+fn all() -> Vec<Wrong> {
+    let table = std::fs::read_to_string(folder().join("expect.txt")).unwrap();
+    let mut aside: BTreeMap<&str, (String, usize)> = table
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (words[0], (words[1].to_owned(), words[2].parse().unwrap()))
+        })
+        .collect();
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".yaml") || name.ends_with(".json"))
+        .collect();
+    names.sort();
+    let all = names
+        .into_iter()
+        .map(|name| {
+            let expected = aside.remove(name.as_str());
+            wrong(name, expected)
+        })
+        .collect();
+    assert!(aside.is_empty(), "no such files: {aside:?}");
+    all
+}
+
+fn wrong(name: String, expected: Option<(String, usize)>) -> Wrong {
+    let bytes = std::fs::read(folder().join(&name)).unwrap();
+    let mut expected = Vec::from_iter(expected);
+    let mut resources = MapResources::default();
+    let mut options = Options::default();
+    let text = String::from_utf8_lossy(&bytes);
+    for line in text.lines().map_while(|line| line.strip_prefix("# ")) {
+        let Some((what, rest)) = line.split_once(": ") else {
+            continue;
+        };
+        match what {
+            "expect" => {
+                let (code, line) = rest.split_once(' ').unwrap();
+                expected.push((code.to_owned(), line.parse().unwrap()));
+            }
+            "resource" => {
+                let (uri, content) = rest.split_once(" = ").unwrap();
+                resources.insert(uri, content.as_bytes().to_vec());
+            }
+            "workflows" => {
+                options.workflows = Some(rest.split(", ").map(str::to_owned).collect());
+            }
+            "limit" => {
+                let bytes = rest.strip_prefix("bytes ").unwrap();
+                options.limits.bytes_max = bytes.parse().unwrap();
+            }
+            other => panic!("{name}: unknown line '# {other}: ...'"),
+        }
+    }
+    Wrong {
+        name,
+        bytes,
+        expected,
+        resources,
+        options,
+    }
+}
+
+fn read(wrong: &Wrong) -> Reading {
+    reader::read(&wrong.bytes, &wrong.resources, &wrong.options)
+}
+
+#[test]
+fn each_mistake_is_found_where_it_is() {
+    let mut missed = Vec::new();
+    for wrong in all() {
+        let reading = read(&wrong);
+        let found: Vec<(String, usize)> = reading
+            .diagnostics
+            .iter()
+            .map(|finding| (finding.code.to_string(), finding.line))
+            .collect();
+        if wrong.expected.is_empty() {
+            missed.push(format!("{}: expects nothing", wrong.name));
+        }
+        for expected in &wrong.expected {
+            let (code, line) = expected;
+            if !found.contains(expected) {
+                let name = &wrong.name;
+                missed.push(format!("{name}: wanted {code} {line}, got {found:?}"));
+            }
+        }
+        // A workflow comes of it exactly if there are no more than warnings.
+        if reading.workflow.is_some() == reading.diagnostics.has_errors() {
+            missed.push(format!("{}: workflow and findings disagree", wrong.name));
+        }
+    }
+    assert!(missed.is_empty(), "{}\n{}", missed.len(), missed.join("\n"));
+}
+
+#[test]
+fn findings_as_they_are_worded() {
+    let mut text = String::new();
+    for wrong in all() {
+        writeln!(text, "{}", wrong.name).unwrap();
+        for finding in read(&wrong).diagnostics.iter() {
+            let severity = match finding.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Info => "info",
+            };
+            writeln!(
+                text,
+                "  {severity} {} {}:{} {}: {}",
+                finding.code, finding.line, finding.column, finding.pointer, finding.message
+            )
+            .unwrap();
+        }
+    }
+    insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+        insta::assert_snapshot!("wrong", text);
+    });
+}
+
+#[test]
+fn every_code_is_caused_by_a_document() {
+    let caused: BTreeSet<String> = all()
+        .iter()
+        .flat_map(|wrong| wrong.expected.iter().map(|(code, _)| code.clone()))
+        .collect();
+    // Those that no document can cause, and why.
+    let exceptions: [(&str, &str); 0] = [];
+    let missing: Vec<&str> = codes::TABLE
+        .iter()
+        .map(|entry| entry.code.as_str())
+        .filter(|code| !caused.contains(*code))
+        .filter(|code| exceptions.iter().all(|(except, _)| except != code))
+        .collect();
+    assert!(missing.is_empty(), "no document causes {missing:?}");
+    for (code, why) in exceptions {
+        assert!(
+            !caused.contains(code),
+            "'{code}' can be caused after all: {why}"
+        );
+    }
+}
