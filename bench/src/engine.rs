@@ -14,14 +14,19 @@ use swirl_model::{Data, event::Event};
 /// Transitions a second of a workflow that runs from its start to its end in one step.
 pub fn transitions(def: &Arc<Definition>, input: &Data, seconds: f64) -> Result<f64> {
     let (header, root) = instance(def, input)?;
-    let env = Env { now: Timestamp(0), secrets: Data::NULL };
+    let env = Env {
+        now: Timestamp(0),
+        secrets: Data::NULL,
+    };
     let mut count = 0u64;
     let begun = Instant::now();
     while begun.elapsed().as_secs_f64() < seconds {
         for _ in 0..200 {
             let mut scope = root.clone();
             let outcome = step(def, &header, &mut scope, Input::Wake, &env);
-            let Outcome::Accepted { events, .. } = outcome else { bail!("refused") };
+            let Outcome::Accepted { events, .. } = outcome else {
+                bail!("refused")
+            };
             if !scope.ended() {
                 bail!("the workflow did not end: {:?}", scope.fault);
             }
@@ -32,10 +37,21 @@ pub fn transitions(def: &Arc<Definition>, input: &Data, seconds: f64) -> Result<
 }
 
 fn entered(events: &[Event]) -> u64 {
-    events.iter().filter(|event| matches!(event, Event::StateEntered { .. })).count() as u64
+    events
+        .iter()
+        .filter(|event| matches!(event, Event::StateEntered { .. }))
+        .count() as u64
 }
 
 fn instance(def: &Arc<Definition>, input: &Data) -> Result<(Header, Scope)> {
-    let new = NewInstance { input: input.clone(), ..NewInstance::default() };
-    Ok(new_instance(def, InstanceId::new("bench"), new, Timestamp(0))?)
+    let new = NewInstance {
+        input: input.clone(),
+        ..NewInstance::default()
+    };
+    Ok(new_instance(
+        def,
+        InstanceId::new("bench"),
+        new,
+        Timestamp(0),
+    )?)
 }

@@ -44,7 +44,10 @@ struct Nothing;
 #[async_trait]
 impl FunctionCaller for Nothing {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
-        Err(WorkflowError::new("FunctionError", format!("{} was called", request.function.name)))
+        Err(WorkflowError::new(
+            "FunctionError",
+            format!("{} was called", request.function.name),
+        ))
     }
 }
 
@@ -97,18 +100,40 @@ pub async fn run(
     let took = begun.elapsed().as_secs_f64();
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    Ok(Figure { rate: times.len() as f64 / took, p50: at(0.5), p99: at(0.99) })
+    Ok(Figure {
+        rate: times.len() as f64 / took,
+        p50: at(0.5),
+        p99: at(0.99),
+    })
 }
 
 /// Creation and the commit of the end are both on disk when this returns.
 async fn one(driver: &Driver, definition: &Arc<Definition>, input: &Data, id: &str) -> Result<()> {
     let id = InstanceId::new(id);
-    let new = NewInstance { input: input.clone(), ..NewInstance::default() };
+    let new = NewInstance {
+        input: input.clone(),
+        ..NewInstance::default()
+    };
     let (header, root) = new_instance(definition, id.clone(), new, driver.clock.now())?;
-    driver.store.create(Records { header, root, ends_with_parent: false }).await?;
+    driver
+        .store
+        .create(Records {
+            header,
+            root,
+            ends_with_parent: false,
+        })
+        .await?;
     driver.drive(&ScopeRef::root(id.clone())).await?;
-    let instance = driver.store.instance(&id).await?.context("the instance is gone")?;
-    ensure!(instance.state.status == Status::Completed, "{:?}", instance.state);
+    let instance = driver
+        .store
+        .instance(&id)
+        .await?
+        .context("the instance is gone")?;
+    ensure!(
+        instance.state.status == Status::Completed,
+        "{:?}",
+        instance.state
+    );
     Ok(())
 }
 
@@ -123,7 +148,10 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
         deployed_at: clock.now(),
     };
     store.put(record).await?;
-    let registry = Arc::new(Registry::new(store.clone(), Box::new(|_| Err("cached".to_owned()))));
+    let registry = Arc::new(Registry::new(
+        store.clone(),
+        Box::new(|_| Err("cached".to_owned())),
+    ));
     registry.insert(definition.clone());
     let service = Service {
         store: store.clone(),

@@ -35,8 +35,16 @@ fn ten_states() -> String {
 }
 
 pub fn definition(text: &str) -> Result<std::sync::Arc<Definition>> {
-    let reading = swirl_spec::read(text.as_bytes(), &MapResources::default(), &Default::default());
-    let findings: Vec<String> = reading.diagnostics.iter().map(ToString::to_string).collect();
+    let reading = swirl_spec::read(
+        text.as_bytes(),
+        &MapResources::default(),
+        &Default::default(),
+    );
+    let findings: Vec<String> = reading
+        .diagnostics
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let workflow = reading.workflow.with_context(|| findings.join("\n"))?;
     Definition::compile(workflow).map_err(|problems| anyhow::anyhow!("{problems:?}"))
 }

@@ -1,7 +1,9 @@
 //! The swirl command: a library, so that its parts can be tested, and a thin binary.
 
 mod app;
+mod client;
 mod commands;
+mod dev;
 pub mod diagram;
 mod node;
 mod progress;

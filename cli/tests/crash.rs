@@ -1,5 +1,7 @@
 //! `swirl run --store` survives `kill -9` at any moment: the same command goes on where it stopped.
 
+#![allow(clippy::unwrap_used)] // A test: what fails here fails the test.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -43,7 +45,9 @@ struct Demo {
 impl Demo {
     fn start() -> Demo {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(swirl_demo_service::serve(listener));
         Demo { runtime, address }
@@ -54,25 +58,35 @@ impl Demo {
         let body = self.request("GET");
         let calls: Vec<Value> = serde_json::from_str(&body).unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        calls.iter().map(|call| (text(&call["path"]), text(&call["idempotencyKey"]))).collect()
+        calls
+            .iter()
+            .map(|call| (text(&call["path"]), text(&call["idempotencyKey"])))
+            .collect()
     }
 
     fn request(&self, method: &str) -> String {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         self.runtime.block_on(async {
             let mut stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
-            let head = format!("{method} /calls HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n");
+            let head =
+                format!("{method} /calls HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.unwrap();
-            answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+            answer
+                .split_once("\r\n\r\n")
+                .map(|(_, body)| body.to_owned())
+                .unwrap_or_default()
         })
     }
 }
 
 fn swirl(file: &Path, store: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
-    command.args(["run", "--input", r#"{"name": "Ada"}"#, "--store"]).arg(store).arg(file);
+    command
+        .args(["run", "--input", r#"{"name": "Ada"}"#, "--store"])
+        .arg(store)
+        .arg(file);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -82,12 +96,22 @@ fn killed_at_twenty_points() {
     let demo = Demo::start();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("five.sw.yaml");
-    std::fs::write(&file, DEFINITION.replace("ADDRESS", &demo.address.to_string())).unwrap();
+    std::fs::write(
+        &file,
+        DEFINITION.replace("ADDRESS", &demo.address.to_string()),
+    )
+    .unwrap();
 
     let begun = std::time::Instant::now();
-    let undisturbed = swirl(&file, &folder.path().join("undisturbed")).output().unwrap();
+    let undisturbed = swirl(&file, &folder.path().join("undisturbed"))
+        .output()
+        .unwrap();
     let whole = begun.elapsed();
-    assert!(undisturbed.status.success(), "{}", String::from_utf8_lossy(&undisturbed.stderr));
+    assert!(
+        undisturbed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&undisturbed.stderr)
+    );
     let expected = numberless(&undisturbed.stdout);
     assert_eq!(demo.calls().len(), 5);
 
@@ -107,8 +131,16 @@ fn killed_at_twenty_points() {
             killed += 1;
             swirl(&file, &store).output().unwrap()
         };
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(numberless(&output.stdout), expected, "killed at point {point}");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(
+            numberless(&output.stdout),
+            expected,
+            "killed at point {point}"
+        );
 
         let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (path, key) in demo.calls() {
@@ -122,12 +154,18 @@ fn killed_at_twenty_points() {
         }
     }
     assert!(killed >= 10, "only {killed} runs were killed in the middle");
-    assert!(repeated >= 1, "no kill hit a call: the test shows too little");
+    assert!(
+        repeated >= 1,
+        "no kill hit a call: the test shows too little"
+    );
 }
 
 /// The service counts payments and shipments through all runs.
 fn numberless(output: &[u8]) -> String {
-    String::from_utf8_lossy(output).chars().filter(|c| !c.is_ascii_digit()).collect()
+    String::from_utf8_lossy(output)
+        .chars()
+        .filter(|c| !c.is_ascii_digit())
+        .collect()
 }
 
 #[test]
@@ -145,16 +183,27 @@ fn the_third_call_is_repeated_with_its_key() {
     while demo.calls().len() < 3 {
         std::thread::sleep(Duration::from_millis(20));
         waited += 1;
-        assert!(waited < 500, "the third call never came: {:?}", demo.calls());
+        assert!(
+            waited < 500,
+            "the third call never came: {:?}",
+            demo.calls()
+        );
     }
     child.kill().unwrap();
     child.wait().unwrap();
     let output = swirl(&file, &store).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 
     let calls = demo.calls();
-    let slow: Vec<&String> =
-        calls.iter().filter(|(path, _)| path == "/slow").map(|(_, key)| key).collect();
+    let slow: Vec<&String> = calls
+        .iter()
+        .filter(|(path, _)| path == "/slow")
+        .map(|(_, key)| key)
+        .collect();
     assert_eq!(slow.len(), 2, "{calls:?}");
     assert_eq!(slow[0], slow[1]);
     assert_eq!(calls.len(), 6, "{calls:?}");

@@ -2,9 +2,17 @@
 
 mod completions;
 mod demo_service;
+mod deploy;
+mod dev;
 mod diagram;
 mod explain;
+mod get;
+mod history;
+mod list;
+mod operate;
 mod run;
+mod send_event;
+mod start;
 mod test;
 pub mod validate;
 
@@ -50,11 +58,24 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Cancel(operate::Cancel),
     Completions(completions::Args),
     DemoService(demo_service::Args),
+    Deploy(deploy::Args),
+    Dev(dev::Args),
     Diagram(diagram::Args),
     Explain(explain::Args),
+    Get(get::Args),
+    History(history::Args),
+    List(list::Args),
+    Rerun(operate::Rerun),
+    Resume(operate::Resume),
+    Retry(operate::Retry),
     Run(run::Args),
+    SendEvent(send_event::Args),
+    Skip(operate::Skip),
+    Start(start::Args),
+    Suspend(operate::Suspend),
     Test(test::Args),
     Validate(validate::Args),
 }
@@ -71,11 +92,24 @@ pub fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let done = match cli.command {
+        Command::Cancel(args) => operate::cancel(&args, &terminal),
         Command::Completions(args) => completions::run(&args, &terminal),
         Command::DemoService(args) => demo_service::run(&args, &terminal),
+        Command::Deploy(args) => deploy::run(&args, &terminal),
+        Command::Dev(args) => dev::run(&args, &terminal),
         Command::Diagram(args) => diagram::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
+        Command::Get(args) => get::run(&args, &terminal),
+        Command::History(args) => history::run(&args, &terminal),
+        Command::List(args) => list::run(&args, &terminal),
+        Command::Rerun(args) => operate::rerun(&args, &terminal),
+        Command::Resume(args) => operate::resume(&args, &terminal),
+        Command::Retry(args) => operate::retry(&args, &terminal),
         Command::Run(args) => run::run(&args, &terminal),
+        Command::SendEvent(args) => send_event::run(&args, &terminal),
+        Command::Skip(args) => operate::skip(&args, &terminal),
+        Command::Start(args) => start::run(&args, &terminal),
+        Command::Suspend(args) => operate::suspend(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
     };

@@ -1,7 +1,7 @@
 //! `swirl run`
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -119,7 +119,9 @@ async fn run_one(
     let shown = std::io::stderr().is_terminal() && terminal.output == Output::Text;
     let state = follow(&node, &id, shown.then(|| Progress::new(terminal.colours()))).await?;
     let code = tell(terminal, &id, &state)?;
-    node.store.set_mark(&told(&id), node.service.clock.now()).await?;
+    node.store
+        .set_mark(&told(&id), node.service.clock.now())
+        .await?;
     Ok(code)
 }
 
@@ -132,7 +134,7 @@ fn told(id: &InstanceId) -> String {
 async fn deploy(
     app: &App,
     service: &Service,
-    file: &PathBuf,
+    file: &Path,
     colour: bool,
 ) -> Result<(String, String), DeployError> {
     let deployment = app.load(file, colour)?;

@@ -13,7 +13,7 @@ use crate::scenario::discover;
 use crate::terminal::{Output, Terminal};
 
 /// How a definition's file name ends: what is looked for in folders.
-const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
+pub const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
 
 /// The largest file that a definition may refer to, in bytes.
 const RESOURCE_BYTES_MAX: usize = 4 << 20;

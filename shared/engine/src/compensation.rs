@@ -9,7 +9,10 @@ use crate::ctx::{Ctx, Step};
 impl Ctx<'_> {
     pub fn compensate(&mut self, then: Way) -> Step {
         let left = self.scope.completed.clone();
-        let names = left.iter().rev().map(|state| self.def.workflow[*state].name.clone());
+        let names = left
+            .iter()
+            .rev()
+            .map(|state| self.def.workflow[*state].name.clone());
         let names = names.collect();
         self.emit(Event::Compensating { states: names });
         self.emit(Event::Compensation(Some(Compensation { left, then })));
@@ -17,7 +20,9 @@ impl Ctx<'_> {
     }
 
     pub fn compensate_next(&mut self) -> Step {
-        let Some(mut compensation) = self.scope.compensation.clone() else { return Ok(()) };
+        let Some(mut compensation) = self.scope.compensation.clone() else {
+            return Ok(());
+        };
         while let Some(state) = compensation.left.pop() {
             if let Some(by) = self.def.workflow[state].compensated_by {
                 self.emit(Event::Compensation(Some(compensation)));

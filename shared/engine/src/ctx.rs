@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use swirl_model::event::{Command, Event};
 use swirl_model::instance::{EndStatus, Header};
-use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Timer, TimerKind, Work};
+use swirl_model::scope::{
+    ActionStep, Cursor, ListRun, Position, Purpose, Scope, Timer, TimerKind, Work,
+};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{State, StateId};
 use swirl_model::{Data, WorkflowError};
@@ -90,7 +92,9 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn purpose(&self) -> Purpose {
-        self.scope.position().map_or(Purpose::Main, |position| position.purpose)
+        self.scope
+            .position()
+            .map_or(Purpose::Main, |position| position.purpose)
     }
 
     pub fn arm(&mut self, kind: TimerKind, after: &IsoDuration) {
@@ -99,14 +103,23 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn arm_at(&mut self, kind: TimerKind, due: Timestamp) {
-        let timer = Timer { seq: self.seq(), kind, due };
+        let timer = Timer {
+            seq: self.seq(),
+            kind,
+            due,
+        };
         self.emit(Event::Armed(timer));
         self.command(Command::Arm(timer));
     }
 
     pub fn disarm(&mut self, which: impl Fn(TimerKind) -> bool) {
-        let found: Vec<u32> =
-            self.scope.timers.iter().filter(|t| which(t.kind)).map(|t| t.seq).collect();
+        let found: Vec<u32> = self
+            .scope
+            .timers
+            .iter()
+            .filter(|t| which(t.kind))
+            .map(|t| t.seq)
+            .collect();
         for seq in found {
             self.emit(Event::Disarmed(seq));
             self.command(Command::Disarm(seq));
@@ -129,7 +142,9 @@ impl<'a> Ctx<'a> {
     pub fn abandon(&mut self) {
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
-        let Some(position) = self.scope.position() else { return };
+        let Some(position) = self.scope.position() else {
+            return;
+        };
         match &position.work {
             Work::Fork(_) => {
                 self.close_fork();

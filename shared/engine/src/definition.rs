@@ -58,7 +58,12 @@ impl Definition {
         let mut schema = |schema: &Option<_>, pointer: &str| {
             let schema: &swirl_model::workflow::Schema = schema.as_ref()?;
             Validator::compile(schema)
-                .map_err(|message| problems.push(Problem { pointer: pointer.to_owned(), message }))
+                .map_err(|message| {
+                    problems.push(Problem {
+                        pointer: pointer.to_owned(),
+                        message,
+                    })
+                })
                 .ok()
         };
         let input_schema = schema(&workflow.input_schema, "/dataInputSchema");
@@ -66,14 +71,21 @@ impl Definition {
         let state_schemas = workflow
             .states
             .iter()
-            .map(|state| (schema(&state.input_schema, ""), schema(&state.output_schema, "")))
+            .map(|state| {
+                (
+                    schema(&state.input_schema, ""),
+                    schema(&state.output_schema, ""),
+                )
+            })
             .collect();
         let calendar = workflow.schedule.as_ref().and_then(|schedule| {
             let problem = |error: &dyn std::fmt::Display| Problem {
                 pointer: "/start/schedule".to_owned(),
                 message: error.to_string(),
             };
-            Calendar::new(schedule).map_err(|error| problems.push(problem(&error))).ok()
+            Calendar::new(schedule)
+                .map_err(|error| problems.push(problem(&error)))
+                .ok()
         });
         if !problems.is_empty() {
             return Err(problems);
@@ -102,7 +114,10 @@ impl Definition {
             Version::Literal(version) => version.as_str(),
             Version::Expression(id) => &workflow[*id].text,
         };
-        DefinitionId { workflow: workflow.id.as_str().into(), version: version.into() }
+        DefinitionId {
+            workflow: workflow.id.as_str().into(),
+            version: version.into(),
+        }
     }
 
     /// When instances are created by themselves.
@@ -115,11 +130,18 @@ impl Definition {
 pub(crate) const VARIABLES: [&str; 4] = ["CONST", "SECRETS", "WORKFLOW", "args"];
 
 fn names(source: &ExprSource) -> Vec<&str> {
-    VARIABLES.iter().copied().chain(source.params.iter().map(|param| &**param)).collect()
+    VARIABLES
+        .iter()
+        .copied()
+        .chain(source.params.iter().map(|param| &**param))
+        .collect()
 }
 
 fn problem(source: &ExprSource, error: &impl std::fmt::Display) -> Problem {
-    Problem { pointer: source.pointer.clone(), message: error.to_string() }
+    Problem {
+        pointer: source.pointer.clone(),
+        message: error.to_string(),
+    }
 }
 
 fn program(source: &ExprSource) -> Result<Program, Problem> {
@@ -127,7 +149,10 @@ fn program(source: &ExprSource) -> Result<Program, Problem> {
         Language::Jq => {
             Program::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
         }
-        Language::JsonPath => Err(problem(source, &"JSONPath expressions aren't carried out yet")),
+        Language::JsonPath => Err(problem(
+            source,
+            &"JSONPath expressions aren't carried out yet",
+        )),
     }
 }
 

@@ -62,7 +62,10 @@ impl View<'_> {
     }
 
     fn expr_env(&self) -> swirl_expr::Env {
-        swirl_expr::Env { now_ms: self.env.now.0, limits: self.def.limits }
+        swirl_expr::Env {
+            now_ms: self.env.now.0,
+            limits: self.def.limits,
+        }
     }
 
     fn path_vars(&self, path: PathId) -> Result<Vec<Data>, WorkflowError> {
@@ -124,10 +127,16 @@ impl View<'_> {
         let workflow = &self.def.workflow;
         let mut data = Data::object();
         data.set("id", Data::string(&*workflow.id));
-        data.set("name", workflow.name.as_deref().map_or(Data::NULL, Data::string));
+        data.set(
+            "name",
+            workflow.name.as_deref().map_or(Data::NULL, Data::string),
+        );
         data.set("version", Data::string(&*self.header.version));
         data.set("instanceId", Data::string(self.header.id.as_str()));
-        data.set("startedAt", Data::string(self.header.started_at.to_string()));
+        data.set(
+            "startedAt",
+            Data::string(self.header.started_at.to_string()),
+        );
         data.set("input", self.header.input.clone());
         if let Some(error) = self.last_error {
             data.set("error", error.to_data());
@@ -152,7 +161,10 @@ impl View<'_> {
                 Data::string(text)
             }
             Template::Array(items) => Data::array(
-                items.iter().map(|item| self.template(item, input)).collect::<Result<_, _>>()?,
+                items
+                    .iter()
+                    .map(|item| self.template(item, input))
+                    .collect::<Result<_, _>>()?,
             ),
             Template::Object(members) => {
                 let mut data = Data::object();
@@ -197,7 +209,10 @@ impl View<'_> {
 }
 
 fn expression_error(error: &EvalError, text: &str) -> WorkflowError {
-    WorkflowError::new(names::EXPRESSION_ERROR, format!("in '{}': {error}", shorten(text)))
+    WorkflowError::new(
+        names::EXPRESSION_ERROR,
+        format!("in '{}': {error}", shorten(text)),
+    )
 }
 
 fn path_error(error: &PathError, text: &str) -> WorkflowError {

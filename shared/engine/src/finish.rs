@@ -15,7 +15,9 @@ impl Ctx<'_> {
     /// The state's work is done: output filter, then the way.
     pub fn finish(&mut self, way: Way) -> Step {
         let def = self.def.clone();
-        let Some((id, _)) = self.state() else { return Ok(()) };
+        let Some((id, _)) = self.state() else {
+            return Ok(());
+        };
         let state = &def.workflow[id];
         if let Some(filter) = state.output
             && let Some(data) = self.view().eval(filter, &self.scope.data)?
@@ -31,7 +33,11 @@ impl Ctx<'_> {
         }
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
-        self.emit(Event::StateLeft { state: id, name: state.name.clone(), failed: false });
+        self.emit(Event::StateLeft {
+            state: id,
+            name: state.name.clone(),
+            failed: false,
+        });
         if state.compensated_by.is_some() && self.purpose() == Purpose::Main {
             self.emit(Event::Completed(id));
         }
@@ -61,7 +67,11 @@ impl Ctx<'_> {
             Some(Next::End(end)) => end.compensate,
             None => false,
         };
-        if compensate { self.compensate(way) } else { self.proceed(way) }
+        if compensate {
+            self.compensate(way)
+        } else {
+            self.proceed(way)
+        }
     }
 
     /// Takes a way whose compensation, if any, is done.
@@ -74,7 +84,10 @@ impl Ctx<'_> {
         match next_of(&def.workflow, way) {
             Some(Next::Transition(transition)) => {
                 if let Some(guard) = transition.guard {
-                    let found = self.view().eval(guard, &self.scope.data)?.unwrap_or_default();
+                    let found = self
+                        .view()
+                        .eval(guard, &self.scope.data)?
+                        .unwrap_or_default();
                     let refused = found.is_null()
                         || found.as_bool() == Some(false)
                         || found.as_array().is_some_and(<[_]>::is_empty);
@@ -99,7 +112,8 @@ impl Ctx<'_> {
 
     fn produce_all(&mut self, list: &[Produce]) -> Step {
         let data = self.scope.data.clone();
-        list.iter().try_for_each(|produce| self.produce(produce, &data))
+        list.iter()
+            .try_for_each(|produce| self.produce(produce, &data))
     }
 
     /// Puts an event into the outbox; its id is derived, so a repeat is the same event.
@@ -107,7 +121,11 @@ impl Ctx<'_> {
         let def = self.def.clone();
         let event = &def.workflow[produce.event];
         let view = self.view();
-        let data = produce.data.as_ref().map(|data| view.template(data, input)).transpose()?;
+        let data = produce
+            .data
+            .as_ref()
+            .map(|data| view.template(data, input))
+            .transpose()?;
         let mut attributes = std::collections::BTreeMap::new();
         for (name, value) in &produce.attributes {
             let value = view.template(value, input)?;
@@ -115,7 +133,10 @@ impl Ctx<'_> {
                 attributes.insert(name.clone(), attribute(value));
             }
         }
-        attributes.insert("swirlorigin".to_owned(), Data::string(self.header.id.as_str()));
+        attributes.insert(
+            "swirlorigin".to_owned(),
+            Data::string(self.header.id.as_str()),
+        );
         attributes.insert("time".to_owned(), Data::string(self.now().to_string()));
         let source = event.source.clone();
         let seq = self.seq();
@@ -127,7 +148,10 @@ impl Ctx<'_> {
             attributes,
             data,
         };
-        self.emit(Event::EventProduced { name: event.name.clone(), id: produced.id.clone() });
+        self.emit(Event::EventProduced {
+            name: event.name.clone(),
+            id: produced.id.clone(),
+        });
         let values = self.correlation_of(&produced);
         if !values.is_empty() {
             self.command(Command::Correlate(values));
@@ -139,7 +163,13 @@ impl Ctx<'_> {
     /// Attributes of a produced event that any event definition correlates by (decision 49).
     fn correlation_of(&self, event: &CloudEvent) -> Vec<(std::sync::Arc<str>, String)> {
         let mut values: Vec<(std::sync::Arc<str>, String)> = Vec::new();
-        for rule in self.def.workflow.events.iter().flat_map(|def| &def.correlation) {
+        for rule in self
+            .def
+            .workflow
+            .events
+            .iter()
+            .flat_map(|def| &def.correlation)
+        {
             if rule.value.is_none()
                 && !values.iter().any(|(name, _)| *name == rule.attribute)
                 && let Some(value) = event.attribute(&rule.attribute)
@@ -246,8 +276,15 @@ impl Ctx<'_> {
         self.disarm(|_| true);
         self.unsubscribe();
         self.emit(Event::Moved(Cursor::Ended));
-        self.emit(Event::Ended { status, error: None });
-        self.command(Command::End { status, output, error: None });
+        self.emit(Event::Ended {
+            status,
+            error: None,
+        });
+        self.command(Command::End {
+            status,
+            output,
+            error: None,
+        });
     }
 
     /// A branch, an iteration, an action of its own: done.
@@ -268,7 +305,9 @@ impl Ctx<'_> {
 
     /// `workflowExecTimeout` has passed.
     pub fn workflow_timeout(&mut self) {
-        let Some(timeout) = self.workflow_timeout_setting() else { return };
+        let Some(timeout) = self.workflow_timeout_setting() else {
+            return;
+        };
         let idle = self.scope.position().is_none();
         if timeout.interrupt || idle {
             self.abandon();
@@ -285,7 +324,10 @@ impl Ctx<'_> {
         if self.scope.compensation.is_some() {
             self.emit(Event::Compensation(None));
         }
-        match self.workflow_timeout_setting().and_then(|timeout| timeout.run_before) {
+        match self
+            .workflow_timeout_setting()
+            .and_then(|timeout| timeout.run_before)
+        {
             Some(state) => self.enter(state, Purpose::RunBefore),
             None => self.terminated(),
         }
@@ -299,7 +341,10 @@ impl Ctx<'_> {
         let status = EndStatus::Terminated;
         self.abandon();
         let message = "the sub-workflow was terminated by its workflowExecTimeout";
-        self.tell_parent(Err(WorkflowError::new(names::SUBFLOW_FAILED, message)), false);
+        self.tell_parent(
+            Err(WorkflowError::new(names::SUBFLOW_FAILED, message)),
+            false,
+        );
         self.close(status, None);
     }
 }

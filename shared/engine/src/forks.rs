@@ -6,9 +6,7 @@
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
-use swirl_model::scope::{
-    BranchResult, Fork, ForkOrigin, ForkRun, Role, Scope, Work,
-};
+use swirl_model::scope::{BranchResult, Fork, ForkOrigin, ForkRun, Role, Scope, Work};
 use swirl_model::workflow::{ListId, StateKind};
 use swirl_model::{Data, WorkflowError};
 
@@ -30,7 +28,10 @@ pub fn branch_scope(def: &Definition, fork: &Fork, index: u32) -> Scope {
         && let StateKind::Foreach(foreach) = &def.workflow[state].kind
     {
         let items = fork.items.as_ref().and_then(Data::as_array);
-        let item = items.and_then(|items| items.get(index as usize)).cloned().map(Data);
+        let item = items
+            .and_then(|items| items.get(index as usize))
+            .cloned()
+            .map(Data);
         let item = item.unwrap_or_default();
         if scope.data.is_object() {
             scope.data.set(&foreach.param, item.clone());
@@ -54,7 +55,10 @@ impl Ctx<'_> {
             return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
         }
         let fork = self.seq();
-        self.emit(Event::Forked { fork, branches: total });
+        self.emit(Event::Forked {
+            fork,
+            branches: total,
+        });
         self.command(Command::Fork(Fork {
             parent: self.scope.id.clone(),
             fork,
@@ -74,7 +78,14 @@ impl Ctx<'_> {
             ForkOrigin::Actions(list) => Some(list),
             _ => None,
         };
-        self.work(Work::Fork(ForkRun { fork, total, open, needed, list, failed: None }));
+        self.work(Work::Fork(ForkRun {
+            fork,
+            total,
+            open,
+            needed,
+            list,
+            failed: None,
+        }));
         Ok(())
     }
 
@@ -84,8 +95,16 @@ impl Ctx<'_> {
     }
 
     pub fn extend_fork(&mut self, run: &ForkRun, open: u32, needed: u32) {
-        self.command(Command::ExtendFork { fork: run.fork, open, needed });
-        self.work(Work::Fork(ForkRun { open, needed, ..run.clone() }));
+        self.command(Command::ExtendFork {
+            fork: run.fork,
+            open,
+            needed,
+        });
+        self.work(Work::Fork(ForkRun {
+            open,
+            needed,
+            ..run.clone()
+        }));
     }
 
     /// The branches that are left, if any, are cancelled; what they would produce is not wanted.
@@ -105,10 +124,15 @@ impl Ctx<'_> {
             Some(Work::Fork(run)) if run.fork == fork => run.clone(),
             _ => return Err(Rejection::ForkOver),
         };
-        let bad = results.iter().find(|(_, result)| !matches!(result, BranchResult::Done { .. }));
+        let bad = results
+            .iter()
+            .find(|(_, result)| !matches!(result, BranchResult::Done { .. }));
         match bad {
             Some((index, BranchResult::Failed(error))) => {
-                self.work(Work::Fork(ForkRun { failed: Some(*index), ..run }));
+                self.work(Work::Fork(ForkRun {
+                    failed: Some(*index),
+                    ..run
+                }));
                 self.raise(error.clone());
                 return Ok(());
             }
@@ -141,7 +165,9 @@ impl Ctx<'_> {
             self.list(swirl_model::scope::ListRun::new(list, end, end));
             return Ok(());
         }
-        let Some((id, state)) = self.state() else { return Ok(()) };
+        let Some((id, state)) = self.state() else {
+            return Ok(());
+        };
         match &state.kind {
             StateKind::Parallel(parallel) => self.parallel_done(id, parallel, run, results),
             StateKind::Foreach(foreach) => self.foreach_done(id, foreach, run, results),

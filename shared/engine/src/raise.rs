@@ -5,7 +5,7 @@ use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Role, StateRetry, TimerKind, Way, Work};
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{ErrorSet, State, StateId, StateKind, RetryErrors, RetryRule};
+use swirl_model::workflow::{ErrorSet, RetryErrors, RetryRule, State, StateId, StateKind};
 use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::Ctx;
@@ -14,7 +14,9 @@ impl Ctx<'_> {
     /// An error that nothing inside the state takes care of.
     pub fn raise(&mut self, mut error: WorkflowError) {
         let def = self.def.clone();
-        let Some((id, state)) = self.state() else { return self.fail(error) };
+        let Some((id, state)) = self.state() else {
+            return self.fail(error);
+        };
         if error.state.is_none() {
             error.state = Some(state.name.to_string());
         }
@@ -57,7 +59,11 @@ impl Ctx<'_> {
         self.abandon();
         self.emit(Event::LastError(Some(error.clone())));
         self.emit(Event::ErrorHandled { error });
-        self.emit(Event::StateLeft { state: id, name: state.name.clone(), failed: true });
+        self.emit(Event::StateLeft {
+            state: id,
+            name: state.name.clone(),
+            failed: true,
+        });
         let way = Way::Handler(id, index);
         if let Err(error) = self.take(way) {
             self.fail(error);
@@ -66,13 +72,20 @@ impl Ctx<'_> {
 
     /// A handler of 0.5 may retry the whole state first (decision 26).
     fn retry_state(&mut self, state: &State, index: u16, error: &WorkflowError) -> bool {
-        let Some(policy) = &state.on_errors[index as usize].retry else { return false };
-        let Some(position) = self.scope.position().cloned() else { return false };
+        let Some(policy) = &state.on_errors[index as usize].retry else {
+            return false;
+        };
+        let Some(position) = self.scope.position().cloned() else {
+            return false;
+        };
         let (retries, waited_ms) = match &position.retries {
             Some(retry) if retry.handler == index => (retry.retries, retry.waited_ms),
             _ => (0, 0),
         };
-        let rule = RetryRule { policy: policy.clone(), errors: RetryErrors::All };
+        let rule = RetryRule {
+            policy: policy.clone(),
+            errors: RetryErrors::All,
+        };
         let Ok(Some(delay_ms)) = self.delay(&rule, error, retries + 1, waited_ms) else {
             return false;
         };
@@ -80,17 +93,27 @@ impl Ctx<'_> {
         if let StateKind::Event(_) = state.kind
             && let Some(run) = &position.events
         {
-            let events = run.arrived.iter().map(|(def, event)| swirl_model::scope::StartEvent {
-                def: *def,
-                event: event.clone(),
-            });
+            let events = run
+                .arrived
+                .iter()
+                .map(|(def, event)| swirl_model::scope::StartEvent {
+                    def: *def,
+                    event: event.clone(),
+                });
             self.emit(Event::StartEvents(events.collect()));
         }
         let mut position = position;
         position.events = None;
-        position.retries =
-            Some(StateRetry { handler: index, retries: retries + 1, waited_ms: delay_ms });
-        position.work = if delay_ms == 0 { Work::Begin } else { Work::Retry };
+        position.retries = Some(StateRetry {
+            handler: index,
+            retries: retries + 1,
+            waited_ms: delay_ms,
+        });
+        position.work = if delay_ms == 0 {
+            Work::Begin
+        } else {
+            Work::Retry
+        };
         self.move_to(position);
         if delay_ms > 0 {
             let due = Timestamp(self.now().0.saturating_add_unsigned(delay_ms));
@@ -128,7 +151,9 @@ impl Ctx<'_> {
             }
             Role::Branch { .. } | Role::Iteration { .. } | Role::Action { .. } => {
                 self.emit(Event::Fault(Some(error.clone())));
-                self.emit(Event::BranchFailed { error: error.clone() });
+                self.emit(Event::BranchFailed {
+                    error: error.clone(),
+                });
                 self.command(Command::Report(BranchResult::Failed(error)));
             }
         }
@@ -136,15 +161,32 @@ impl Ctx<'_> {
 
     /// Whoever waits for this instance as its sub-workflow.
     pub fn tell_parent(&mut self, result: Result<Data, WorkflowError>, terminate: bool) {
-        if let Some(parent) = self.header.parent.as_ref().filter(|parent| !parent.detached) {
-            let input = Input::SubflowDone { call: parent.call, result, terminate };
-            self.command(Command::Tell { to: parent.scope.clone(), input: Box::new(input) });
+        if let Some(parent) = self
+            .header
+            .parent
+            .as_ref()
+            .filter(|parent| !parent.detached)
+        {
+            let input = Input::SubflowDone {
+                call: parent.call,
+                result,
+                terminate,
+            };
+            self.command(Command::Tell {
+                to: parent.scope.clone(),
+                input: Box::new(input),
+            });
         }
     }
 
     pub fn state_timeout(&mut self) {
-        let Some((_, state)) = self.state() else { return };
-        let message = format!("the state '{}' took longer than stateExecTimeout", state.name);
+        let Some((_, state)) = self.state() else {
+            return;
+        };
+        let message = format!(
+            "the state '{}' took longer than stateExecTimeout",
+            state.name
+        );
         self.abandon();
         self.raise(WorkflowError::timeout(names::STATE_TIMEOUT, message));
     }
@@ -162,10 +204,23 @@ impl Ctx<'_> {
         self.emit(Event::Moved(Cursor::Ended));
         if self.scope.id.is_root() {
             self.emit(Event::Fault(None));
-            self.emit(Event::Ended { status, error: None });
-            self.command(Command::End { status, output: None, error: None });
-            let message = format!("the sub-workflow was {}", swirl_model::instance::Status::from(status).word());
-            self.tell_parent(Err(WorkflowError::new(names::SUBFLOW_FAILED, message)), false);
+            self.emit(Event::Ended {
+                status,
+                error: None,
+            });
+            self.command(Command::End {
+                status,
+                output: None,
+                error: None,
+            });
+            let message = format!(
+                "the sub-workflow was {}",
+                swirl_model::instance::Status::from(status).word()
+            );
+            self.tell_parent(
+                Err(WorkflowError::new(names::SUBFLOW_FAILED, message)),
+                false,
+            );
         } else {
             self.command(Command::Drop);
         }

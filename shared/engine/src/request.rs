@@ -47,11 +47,18 @@ pub fn pending_request(
 ) -> Option<Result<Request, WorkflowError>> {
     scope.pending_call()?;
     let run = scope.list()?;
-    let ActionStep::Call { call, at } = run.step else { return None };
+    let ActionStep::Call { call, at } = run.step else {
+        return None;
+    };
     let action = &def.workflow[*def.workflow[run.list].actions.get(run.index as usize)?];
-    let ActionKind::Call(kind) = &action.kind else { return None };
+    let ActionKind::Call(kind) = &action.kind else {
+        return None;
+    };
     // The clock that the arguments see is that of the attempt's beginning.
-    let env = Env { now: at, secrets: env.secrets.clone() };
+    let env = Env {
+        now: at,
+        secrets: env.secrets.clone(),
+    };
     let view = View {
         def,
         env: &env,

@@ -20,7 +20,9 @@ impl Ctx<'_> {
     /// `under_way`: what was attempted may still run, and is to be ended.
     pub fn action_failed_with(&mut self, error: WorkflowError, under_way: bool) -> Step {
         let def = self.def.clone();
-        let Some((mut run, _)) = self.current_action() else { return Err(error) };
+        let Some((mut run, _)) = self.current_action() else {
+            return Err(error);
+        };
         let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         if matches!(run.step, ActionStep::Event { .. }) {
@@ -85,7 +87,13 @@ impl Ctx<'_> {
             self.scope.id.as_str(),
             &self.scope.seq.to_string(),
         ]);
-        Ok(Some(next_delay_ms(&rule.policy, attempts, waited_ms, draw, self.now())))
+        Ok(Some(next_delay_ms(
+            &rule.policy,
+            attempts,
+            waited_ms,
+            draw,
+            self.now(),
+        )))
     }
 
     fn matches_any(&self, errors: &[ErrorId], error: &WorkflowError) -> bool {
@@ -98,14 +106,18 @@ impl Ctx<'_> {
         match &def.code {
             Some(code) => {
                 error.code.as_ref() == Some(code)
-                    || error.status.is_some_and(|status| status.to_string() == *code)
+                    || error
+                        .status
+                        .is_some_and(|status| status.to_string() == *code)
             }
             None => def.name == error.name,
         }
     }
 
     pub fn retry_due(&mut self) {
-        let Some(position) = self.scope.position() else { return };
+        let Some(position) = self.scope.position() else {
+            return;
+        };
         match &position.work {
             Work::List(run) if run.step == ActionStep::RetryDelay => {
                 let mut run = run.clone();
@@ -118,15 +130,19 @@ impl Ctx<'_> {
     }
 
     pub fn action_timeout(&mut self) {
-        let Some((run, action)) = self.current_action() else { return };
+        let Some((run, action)) = self.current_action() else {
+            return;
+        };
         if !matches!(
             run.step,
             ActionStep::Call { .. } | ActionStep::Event { .. } | ActionStep::Subflow { .. }
         ) {
             return;
         }
-        let message =
-            format!("the action '{}' took longer than actionExecTimeout", self.action_name(action));
+        let message = format!(
+            "the action '{}' took longer than actionExecTimeout",
+            self.action_name(action)
+        );
         let error = WorkflowError::timeout(names::ACTION_TIMEOUT, message);
         let step = self.action_failed(error);
         self.settle(step);
@@ -160,12 +176,20 @@ impl Ctx<'_> {
                     self.settle(step);
                 }
             }
-            Work::Fork(ForkRun { fork, failed: Some(index), .. }) => {
+            Work::Fork(ForkRun {
+                fork,
+                failed: Some(index),
+                ..
+            }) => {
                 let input = match result {
                     Some(result) => Input::Skip { result },
                     None => Input::Retry,
                 };
-                self.command(Command::ReviveBranch { fork, index, input: Box::new(input) });
+                self.command(Command::ReviveBranch {
+                    fork,
+                    index,
+                    input: Box::new(input),
+                });
             }
             Work::Fork(run) => {
                 self.command(Command::CloseFork(run.fork));
@@ -178,7 +202,10 @@ impl Ctx<'_> {
 
     fn rearm_workflow(&mut self) {
         if let Some(timeout) = self.workflow_timeout_setting() {
-            let due = timeout.duration.add_to(self.header.started_at).max(self.now());
+            let due = timeout
+                .duration
+                .add_to(self.header.started_at)
+                .max(self.now());
             self.arm_at(TimerKind::Workflow, due);
         }
     }
@@ -209,13 +236,7 @@ impl Ctx<'_> {
 
 /// The delay before the retry that follows attempt number `attempts` (decision 21).
 /// `draw` is in 0.0..1.0.
-fn next_delay_ms(
-    policy: &Retry,
-    attempts: u32,
-    waited_ms: u64,
-    draw: f64,
-    now: Timestamp,
-) -> u64 {
+fn next_delay_ms(policy: &Retry, attempts: u32, waited_ms: u64, draw: f64, now: Timestamp) -> u64 {
     let ms = |duration: &Option<IsoDuration>| duration.as_ref().map(|d| millis(d, now));
     let mut delay = if attempts <= 1 {
         ms(&policy.delay).unwrap_or(0) as f64
@@ -244,7 +265,10 @@ mod tests {
     use super::*;
 
     fn seconds(seconds: u64) -> Option<IsoDuration> {
-        Some(IsoDuration { months: 0, millis: seconds * 1000 })
+        Some(IsoDuration {
+            months: 0,
+            millis: seconds * 1000,
+        })
     }
 
     fn delays(policy: &Retry, count: u32, draw: f64) -> Vec<u64> {
@@ -259,9 +283,17 @@ mod tests {
 
     #[test]
     fn increment_then_multiplier_then_cap() {
-        let policy = Retry { delay: seconds(10), increment: seconds(2), ..Retry::default() };
+        let policy = Retry {
+            delay: seconds(10),
+            increment: seconds(2),
+            ..Retry::default()
+        };
         assert_eq!(delays(&policy, 4, 0.5), [10, 12, 14, 16]);
-        let policy = Retry { delay: seconds(10), multiplier: Some(2.0), ..Retry::default() };
+        let policy = Retry {
+            delay: seconds(10),
+            multiplier: Some(2.0),
+            ..Retry::default()
+        };
         assert_eq!(delays(&policy, 4, 0.5), [10, 20, 40, 80]);
         let policy = Retry {
             delay: seconds(10),
@@ -279,7 +311,10 @@ mod tests {
             delay: seconds(10),
             multiplier: Some(4.0),
             max_delay: seconds(100),
-            jitter: Jitter::Absolute(IsoDuration { months: 0, millis: 1000 }),
+            jitter: Jitter::Absolute(IsoDuration {
+                months: 0,
+                millis: 1000,
+            }),
             ..Retry::default()
         };
         assert_eq!(delays(&policy, 3, 1.0), [11, 45, 100]);

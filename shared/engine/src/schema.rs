@@ -13,7 +13,10 @@ impl Validator {
     pub fn compile(schema: &Schema) -> Result<Validator, String> {
         let json = serde_json::Value::from(&schema.schema);
         jsonschema::validator_for(&json)
-            .map(|inner| Validator { inner, fail: schema.fail })
+            .map(|inner| Validator {
+                inner,
+                fail: schema.fail,
+            })
             .map_err(|error| format!("this is no valid JSON Schema: {error}"))
     }
 

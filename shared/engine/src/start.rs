@@ -58,8 +58,17 @@ pub fn new_instance(
         depth: new.depth,
     };
     if let Version::Expression(expression) = def.workflow.version {
-        let env = Env { now: at, secrets: Data::NULL };
-        let view = View { def, env: &env, header: &header, params: &[], last_error: None };
+        let env = Env {
+            now: at,
+            secrets: Data::NULL,
+        };
+        let view = View {
+            def,
+            env: &env,
+            header: &header,
+            params: &[],
+            last_error: None,
+        };
         header.version = view.value(expression, &header.input)?.to_text();
     }
     let mut root = Scope::new(ScopeId::root(), Role::Root, header.input.clone());
@@ -76,7 +85,9 @@ impl Ctx<'_> {
                 let StateKind::Parallel(parallel) = &def.workflow[state].kind else {
                     return Ok(());
                 };
-                let Some(branch) = parallel.branches.get(index as usize) else { return Ok(()) };
+                let Some(branch) = parallel.branches.get(index as usize) else {
+                    return Ok(());
+                };
                 if let Some(timeout) = &branch.timeout {
                     self.arm(TimerKind::Branch, timeout);
                 }
@@ -144,7 +155,9 @@ impl Ctx<'_> {
     fn correlate_start_events(&mut self) {
         let mut values = Vec::new();
         for start in &self.scope.start_events {
-            let Some(def) = self.def.workflow.events.get(start.def as usize) else { continue };
+            let Some(def) = self.def.workflow.events.get(start.def as usize) else {
+                continue;
+            };
             for correlation in &def.correlation {
                 if let Some(value) = start.event.attribute(&correlation.attribute) {
                     values.push((correlation.attribute.clone(), value));
@@ -159,7 +172,11 @@ impl Ctx<'_> {
     pub fn enter(&mut self, state: StateId, purpose: swirl_model::scope::Purpose) {
         use swirl_model::scope::{Position, Work};
         let name = self.def.workflow[state].name.clone();
-        self.emit(Event::StateEntered { state, name, purpose });
+        self.emit(Event::StateEntered {
+            state,
+            name,
+            purpose,
+        });
         self.move_to(Position {
             state: Some(state),
             purpose,

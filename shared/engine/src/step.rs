@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use swirl_model::Data;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::Header;
 use swirl_model::scope::{ActionStep, Cursor, Scope, TimerKind, Work};
 use swirl_model::time::Timestamp;
-use swirl_model::Data;
 
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
@@ -23,7 +23,10 @@ pub struct Env {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The scope has been changed by these events; these commands follow.
-    Accepted { events: Vec<Event>, commands: Vec<Command> },
+    Accepted {
+        events: Vec<Event>,
+        commands: Vec<Command>,
+    },
     /// The input has no place here: it is late, or stands already. Nothing has changed.
     Rejected(Rejection),
 }
@@ -59,13 +62,23 @@ pub fn step(
     if scope.ended() {
         return Outcome::Rejected(Rejection::Ended);
     }
-    let mut ctx =
-        Ctx { def, header, env, scope, events: Vec::new(), commands: Vec::new(), pause: false };
+    let mut ctx = Ctx {
+        def,
+        header,
+        env,
+        scope,
+        events: Vec::new(),
+        commands: Vec::new(),
+        pause: false,
+    };
     if let Err(rejection) = ctx.take_in(input) {
         return Outcome::Rejected(rejection);
     }
     ctx.run();
-    Outcome::Accepted { events: ctx.events, commands: ctx.commands }
+    Outcome::Accepted {
+        events: ctx.events,
+        commands: ctx.commands,
+    }
 }
 
 impl Ctx<'_> {
@@ -86,10 +99,17 @@ impl Ctx<'_> {
             _ if faulted => Err(Rejection::Ended),
             Input::Timer { seq } => self.timer(seq),
             Input::CallDone { call, result } => self.call_done(call, result),
-            Input::SubflowDone { call, result, terminate } => {
-                self.subflow_done(call, result, terminate)
-            }
-            Input::Event { wait, slot, def, event } => self.event(wait, slot, def, event),
+            Input::SubflowDone {
+                call,
+                result,
+                terminate,
+            } => self.subflow_done(call, result, terminate),
+            Input::Event {
+                wait,
+                slot,
+                def,
+                event,
+            } => self.event(wait, slot, def, event),
             Input::Joined { fork, results } => self.joined(fork, results),
         }
     }
@@ -146,9 +166,16 @@ impl Ctx<'_> {
     }
 
     fn timer(&mut self, seq: u32) -> Result<(), Rejection> {
-        let timer = self.scope.timers.iter().find(|timer| timer.seq == seq).copied();
+        let timer = self
+            .scope
+            .timers
+            .iter()
+            .find(|timer| timer.seq == seq)
+            .copied();
         // Before its time it is not acted on, whoever says so.
-        let timer = timer.filter(|timer| timer.due <= self.now()).ok_or(Rejection::TimerDisarmed)?;
+        let timer = timer
+            .filter(|timer| timer.due <= self.now())
+            .ok_or(Rejection::TimerDisarmed)?;
         self.emit(Event::Disarmed(seq));
         self.command(Command::Disarm(seq));
         if !matches!(timer.kind, TimerKind::Sleep | TimerKind::RetryDelay) {

@@ -23,11 +23,19 @@ impl Ctx<'_> {
             };
             correlation.push((rule.attribute.clone(), value));
         }
-        Ok(EventMatch { def: id, source: def.source.clone(), kind: def.kind.clone(), correlation })
+        Ok(EventMatch {
+            def: id,
+            source: def.source.clone(),
+            kind: def.kind.clone(),
+            correlation,
+        })
     }
 
     pub fn subscribe(&mut self, slots: Vec<Slot>) {
-        let subscription = Subscription { wait: self.seq(), slots };
+        let subscription = Subscription {
+            wait: self.seq(),
+            slots,
+        };
         let known: Vec<_> = subscription
             .slots
             .iter()
@@ -49,10 +57,17 @@ impl Ctx<'_> {
         def: EventId,
         event: CloudEvent,
     ) -> Result<(), Rejection> {
-        let mut subscription =
-            self.scope.wait.clone().filter(|s| s.wait == wait).ok_or(Rejection::WaitOver)?;
-        let place =
-            subscription.slots.iter().position(|s| s.slot == slot).ok_or(Rejection::WaitOver)?;
+        let mut subscription = self
+            .scope
+            .wait
+            .clone()
+            .filter(|s| s.wait == wait)
+            .ok_or(Rejection::WaitOver)?;
+        let place = subscription
+            .slots
+            .iter()
+            .position(|s| s.slot == slot)
+            .ok_or(Rejection::WaitOver)?;
         subscription.slots.remove(place);
         self.consumed(def, &event);
         if subscription.slots.is_empty() {
@@ -75,7 +90,9 @@ impl Ctx<'_> {
         {
             return self.answer(def, &event);
         }
-        let Some((id, _)) = self.state() else { return self.answer(def, &event) };
+        let Some((id, _)) = self.state() else {
+            return self.answer(def, &event);
+        };
         match &definition.workflow[id].kind {
             StateKind::Event(state) => {
                 // An entry's action may itself wait for an answer.
@@ -112,7 +129,9 @@ impl Ctx<'_> {
         self.emit(Event::StartEvents(events));
         let start = self.def.workflow[Workflow::ROOT].start;
         let definition = self.def.clone();
-        let StateKind::Event(state) = &definition.workflow[start].kind else { return Ok(()) };
+        let StateKind::Event(state) = &definition.workflow[start].kind else {
+            return Ok(());
+        };
         if !state.exclusive && !self.set_complete(state) {
             return self.wait_for_start();
         }
@@ -133,12 +152,17 @@ impl Ctx<'_> {
     pub fn wait_for_start(&mut self) -> Step {
         let definition = self.def.clone();
         let start = definition.workflow[Workflow::ROOT].start;
-        let StateKind::Event(state) = &definition.workflow[start].kind else { return Ok(()) };
+        let StateKind::Event(state) = &definition.workflow[start].kind else {
+            return Ok(());
+        };
         let mut slots = self.event_slots(state)?;
         if !state.exclusive {
             let have = |slot: &Slot| {
                 let def = slot.filters.first().map(|filter| filter.def.0);
-                self.scope.start_events.iter().any(|event| Some(event.def) == def)
+                self.scope
+                    .start_events
+                    .iter()
+                    .any(|event| Some(event.def) == def)
             };
             slots.retain(|slot| !have(slot));
         }
@@ -149,7 +173,9 @@ impl Ctx<'_> {
     /// `eventTimeout` of the state.
     pub fn event_timeout(&mut self) -> Step {
         let definition = self.def.clone();
-        let Some((id, _)) = self.state() else { return Ok(()) };
+        let Some((id, _)) = self.state() else {
+            return Ok(());
+        };
         match &definition.workflow[id].kind {
             StateKind::Event(_) => self.event_state_timeout(id),
             StateKind::SwitchEvents(switch) => {

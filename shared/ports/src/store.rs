@@ -25,7 +25,11 @@ pub enum Error {
     Damaged { what: String, reason: String },
     /// A limit of the store: trying again cannot help.
     #[error("{what} is {size} bytes large; the limit is {limit}")]
-    TooLarge { what: String, size: usize, limit: usize },
+    TooLarge {
+        what: String,
+        size: usize,
+        limit: usize,
+    },
 }
 
 impl Error {
@@ -52,7 +56,10 @@ pub struct InboxItem {
 
 impl InboxItem {
     pub fn new(input: Input) -> InboxItem {
-        InboxItem { id: input.id(), input }
+        InboxItem {
+            id: input.id(),
+            input,
+        }
     }
 }
 
@@ -77,11 +84,16 @@ pub struct Held {
     pub closed: bool,
 }
 
+/// One at a time, and taken apart at once: a box would only cost.
+#[expect(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Record {
     Scope(Scope),
     /// A branch that has not begun: made from the fork by the engine.
-    Branch { fork: Fork, index: u32 },
+    Branch {
+        fork: Fork,
+        index: u32,
+    },
 }
 
 #[derive(Debug)]
@@ -139,7 +151,9 @@ pub enum Created {
     New,
     /// The same id exists: nothing was changed. A key that was used with another input or
     /// workflow is a conflict.
-    Exists { conflict: bool },
+    Exists {
+        conflict: bool,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +230,12 @@ pub trait Store: Send + Sync {
 
     /// Suspends or resumes; resuming returns the scopes to poke. `None`: there is no such active
     /// instance.
-    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Vec<ScopeRef>>>;
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>>;
 
     /// Timers that are due, earliest first. They stay armed until the engine disarms them.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>>;

@@ -24,9 +24,9 @@ use swirl_ports::{
     Lease, Queue, Released, Secrets, Store,
 };
 
+use crate::Error;
 use crate::effects::Effects;
 use crate::registry::Registry;
-use crate::Error;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -37,7 +37,10 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { lease_ms: 30_000, renew_ms: None }
+        Settings {
+            lease_ms: 30_000,
+            renew_ms: None,
+        }
     }
 }
 
@@ -98,8 +101,11 @@ impl Driver {
             Record::Branch { fork, index } => branch_scope(&def, &fork, index),
         };
         let names = &def.workflow.secrets;
-        let secrets =
-            if names.is_empty() { Data::NULL } else { self.secrets.get(names).await };
+        let secrets = if names.is_empty() {
+            Data::NULL
+        } else {
+            self.secrets.get(names).await
+        };
         Ok(Run {
             def,
             header,
@@ -115,7 +121,10 @@ impl Driver {
 
     async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
         let now = self.clock.now();
-        let env = Env { now, secrets: run.secrets.clone() };
+        let env = Env {
+            now,
+            secrets: run.secrets.clone(),
+        };
         let decided = decide(run, &env);
         let yields = decided.commands.contains(&Command::Yield);
         if !decided.is_empty() {
@@ -148,12 +157,20 @@ impl Driver {
             return Ok(Next::Done);
         }
         self.follow_call(run, &env);
-        if run.call.is_some() && !run.closed { self.wait(run).await } else { self.release(run).await }
+        if run.call.is_some() && !run.closed {
+            self.wait(run).await
+        } else {
+            self.release(run).await
+        }
     }
 
     /// Keeps the running call in step with the record: a call that was given up is dropped.
     fn follow_call(&self, run: &mut Run, env: &Env) {
-        let pending = if run.closed { None } else { run.scope.pending_call() };
+        let pending = if run.closed {
+            None
+        } else {
+            run.scope.pending_call()
+        };
         if run.call.as_ref().map(|(call, _)| *call) == pending {
             return;
         }
@@ -188,7 +205,9 @@ impl Driver {
 
     /// Waits for the call's answer, or for something in the inbox.
     async fn wait(&self, run: &mut Run) -> Result<Next, Error> {
-        let Some((call, mut future)) = run.call.take() else { return Ok(Next::Again) };
+        let Some((call, mut future)) = run.call.take() else {
+            return Ok(Next::Again);
+        };
         let news = async {
             match self.settings.renew_ms {
                 None => self.store.wait_input(&run.lease).await,
@@ -254,7 +273,11 @@ impl Driver {
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
         let mut done = Vec::with_capacity(outbox.len());
         for entry in outbox {
-            match self.effects.carry_out(&entry.instance, &entry.command).await {
+            match self
+                .effects
+                .carry_out(&entry.instance, &entry.command)
+                .await
+            {
                 Ok(()) => done.push(entry),
                 Err(error) => {
                     tracing::warn!(instance = %entry.instance, %error, "an effect is put off");
@@ -289,7 +312,10 @@ impl Decided {
 fn decide(run: &mut Run, env: &Env) -> Decided {
     let mut decided = Decided::default();
     // Who is to end doesn't begin first.
-    let cancelled = run.inbox.iter().any(|item| matches!(item.input, Input::Cancel { .. }));
+    let cancelled = run
+        .inbox
+        .iter()
+        .any(|item| matches!(item.input, Input::Cancel { .. }));
     if std::mem::take(&mut run.wake) && !cancelled && !run.closed && is_runnable(&run.scope) {
         tell(run, Input::Wake, env, &mut decided);
     }
@@ -315,8 +341,14 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             decided.changed |= !events.is_empty() || !commands.is_empty();
-            let entry = |event| HistoryEntry { at: env.now, scope: run.scope.id.clone(), event };
-            let kept = events.into_iter().filter(swirl_model::event::Event::is_history);
+            let entry = |event| HistoryEntry {
+                at: env.now,
+                scope: run.scope.id.clone(),
+                event,
+            };
+            let kept = events
+                .into_iter()
+                .filter(swirl_model::event::Event::is_history);
             decided.history.extend(kept.map(entry));
             decided.commands.extend(commands);
         }

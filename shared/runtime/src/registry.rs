@@ -49,7 +49,11 @@ pub struct Unknown {
 
 impl Registry {
     pub fn new(store: Arc<dyn Definitions>, lower: Lower) -> Registry {
-        Registry { store, lower, cache: Mutex::default() }
+        Registry {
+            store,
+            lower,
+            cache: Mutex::default(),
+        }
     }
 
     pub fn store(&self) -> &Arc<dyn Definitions> {
@@ -81,7 +85,10 @@ impl Registry {
     }
 
     fn compile(&self, record: &DefinitionRecord) -> Result<Arc<Definition>, Error> {
-        let broken = |reason| Error::Definition { id: record.id.to_string(), reason };
+        let broken = |reason| Error::Definition {
+            id: record.id.to_string(),
+            reason,
+        };
         let workflow = (self.lower)(record).map_err(broken)?;
         Definition::compile(workflow).map_err(|problems| {
             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -125,7 +132,10 @@ impl Registry {
         let mut latest: Vec<&DefinitionRecord> = Vec::new();
         let mut catalog = Catalog::default();
         for record in &all {
-            match latest.iter_mut().find(|found| found.id.workflow == record.id.workflow) {
+            match latest
+                .iter_mut()
+                .find(|found| found.id.workflow == record.id.workflow)
+            {
                 Some(found) if is_newer(record, found) => *found = record,
                 Some(_) => {}
                 None => latest.push(record),
@@ -177,7 +187,10 @@ fn correlated(definition: &Definition) -> Vec<EventMatch> {
     events
         .filter(|(_, def)| !def.produced && !def.correlation.is_empty())
         .map(|(index, _)| {
-            matcher(&definition.workflow, swirl_model::workflow::EventId(index as u32))
+            matcher(
+                &definition.workflow,
+                swirl_model::workflow::EventId(index as u32),
+            )
         })
         .collect()
 }
@@ -185,7 +198,9 @@ fn correlated(definition: &Definition) -> Vec<EventMatch> {
 fn trigger(definition: &Definition) -> Option<Trigger> {
     let workflow = &definition.workflow;
     let start = workflow[Workflow::ROOT].start;
-    let StateKind::Event(state) = &workflow[start].kind else { return None };
+    let StateKind::Event(state) = &workflow[start].kind else {
+        return None;
+    };
     // A schedule says when instances are created; events then only continue them.
     if matches!(
         workflow.schedule.as_ref().map(|schedule| &schedule.when),
@@ -209,7 +224,9 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
         definition: definition.id.clone(),
         exclusive: any,
         events,
-        timeout_ms: state.timeout.map(|timeout| timeout.add_to(now).0.max(0) as u64),
+        timeout_ms: state
+            .timeout
+            .map(|timeout| timeout.add_to(now).0.max(0) as u64),
         timeout_restarts: state.timeout_restarts,
     })
 }

@@ -23,7 +23,13 @@ struct Inner {
 
 impl VirtualClock {
     pub fn new(now: Timestamp) -> VirtualClock {
-        VirtualClock { inner: Mutex::new(Inner { now, sleepers: BTreeMap::new(), next: 0 }) }
+        VirtualClock {
+            inner: Mutex::new(Inner {
+                now,
+                sleepers: BTreeMap::new(),
+                next: 0,
+            }),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -65,7 +71,10 @@ impl Clock for VirtualClock {
 
     async fn sleep_until(&self, at: Timestamp) {
         let mut entry: Option<(Timestamp, u64)> = None;
-        let guard = Forget { clock: self, entry: Mutex::new(None) };
+        let guard = Forget {
+            clock: self,
+            entry: Mutex::new(None),
+        };
         std::future::poll_fn(|context| {
             let mut inner = self.inner();
             if inner.now >= at {
@@ -97,7 +106,11 @@ impl Forget<'_> {
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        let key = self.entry.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let key = self
+            .entry
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(key) = key {
             self.clock.inner().sleepers.remove(&key);
         }

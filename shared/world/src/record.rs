@@ -36,7 +36,10 @@ pub struct Recorder {
 
 impl Recorder {
     pub fn new(inner: Arc<dyn Effects>) -> Recorder {
-        Recorder { inner, observed: Mutex::default() }
+        Recorder {
+            inner,
+            observed: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, (Observed, HashSet<String>)> {

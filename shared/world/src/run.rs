@@ -37,7 +37,10 @@ pub enum Which {
 /// How a mocked function answers a call.
 #[derive(Debug, Clone)]
 pub enum Mock {
-    Answer { after_ms: u64, result: Result<Data, WorkflowError> },
+    Answer {
+        after_ms: u64,
+        result: Result<Data, WorkflowError>,
+    },
     Never,
     /// Nobody has said how: the run is worth nothing.
     Unknown,
@@ -60,7 +63,9 @@ pub enum WorldError {
     Start(#[from] Refused),
     #[error("there is no such instance to {0}")]
     NoInstance(String),
-    #[error("the run did not come to an end within {0} tasks; does a workflow go round in circles?")]
+    #[error(
+        "the run did not come to an end within {0} tasks; does a workflow go round in circles?"
+    )]
     Endless(u64),
 }
 
@@ -152,8 +157,11 @@ impl World {
             registry: registry.clone(),
         };
         let recorder = Arc::new(Recorder::new(Arc::new(service.clone())));
-        let caller =
-            Arc::new(MockCaller { clock: clock.clone(), answer, recorder: OnceLock::new() });
+        let caller = Arc::new(MockCaller {
+            clock: clock.clone(),
+            answer,
+            recorder: OnceLock::new(),
+        });
         let _ = caller.recorder.set(recorder.clone());
         let driver = Arc::new(Driver {
             store: store.clone(),
@@ -203,7 +211,11 @@ impl World {
     pub fn settle(&mut self) -> Result<(), WorldError> {
         self.pool.run_until_stalled();
         let driven = self.driven.load(Ordering::Relaxed);
-        if driven > self.tasks_max { Err(WorldError::Endless(driven)) } else { Ok(()) }
+        if driven > self.tasks_max {
+            Err(WorldError::Endless(driven))
+        } else {
+            Ok(())
+        }
     }
 
     /// Runs a future of the service to its end.
@@ -280,7 +292,9 @@ impl World {
             Which::Id(id) => Some(InstanceId::new(id.as_str())),
             Which::Index(index) => {
                 let all = self.instances()?;
-                let roots = all.into_iter().filter(|summary| summary.header.parent.is_none());
+                let roots = all
+                    .into_iter()
+                    .filter(|summary| summary.header.parent.is_none());
                 roots.map(|summary| summary.header.id.clone()).nth(*index)
             }
         })
@@ -289,7 +303,10 @@ impl World {
     /// All instances, in the order of their start.
     pub fn instances(&mut self) -> Result<Vec<Summary>, WorldError> {
         let store = self.store.clone();
-        let filter = Filter { limit: usize::MAX, ..Filter::default() };
+        let filter = Filter {
+            limit: usize::MAX,
+            ..Filter::default()
+        };
         let mut all = self.wait(async move { store.list(&filter).await })?;
         all.reverse();
         Ok(all)

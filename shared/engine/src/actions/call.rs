@@ -27,7 +27,10 @@ impl Ctx<'_> {
         if let Some(timeout) = &action.timeout {
             self.arm(TimerKind::Action, timeout);
         }
-        run.step = ActionStep::Call { call, at: self.now() };
+        run.step = ActionStep::Call {
+            call,
+            at: self.now(),
+        };
         self.list(run);
         Ok(())
     }

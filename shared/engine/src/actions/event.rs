@@ -30,7 +30,10 @@ impl Ctx<'_> {
         };
         self.produce(&kind.produce, &data)?;
         let filter = self.event_match(answer)?;
-        self.subscribe(vec![Slot { slot: 0, filters: vec![filter] }]);
+        self.subscribe(vec![Slot {
+            slot: 0,
+            filters: vec![filter],
+        }]);
         match (&kind.timeout, &action.timeout) {
             (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
             (None, Some(timeout)) => self.arm(TimerKind::Action, timeout),
@@ -40,14 +43,20 @@ impl Ctx<'_> {
     }
 
     /// The answer is there: its payload is the action's result.
-    pub(crate) fn answer(&mut self, def: swirl_model::workflow::EventId, event: &CloudEvent) -> Step {
+    pub(crate) fn answer(
+        &mut self,
+        def: swirl_model::workflow::EventId,
+        event: &CloudEvent,
+    ) -> Step {
         self.unsubscribe();
         let payload = self.payload(def, event);
         self.action_done(Some(payload))
     }
 
     pub(crate) fn consume_timeout(&mut self) {
-        let Some((run, _)) = self.current_action() else { return };
+        let Some((run, _)) = self.current_action() else {
+            return;
+        };
         if !matches!(run.step, ActionStep::Event { .. }) {
             return;
         }
@@ -60,11 +69,7 @@ impl Ctx<'_> {
     }
 
     /// What of an event is data: its payload, or all of it where `dataOnly` is false.
-    pub(crate) fn payload(
-        &self,
-        def: swirl_model::workflow::EventId,
-        event: &CloudEvent,
-    ) -> Data {
+    pub(crate) fn payload(&self, def: swirl_model::workflow::EventId, event: &CloudEvent) -> Data {
         if self.def.workflow[def].data_only {
             event.data.clone().unwrap_or_default()
         } else {

@@ -17,7 +17,9 @@ impl Ctx<'_> {
         self.list(run);
         let result = self.action_data(action).and_then(|data| {
             let view = self.view();
-            let args = arguments.map(|template| view.template(template, &data)).transpose()?;
+            let args = arguments
+                .map(|template| view.template(template, &data))
+                .transpose()?;
             view.eval_with(expression, &data, args.as_ref())
         });
         match result {

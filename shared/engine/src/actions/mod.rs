@@ -58,7 +58,9 @@ impl Ctx<'_> {
     }
 
     pub fn advance_list(&mut self) -> Step {
-        let Some(mut run) = self.scope.list().cloned() else { return Ok(()) };
+        let Some(mut run) = self.scope.list().cloned() else {
+            return Ok(());
+        };
         if run.index >= run.end {
             return self.list_done();
         }
@@ -69,7 +71,9 @@ impl Ctx<'_> {
                 if let Some(condition) = action.condition
                     && !self.view().condition(condition, &self.scope.data)?
                 {
-                    self.emit(Event::ActionSkipped { action: self.action_name(action) });
+                    self.emit(Event::ActionSkipped {
+                        action: self.action_name(action),
+                    });
                     return self.next_action(run);
                 }
                 if let Some(time) = &action.sleep_before
@@ -92,13 +96,19 @@ impl Ctx<'_> {
         run.attempt += 1;
         let call = self.seq();
         let name = self.action_name(action);
-        self.emit(Event::ActionStarted { action: name, attempt: run.attempt, call });
+        self.emit(Event::ActionStarted {
+            action: name,
+            attempt: run.attempt,
+            call,
+        });
         match &action.kind {
             ActionKind::Call(kind) => self.attempt_call(run, action, kind, call),
             ActionKind::Event(kind) => self.attempt_event(run, action, kind, call),
-            ActionKind::Expression { expression, arguments, .. } => {
-                self.attempt_expression(run, action, *expression, arguments.as_ref())
-            }
+            ActionKind::Expression {
+                expression,
+                arguments,
+                ..
+            } => self.attempt_expression(run, action, *expression, arguments.as_ref()),
             ActionKind::Subflow(kind) => self.attempt_subflow(run, action, kind, call),
         }
     }
@@ -113,7 +123,9 @@ impl Ctx<'_> {
 
     pub(crate) fn current_action(&self) -> Option<(ListRun, &Action)> {
         let run = self.scope.list()?;
-        let id = *self.def.workflow[run.list].actions.get(run.index as usize)?;
+        let id = *self.def.workflow[run.list]
+            .actions
+            .get(run.index as usize)?;
         Some((run.clone(), &self.def.workflow[id]))
     }
 
@@ -135,11 +147,16 @@ impl Ctx<'_> {
     /// The action's attempt succeeded; async ones give no result.
     pub fn action_done(&mut self, result: Option<Data>) -> Step {
         let def = self.def.clone();
-        let Some((mut run, _)) = self.current_action() else { return Ok(()) };
+        let Some((mut run, _)) = self.current_action() else {
+            return Ok(());
+        };
         let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         let name = self.action_name(action);
-        self.emit(Event::ActionCompleted { action: name, attempt: run.attempt });
+        self.emit(Event::ActionCompleted {
+            action: name,
+            attempt: run.attempt,
+        });
         if let Some(result) = result {
             self.take_result(action, result)?;
         }
@@ -190,7 +207,10 @@ impl Ctx<'_> {
             return Ok(());
         }
         if matches!(self.scope.role, Role::Branch { .. } | Role::Action { .. }) {
-            self.emit(Event::Merged(Merge { to: rule.to, value: value.clone() }));
+            self.emit(Event::Merged(Merge {
+                to: rule.to,
+                value: value.clone(),
+            }));
         }
         self.merge_into_data(rule.to, &value)
     }
@@ -214,7 +234,9 @@ impl Ctx<'_> {
 
     /// A timer of kind `Sleep` has fired: of a sleep state, or before or after an action.
     pub fn slept(&mut self) -> Step {
-        let Some(position) = self.scope.position() else { return Ok(()) };
+        let Some(position) = self.scope.position() else {
+            return Ok(());
+        };
         match (&position.work, position.state) {
             (Work::Sleep, Some(state)) => self.finish(swirl_model::scope::Way::State(state)),
             (Work::List(run), _) => {
@@ -235,7 +257,10 @@ impl Ctx<'_> {
 
     /// Invoked async: a scope of its own does it, and nobody waits.
     pub(crate) fn detach(&mut self, run: &ListRun, call: u32) {
-        let role = Role::Detached { list: run.list, index: run.index.into() };
+        let role = Role::Detached {
+            list: run.list,
+            index: run.index.into(),
+        };
         let mut scope = swirl_model::scope::Scope::new(
             self.scope.id.child(call, 0),
             role,

@@ -26,7 +26,10 @@ impl Ctx<'_> {
             Err(error) => return self.action_failed(error),
         };
         let parent = ParentLink {
-            scope: ScopeRef { instance: self.header.id.clone(), scope: self.scope.id.clone() },
+            scope: ScopeRef {
+                instance: self.header.id.clone(),
+                scope: self.scope.id.clone(),
+            },
             call,
             detached: kind.detached,
         };

@@ -15,7 +15,10 @@ impl Ctx<'_> {
     /// The action is done: wait for the event.
     pub(crate) fn callback_acted(&mut self, callback: &Callback) -> Step {
         let filter = self.event_match(callback.event)?;
-        self.subscribe(vec![Slot { slot: 0, filters: vec![filter] }]);
+        self.subscribe(vec![Slot {
+            slot: 0,
+            filters: vec![filter],
+        }]);
         if let Some(timeout) = &callback.timeout {
             self.arm(TimerKind::Event, timeout);
         }

@@ -22,8 +22,14 @@ impl Ctx<'_> {
             for start in &started {
                 self.consumed(EventId(start.def), &start.event);
             }
-            let arrived = started.into_iter().map(|start| (start.def, start.event)).collect();
-            self.set_events(EventRun { arrived, ..EventRun::default() });
+            let arrived = started
+                .into_iter()
+                .map(|start| (start.def, start.event))
+                .collect();
+            self.set_events(EventRun {
+                arrived,
+                ..EventRun::default()
+            });
             return self.progress_events(state);
         }
         self.set_events(EventRun::default());
@@ -38,7 +44,10 @@ impl Ctx<'_> {
     }
 
     /// One slot for all where any event will do, else one for each event definition.
-    pub(crate) fn event_slots(&mut self, state: &EventState) -> Result<Vec<Slot>, swirl_model::WorkflowError> {
+    pub(crate) fn event_slots(
+        &mut self,
+        state: &EventState,
+    ) -> Result<Vec<Slot>, swirl_model::WorkflowError> {
         let mut defs: Vec<EventId> = Vec::new();
         for def in state.entries.iter().flat_map(|entry| &entry.events) {
             if !defs.contains(def) {
@@ -50,7 +59,10 @@ impl Ctx<'_> {
             let filter = self.event_match(def)?;
             match slots.first_mut() {
                 Some(slot) if state.exclusive => slot.filters.push(filter),
-                _ => slots.push(Slot { slot: index as u16, filters: vec![filter] }),
+                _ => slots.push(Slot {
+                    slot: index as u16,
+                    filters: vec![filter],
+                }),
             }
         }
         Ok(slots)
@@ -65,7 +77,10 @@ impl Ctx<'_> {
     }
 
     fn event_run(&self) -> EventRun {
-        self.scope.position().and_then(|position| position.events.clone()).unwrap_or_default()
+        self.scope
+            .position()
+            .and_then(|position| position.events.clone())
+            .unwrap_or_default()
     }
 
     pub(crate) fn state_event(
@@ -91,7 +106,9 @@ impl Ctx<'_> {
 
     /// Runs the next entry whose events are there, or goes on waiting, or ends the state.
     fn progress_events(&mut self, state: &EventState) -> Step {
-        let Some((id, _)) = self.state() else { return Ok(()) };
+        let Some((id, _)) = self.state() else {
+            return Ok(());
+        };
         let run = self.event_run();
         let ready = |entry: &OnEvents| {
             entry.wait.holds(&|place| {
@@ -135,10 +152,15 @@ impl Ctx<'_> {
     /// The running entry's actions are done.
     pub(crate) fn entry_done(&mut self, id: StateId, state: &EventState) -> Step {
         let mut run = self.event_run();
-        let Some(index) = run.running.take() else { return Ok(()) };
+        let Some(index) = run.running.take() else {
+            return Ok(());
+        };
         run.done.push(index);
         self.set_events(run);
-        let own_way = state.entries.get(index as usize).is_some_and(|entry| entry.next.is_some());
+        let own_way = state
+            .entries
+            .get(index as usize)
+            .is_some_and(|entry| entry.next.is_some());
         if own_way {
             return self.finish(Way::Entry(id, index));
         }

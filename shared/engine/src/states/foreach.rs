@@ -8,7 +8,10 @@ use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
     pub(super) fn begin_foreach(&mut self, id: StateId, foreach: &Foreach) -> Step {
-        let items = self.view().eval(foreach.input, &self.scope.data)?.unwrap_or_default();
+        let items = self
+            .view()
+            .eval(foreach.input, &self.scope.data)?
+            .unwrap_or_default();
         let Some(total) = items.as_array().map(|items| items.len() as u32) else {
             let message = format!(
                 "inputCollection '{}' gave {} instead of an array",
@@ -32,7 +35,13 @@ impl Ctx<'_> {
             self.collect(foreach, Vec::new())?;
             return self.finish(Way::State(id));
         }
-        self.fork(ForkOrigin::Foreach(id), Some(items), total, open.min(total), needed.min(total))
+        self.fork(
+            ForkOrigin::Foreach(id),
+            Some(items),
+            total,
+            open.min(total),
+            needed.min(total),
+        )
     }
 
     pub(crate) fn foreach_done(
@@ -70,7 +79,9 @@ impl Ctx<'_> {
 
     /// Appends the iterations' results to the output collection, which is made if it is missing.
     fn collect(&mut self, foreach: &Foreach, results: Vec<Data>) -> Step {
-        let Some(path) = foreach.output else { return Ok(()) };
+        let Some(path) = foreach.output else {
+            return Ok(());
+        };
         let view = self.view();
         let old = view.get(path, &self.scope.data)?;
         let mut items: Vec<Data> = match old.as_array() {

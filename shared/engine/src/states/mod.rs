@@ -20,7 +20,9 @@ use crate::ctx::{Ctx, Step};
 impl Ctx<'_> {
     pub fn begin_state(&mut self) -> Step {
         let def = self.def.clone();
-        let Some(id) = self.scope.state() else { return Ok(()) };
+        let Some(id) = self.scope.state() else {
+            return Ok(());
+        };
         let state = &def.workflow[id];
         self.admit(id, state)?;
         match &state.kind {

@@ -12,7 +12,8 @@ impl Ctx<'_> {
         for (index, condition) in switch.conditions.iter().enumerate() {
             let view = self.view();
             let holds = if condition.existence {
-                view.eval(condition.test, &self.scope.data)?.is_some_and(|found| exists(&found))
+                view.eval(condition.test, &self.scope.data)?
+                    .is_some_and(|found| exists(&found))
             } else {
                 view.condition(condition.test, &self.scope.data)?
             };
