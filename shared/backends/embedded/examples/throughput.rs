@@ -1,5 +1,6 @@
 //! How many commits a second the durable store takes: `cargo run --release -p swirl-embedded
-//! --example throughput [FOLDER]`. Then what a hundred thousand waiting instances take.
+//! --example throughput commits [FOLDER]`; with `waiting`, what a hundred thousand waiting
+//! instances take.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
 use std::path::PathBuf;
@@ -70,15 +71,27 @@ fn resident_mb() -> u64 {
 }
 
 fn main() {
-    let folder: PathBuf = std::env::args()
-        .nth(1)
-        .unwrap_or_else(|| "target/throughput".into())
+    let mut args = std::env::args().skip(1);
+    let what = args.next().unwrap_or_else(|| "commits".to_owned());
+    let folder: PathBuf = args
+        .next()
+        .unwrap_or_else(|| "target/throughput".to_owned())
         .into();
+    match what.as_str() {
+        "commits" => commits(&folder),
+        "waiting" => waiting(&folder, true),
+        "waiting-in-memory" => waiting(&folder, false),
+        other => println!("'{other}' is none of commits, waiting, waiting-in-memory"),
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+fn commits(folder: &PathBuf) {
     for durable in [false, true] {
         for count in [1, 16, 256] {
-            let _ = std::fs::remove_dir_all(&folder);
+            let _ = std::fs::remove_dir_all(folder);
             let store = Arc::new(match durable {
-                true => Embedded::open(&folder, Options::default()).unwrap(),
+                true => Embedded::open(folder, Options::default()).unwrap(),
                 false => Embedded::memory(),
             });
             let begin = Instant::now();
@@ -97,15 +110,17 @@ fn main() {
             );
         }
     }
-    waiting(&folder);
 }
 
 /// Instances that each wait for one correlated event.
-fn waiting(folder: &PathBuf) {
+fn waiting(folder: &PathBuf, durable: bool) {
     const COUNT: usize = 100_000;
     let _ = std::fs::remove_dir_all(folder);
     let before = resident_mb();
-    let store = Arc::new(Embedded::open(folder, Options::default()).unwrap());
+    let store = Arc::new(match durable {
+        true => Embedded::open(folder, Options::default()).unwrap(),
+        false => Embedded::memory(),
+    });
     let begin = Instant::now();
     let one = async |n: usize| {
         let id = format!("instance-{n:08}");
@@ -150,14 +165,15 @@ fn waiting(folder: &PathBuf) {
     }
     println!("one event to one of them: {:?}", begin.elapsed() / 1000);
     drop(store);
-    let before = resident_mb();
-    let begin = Instant::now();
-    let store = Embedded::open(folder, Options::default()).unwrap();
-    println!(
-        "opened again in {:?}, {} MB (was {before})",
-        begin.elapsed(),
-        resident_mb()
-    );
-    drop(store);
-    let _ = std::fs::remove_dir_all(folder);
+    if durable {
+        let before = resident_mb();
+        let begin = Instant::now();
+        let store = Embedded::open(folder, Options::default()).unwrap();
+        println!(
+            "opened again in {:?}, {} MB (was {before})",
+            begin.elapsed(),
+            resident_mb()
+        );
+        drop(store);
+    }
 }

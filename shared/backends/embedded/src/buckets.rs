@@ -12,35 +12,57 @@ use swirl_model::event::EventMatch;
 
 pub(crate) type Correlation = BTreeMap<Arc<str>, String>;
 
+/// Numbers in their order. Mostly one, so a vector.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Vec<u64>);
+
+impl Places {
+    pub fn insert(&mut self, place: u64) {
+        if let Err(index) = self.0.binary_search(&place) {
+            // Room for one at first, not for four.
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(index, place);
+        }
+    }
+
+    /// True: it was the last one.
+    pub fn remove(&mut self, place: u64) -> bool {
+        if let Ok(index) = self.0.binary_search(&place) {
+            self.0.remove(index);
+        }
+        self.0.is_empty()
+    }
+
+    pub fn all(&self) -> &[u64] {
+        &self.0
+    }
+}
+
 /// Places in some order, by bucket.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    // Sorted. Mostly one entry, so a vector.
-    places: HashMap<Arc<str>, Vec<u64>>,
+    places: HashMap<Arc<str>, Places>,
 }
 
 impl Buckets {
     pub fn insert(&mut self, bucket: &Arc<str>, place: u64) {
-        let places = self.places.entry(bucket.clone()).or_default();
-        if let Err(index) = places.binary_search(&place) {
-            places.insert(index, place);
-        }
+        self.places.entry(bucket.clone()).or_default().insert(place);
     }
 
     pub fn remove(&mut self, bucket: &str, place: u64) {
-        let Some(places) = self.places.get_mut(bucket) else {
-            return;
-        };
-        if let Ok(index) = places.binary_search(&place) {
-            places.remove(index);
-        }
-        if places.is_empty() {
+        if self
+            .places
+            .get_mut(bucket)
+            .is_some_and(|places| places.remove(place))
+        {
             self.places.remove(bucket);
         }
     }
 
     pub fn get(&self, bucket: &str) -> &[u64] {
-        self.places.get(bucket).map_or(&[], Vec::as_slice)
+        self.places.get(bucket).map_or(&[], Places::all)
     }
 }
 

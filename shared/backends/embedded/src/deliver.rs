@@ -250,11 +250,12 @@ impl State {
         let workflow = &inst.instance.header.definition.workflow;
         for (name, value) in &inst.instance.state.correlation {
             let key = (workflow.clone(), name.clone(), value.clone());
-            if let Some(found) = self.correlated.get_mut(&key) {
-                found.remove(&seq);
-                if found.is_empty() {
-                    self.correlated.remove(&key);
-                }
+            if self
+                .correlated
+                .get_mut(&key)
+                .is_some_and(|found| found.remove(seq))
+            {
+                self.correlated.remove(&key);
             }
         }
     }

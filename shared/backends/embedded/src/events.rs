@@ -234,11 +234,11 @@ impl State {
                 .get(&(workflow.clone(), name.clone(), value.clone()))
         });
         let sets: Option<Vec<_>> = sets.collect();
-        let Some(fewest) = sets.and_then(|sets| sets.into_iter().min_by_key(|set| set.len()))
+        let Some(fewest) = sets.and_then(|sets| sets.into_iter().min_by_key(|set| set.all().len()))
         else {
             return false;
         };
-        fewest.iter().any(|seq| {
+        fewest.all().iter().any(|seq| {
             self.instances
                 .get(seq)
                 .is_some_and(|inst| has_all(&inst.instance.state.correlation))

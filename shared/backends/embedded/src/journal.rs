@@ -22,6 +22,10 @@ use crate::record::{HISTORY, KINDS, Write};
 const BATCH_BYTES_MAX: usize = 8 << 20;
 /// The cache of read blocks; all but history is in memory anyway.
 const CACHE_BYTES: u64 = 16 << 20;
+/// What is gathered in memory before it goes into a table, for each of two spaces.
+const MEMTABLE_BYTES: u64 = 16 << 20;
+/// What the write-ahead log may take on disk.
+const LOG_BYTES: u64 = 128 << 20;
 const LOCK_FILE: &str = "swirl.lock";
 
 pub(crate) struct Journal {
@@ -176,7 +180,7 @@ fn create(folder: &Path) -> fjall::Result<()> {
     }
     let db = Database::builder(&draft).worker_threads(1).open()?;
     for name in ["state", "history"] {
-        db.keyspace(name, KeyspaceCreateOptions::default)?;
+        db.keyspace(name, options)?;
     }
     db.persist(PersistMode::SyncAll)?;
     drop(db);
@@ -185,14 +189,19 @@ fn create(folder: &Path) -> fjall::Result<()> {
     Ok(())
 }
 
+fn options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
+}
+
 impl Disk {
     fn open(path: PathBuf, lock: File) -> fjall::Result<Disk> {
         let db = Database::builder(path)
             .cache_size(CACHE_BYTES)
+            .max_journaling_size(LOG_BYTES)
             .worker_threads(1)
             .open()?;
-        let state = db.keyspace("state", KeyspaceCreateOptions::default)?;
-        let history = db.keyspace("history", KeyspaceCreateOptions::default)?;
+        let state = db.keyspace("state", options)?;
+        let history = db.keyspace("history", options)?;
         Ok(Disk {
             state,
             history,

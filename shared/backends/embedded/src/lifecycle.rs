@@ -49,10 +49,10 @@ impl State {
         self.ids.insert(id.clone(), seq);
         self.instances.insert(
             seq,
-            Inst::new(Instance {
+            Box::new(Inst::new(Instance {
                 header: header.into(),
                 state,
-            }),
+            })),
         );
         let (scope, timers) = (root.id.clone(), root.timers.clone());
         self.put_scope(seq, root);
@@ -199,7 +199,7 @@ impl State {
             }
             surplus = surplus.saturating_sub(1);
             let busy = self.instances.get(seq).is_some_and(|inst| {
-                let runs = |entry: &crate::state::Entry| {
+                let runs = |entry: &Box<crate::state::Entry>| {
                     entry.lease.is_some()
                         || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())
                 };

@@ -246,10 +246,10 @@ impl State {
                 let state = InstanceState::default();
                 self.instances.insert(
                     n,
-                    Inst::new(Instance {
+                    Box::new(Inst::new(Instance {
                         header: header.into(),
                         state,
-                    }),
+                    })),
                 );
             }
             "instance" => {

@@ -19,6 +19,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::DefinitionRecord;
 
 use crate::Options;
+use crate::buckets::Places;
 use crate::inbox::Inbox;
 use crate::kept::Kept;
 use crate::known::Known;
@@ -37,12 +38,12 @@ pub(crate) struct State {
     /// Beyond what this run uses; the next one begins there.
     pub reserved: u64,
     pub ids: HashMap<InstanceId, Seq>,
-    pub instances: BTreeMap<Seq, Inst>,
+    pub instances: BTreeMap<Seq, Box<Inst>>,
     /// Scopes that have something to do, whether somebody is at it or not.
     pub ready: BTreeSet<(Seq, ScopeId)>,
     pub timers: Timers,
     /// Active instances by workflow, attribute and value.
-    pub correlated: HashMap<(Arc<str>, Arc<str>, String), BTreeSet<Seq>>,
+    pub correlated: HashMap<(Arc<str>, Arc<str>, String), Places>,
     pub subscriptions: Subscriptions,
     pub kept: Kept,
     pub known: Known,
@@ -64,7 +65,8 @@ pub(crate) struct State {
 
 pub(crate) struct Inst {
     pub instance: Instance,
-    pub scopes: BTreeMap<ScopeId, Entry>,
+    // Boxed here and below: a map's node has room for eleven, and most maps have one.
+    pub scopes: BTreeMap<ScopeId, Box<Entry>>,
     pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
     pub outbox: BTreeMap<u64, Command>,
     /// Instances that end when this one does.
@@ -294,12 +296,12 @@ impl State {
 
     pub fn find(&self, id: &InstanceId) -> Option<(Seq, &Inst)> {
         let seq = *self.ids.get(id)?;
-        Some((seq, self.instances.get(&seq)?))
+        Some((seq, &**self.instances.get(&seq)?))
     }
 
     pub fn find_mut(&mut self, id: &InstanceId) -> Option<(Seq, &mut Inst)> {
         let seq = *self.ids.get(id)?;
-        Some((seq, self.instances.get_mut(&seq)?))
+        Some((seq, &mut **self.instances.get_mut(&seq)?))
     }
 
     pub fn scope_ref(&self, seq: Seq, scope: &ScopeId) -> Option<ScopeRef> {
