@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use swirl_engine::NewInstance;
+use swirl_model::WorkflowError;
 use swirl_model::error::names;
 use swirl_model::event::{Command, Input, StartInstance};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, ParentLink};
 use swirl_model::workflow::OnParentEnd;
-use swirl_model::WorkflowError;
 use swirl_ports::InboxItem;
 use swirl_runtime::Effects;
 
@@ -20,7 +20,11 @@ impl Effects for Service {
             Command::Publish(event) => self.publish(event).await,
             Command::Start(start) => self.start_for(start).await,
             Command::EndInstance { id, status } => {
-                self.tell(ScopeRef::root(id.clone()), Input::Cancel { status: *status }).await
+                self.tell(
+                    ScopeRef::root(id.clone()),
+                    Input::Cancel { status: *status },
+                )
+                .await
             }
             Command::Tell { to, input } => self.tell(to.clone(), (**input).clone()).await,
             // All other commands concern the instance alone: the commit has carried them out.
@@ -38,7 +42,10 @@ impl Service {
 
     /// Starts a sub-workflow or a continuation.
     async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
-        let resolved = self.registry.resolve(&start.workflow, start.version.as_deref()).await?;
+        let resolved = self
+            .registry
+            .resolve(&start.workflow, start.version.as_deref())
+            .await?;
         let definition = match resolved {
             Ok(definition) => definition,
             Err(unknown) => {
@@ -56,7 +63,10 @@ impl Service {
             depth: start.depth,
             events: Vec::new(),
         };
-        match self.create(&definition, start.id.clone(), new, ends_with_parent).await? {
+        match self
+            .create(&definition, start.id.clone(), new, ends_with_parent)
+            .await?
+        {
             Ok(_) if ends_with_parent => self.follow_parent(start).await,
             Ok(_) => Ok(()),
             Err(error) => self.refuse(start, error).await,
@@ -65,10 +75,14 @@ impl Service {
 
     /// The parent may have ended before its sub-workflow was created.
     async fn follow_parent(&self, start: &StartInstance) -> Result<(), Error> {
-        let Some(parent) = &start.parent else { return Ok(()) };
+        let Some(parent) = &start.parent else {
+            return Ok(());
+        };
         let parent = self.store.instance(&parent.scope.instance).await?;
         if parent.is_none_or(|parent| parent.state.status.ended()) {
-            let input = Input::Cancel { status: EndStatus::Terminated };
+            let input = Input::Cancel {
+                status: EndStatus::Terminated,
+            };
             self.tell(ScopeRef::root(start.id.clone()), input).await?;
         }
         Ok(())
@@ -76,8 +90,16 @@ impl Service {
 
     async fn refuse(&self, start: &StartInstance, error: WorkflowError) -> Result<(), Error> {
         match &start.parent {
-            Some(ParentLink { scope, call, detached: false }) => {
-                let input = Input::SubflowDone { call: *call, result: Err(error), terminate: false };
+            Some(ParentLink {
+                scope,
+                call,
+                detached: false,
+            }) => {
+                let input = Input::SubflowDone {
+                    call: *call,
+                    result: Err(error),
+                    terminate: false,
+                };
                 self.tell(scope.clone(), input).await
             }
             _ => {

@@ -2,8 +2,8 @@
 
 use swirl_engine::{NewInstance, derive};
 use swirl_model::CloudEvent;
-use swirl_model::ids::InstanceId;
 use swirl_model::Data;
+use swirl_model::ids::InstanceId;
 use swirl_ports::Start;
 
 use crate::{Error, Service};
@@ -14,20 +14,28 @@ impl Service {
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
         let catalog = self.registry.catalog().await?;
         let now = self.clock.now();
-        let offered =
-            self.events.offer(event, &catalog.triggers, &catalog.consumed, now).await?;
+        let offered = self
+            .events
+            .offer(event, &catalog.triggers, &catalog.consumed, now)
+            .await?;
         if offered.duplicate {
             return Ok(());
         }
         self.queue.push(offered.woken).await;
         for Start { trigger, events } in offered.starts {
-            let Some(trigger) = catalog.triggers.get(trigger) else { continue };
+            let Some(trigger) = catalog.triggers.get(trigger) else {
+                continue;
+            };
             let definition = self.registry.get(&trigger.definition).await?;
             let mut parts = vec!["event".to_owned(), trigger.definition.workflow.to_string()];
             parts.extend(events.iter().map(|start| start.event.key()));
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             let id = InstanceId::new(derive(&parts));
-            let new = NewInstance { input: Data::object(), events, ..NewInstance::default() };
+            let new = NewInstance {
+                input: Data::object(),
+                events,
+                ..NewInstance::default()
+            };
             if let Err(error) = self.create(&definition, id, new, false).await? {
                 tracing::error!(workflow = %trigger.definition, %error, "an event starts nothing");
             }

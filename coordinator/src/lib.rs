@@ -2,6 +2,7 @@
 //!
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 
+pub mod api;
 mod deploy;
 mod effects;
 mod events;

@@ -23,7 +23,9 @@ pub enum Action {
 impl Service {
     /// False: there is no such instance, or it isn't in a state for this.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
-        let Some(instance) = self.store.instance(id).await? else { return Ok(false) };
+        let Some(instance) = self.store.instance(id).await? else {
+            return Ok(false);
+        };
         let status = instance.state.status;
         let faulted = status == swirl_model::instance::Status::Faulted;
         let input = match action {
@@ -35,7 +37,9 @@ impl Service {
                 return Ok(found);
             }
             Action::Cancel if status.ended() => return Ok(false),
-            Action::Cancel => Input::Cancel { status: EndStatus::Cancelled },
+            Action::Cancel => Input::Cancel {
+                status: EndStatus::Cancelled,
+            },
             _ if !faulted => return Ok(false),
             Action::Retry => Input::Retry,
             Action::Skip(result) => Input::Skip { result },

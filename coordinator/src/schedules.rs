@@ -35,7 +35,10 @@ impl Service {
             let id = &due.definition.id;
             let parts = ["schedule", &id.workflow, &id.version, &due.at.0.to_string()];
             let instance = InstanceId::new(derive(&parts));
-            let new = NewInstance { input: Data::object(), ..NewInstance::default() };
+            let new = NewInstance {
+                input: Data::object(),
+                ..NewInstance::default()
+            };
             if let Err(error) = self.create(&due.definition, instance, new, false).await? {
                 tracing::error!(workflow = %id, %error, "a schedule starts nothing");
             }
@@ -50,8 +53,14 @@ impl Service {
         let catalog = self.registry.catalog().await?;
         let mut next: Option<Due> = None;
         for (definition, deployed_at) in &catalog.latest {
-            let Some(schedule) = definition.schedule() else { continue };
-            let mark = self.registry.store().mark(&mark_name(&definition.id)).await?;
+            let Some(schedule) = definition.schedule() else {
+                continue;
+            };
+            let mark = self
+                .registry
+                .store()
+                .mark(&mark_name(&definition.id))
+                .await?;
             // An interval's first time may be the deployment itself.
             let after = match (mark, &definition.workflow.schedule) {
                 (Some(mark), _) => mark,
@@ -60,9 +69,14 @@ impl Service {
                 }
                 (None, _) => *deployed_at,
             };
-            let Some(at) = schedule.next_after(after, *deployed_at) else { continue };
+            let Some(at) = schedule.next_after(after, *deployed_at) else {
+                continue;
+            };
             if next.as_ref().is_none_or(|found| at < found.at) {
-                next = Some(Due { definition: definition.clone(), at });
+                next = Some(Due {
+                    definition: definition.clone(),
+                    at,
+                });
             }
         }
         Ok(next)

@@ -42,12 +42,11 @@ pub enum Refused {
 }
 
 impl Service {
-    pub async fn start(
-        &self,
-        request: StartRequest,
-    ) -> Result<Result<Started, Refused>, Error> {
-        let resolved =
-            self.registry.resolve(&request.workflow, request.version.as_deref()).await?;
+    pub async fn start(&self, request: StartRequest) -> Result<Result<Started, Refused>, Error> {
+        let resolved = self
+            .registry
+            .resolve(&request.workflow, request.version.as_deref())
+            .await?;
         let definition = match resolved {
             Ok(definition) => definition,
             Err(unknown) => return Ok(Err(unknown.into())),
@@ -86,7 +85,14 @@ impl Service {
             Ok(records) => records,
             Err(error) => return Ok(Err(error)),
         };
-        let created = self.store.create(Records { header, root, ends_with_parent }).await?;
+        let created = self
+            .store
+            .create(Records {
+                header,
+                root,
+                ends_with_parent,
+            })
+            .await?;
         self.queue.push(vec![ScopeRef::root(id)]).await;
         Ok(Ok(created))
     }

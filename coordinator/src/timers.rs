@@ -19,7 +19,9 @@ impl Service {
         let due = self.store.due_timers(self.clock.now(), limit).await?;
         let count = due.len();
         for timer in due {
-            let item = InboxItem::new(Input::Timer { seq: timer.timer.seq });
+            let item = InboxItem::new(Input::Timer {
+                seq: timer.timer.seq,
+            });
             self.store.add_input(&timer.scope, item).await?;
             self.queue.push(vec![timer.scope]).await;
         }
@@ -34,7 +36,9 @@ impl Service {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "timers are late");
-                    self.clock.sleep_until(Timestamp(self.clock.now().0 + 500)).await;
+                    self.clock
+                        .sleep_until(Timestamp(self.clock.now().0 + 500))
+                        .await;
                     continue;
                 }
             }

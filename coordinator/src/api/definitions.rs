@@ -1,0 +1,117 @@
+//! `/definitions`
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swirl_model::ids::DefinitionId;
+use swirl_ports::DefinitionRecord;
+
+use super::problem::{Problem, cut};
+use super::request::{self, Parameters};
+use super::{Api, Outcome};
+
+/// The largest document, in bytes.
+const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deploy {
+    /// Where the document comes from, for messages.
+    name: Option<String>,
+}
+
+pub async fn deploy(
+    State(api): State<Api>,
+    Parameters(query): Parameters<Deploy>,
+    body: Body,
+) -> Result<Response, Problem> {
+    let bytes = request::body(body, DOCUMENT_BYTES_MAX).await?;
+    let document = String::from_utf8(bytes.to_vec())
+        .map_err(|_| Problem::bad_request("invalid-text", "the document is no text in UTF-8"))?;
+    let name = cut(query.name.as_deref().unwrap_or("definition"));
+    let (status, id, outcome) = match api.deploy(name, document).await? {
+        Outcome::New(id) => (StatusCode::CREATED, id, "new"),
+        Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
+        Outcome::Conflict(id) => {
+            return Err(Problem::conflict(
+                "definition-conflict",
+                format!(
+                    "{id} is deployed with another content (of the document, or of something it \
+                     refers to), and definitions are immutable under id and version: raise the version"
+                ),
+            )
+            .with("id", &*id.workflow)
+            .with("version", &*id.version));
+        }
+        Outcome::Invalid(findings) => {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "definition-invalid",
+                "the document is no valid definition",
+            )
+            .with("diagnostics", findings));
+        }
+    };
+    let location = format!("/api/v1/definitions/{}/{}", id.workflow, id.version);
+    let body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome});
+    let mut response = (status, Json(body)).into_response();
+    if let Ok(location) = location.parse() {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+    let all = api.service.registry.store().all().await?;
+    let definitions: Vec<Value> = all.iter().map(summary).collect();
+    Ok(Json(json!({"definitions": definitions})))
+}
+
+pub async fn latest(
+    State(api): State<Api>,
+    Path(workflow): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    let found = api.service.registry.resolve(&workflow, None).await?;
+    let found = found
+        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+    whole(&api, &found.id).await
+}
+
+pub async fn one(
+    State(api): State<Api>,
+    Path((workflow, version)): Path<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let id = DefinitionId {
+        workflow: workflow.into(),
+        version: version.into(),
+    };
+    whole(&api, &id).await
+}
+
+async fn whole(api: &Api, id: &DefinitionId) -> Result<Json<Value>, Problem> {
+    let Some(record) = api.service.registry.store().get(id).await? else {
+        return Err(Problem::not_found(
+            "unknown-workflow",
+            format!("there is no definition {}", cut(&id.to_string())),
+        ));
+    };
+    let mut body = summary(&record);
+    body["document"] = json!(record.document);
+    let resources: Vec<&str> = record.resources.iter().map(|(uri, _)| &**uri).collect();
+    body["resources"] = json!(resources);
+    Ok(Json(body))
+}
+
+fn summary(record: &DefinitionRecord) -> Value {
+    json!({
+        "id": &*record.id.workflow,
+        "version": &*record.id.version,
+        "name": record.name,
+        "digest": record.digest,
+        "deployedAt": record.deployed_at.to_string(),
+    })
+}

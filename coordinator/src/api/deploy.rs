@@ -1,0 +1,127 @@
+//! What the handlers share, and deployment through it: the API's own and that of `swirl dev`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swirl_engine::Definition;
+use swirl_model::ids::DefinitionId;
+use tokio::sync::Mutex;
+
+use crate::{Deployed, Deployment, Error, Service};
+
+/// Turns a document into a deployment: given by the binary, which knows the editions of the
+/// language, where documents are fetched and how functions are called. Both methods may block.
+pub trait Reader: Send + Sync {
+    /// # Errors
+    /// All findings, each an object with at least `severity` and `message`.
+    fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>>;
+
+    /// Makes the functions of a definition callable, before its first instance can be there.
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
+}
+
+/// What came of a deployment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    New(DefinitionId),
+    Unchanged(DefinitionId),
+    /// Another document is there under this id and version: the version is to be raised.
+    Conflict(DefinitionId),
+    /// The findings.
+    Invalid(Vec<Value>),
+}
+
+#[derive(Clone)]
+pub struct Api {
+    pub service: Service,
+    reader: Arc<dyn Reader>,
+    /// Deployments are made one after another: two with the same id must not both prepare their
+    /// functions under it.
+    deploying: Arc<Mutex<()>>,
+}
+
+impl Api {
+    pub fn new(service: Service, reader: Arc<dyn Reader>) -> Api {
+        Api {
+            service,
+            reader,
+            deploying: Arc::default(),
+        }
+    }
+
+    /// Reads and deploys a document. What is running keeps the definition that it started with.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn deploy(&self, name: String, document: String) -> Result<Outcome, Error> {
+        self.deploy_by(self.reader.clone(), name, document).await
+    }
+
+    /// The same with another reader than that of requests.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn deploy_by(
+        &self,
+        reader: Arc<dyn Reader>,
+        name: String,
+        document: String,
+    ) -> Result<Outcome, Error> {
+        let reading = reader.clone();
+        let read = blocking(move || reading.read(&name, &document)).await;
+        let deployment = match read {
+            Ok(deployment) => deployment,
+            Err(findings) => return Ok(Outcome::Invalid(findings)),
+        };
+        let _one = self.deploying.lock().await;
+        let id = Definition::id_of(&deployment.workflow);
+        if let Some(old) = self.service.registry.store().get(&id).await? {
+            let same = old.document == deployment.document && old.resources == deployment.resources;
+            return Ok(if same {
+                Outcome::Unchanged(id)
+            } else {
+                Outcome::Conflict(id)
+            });
+        }
+        let prepared =
+            blocking(move || reader.prepare(&id, &deployment).map(|()| deployment)).await;
+        let deployment = match prepared {
+            Ok(deployment) => deployment,
+            Err(findings) => return Ok(Outcome::Invalid(findings)),
+        };
+        Ok(match self.service.deploy(deployment).await? {
+            Deployed::New(id) => Outcome::New(id),
+            Deployed::Unchanged(id) => Outcome::Unchanged(id),
+            Deployed::Conflict(id) => Outcome::Conflict(id),
+            Deployed::Invalid(problems) => Outcome::Invalid(
+                problems
+                    .iter()
+                    .map(|problem| finding(&problem.to_string()))
+                    .collect(),
+            ),
+        })
+    }
+}
+
+fn finding(message: &str) -> Value {
+    json!({"severity": "error", "code": "definition-invalid", "message": message})
+}
+
+/// Runs what may block elsewhere. A reader that panics is an error in it, told as a finding: the
+/// process goes on.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
+) -> Result<T, Vec<Value>> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            tracing::error!(%error, "a document could not be read");
+            Err(vec![finding(
+                "reading this document failed inside Swirl; please report it",
+            )])
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `POST /events`: CloudEvents 1.0 over HTTP, in all three content modes.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use swirl_model::CloudEvent;
+
+use super::Api;
+use super::cloudevents::{self, Invalid};
+use super::problem::{Problem, cut};
+use super::request;
+
+/// The largest event, and the largest batch, in bytes.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+const BATCH_BYTES_MAX: usize = 8 << 20;
+/// How many events a batch may hold.
+const BATCH_MAX: usize = 100;
+
+const STRUCTURED: &str = "application/cloudevents+json";
+const BATCHED: &str = "application/cloudevents-batch+json";
+
+/// Everything is checked before anything is taken in; when this answers, all is committed. Sending
+/// the same again after a failure is safe: an event is known by its `source` and `id`.
+pub async fn publish(
+    State(api): State<Api>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let events = read(&headers, body).await?;
+    let mut accepted: Vec<Value> = Vec::new();
+    for event in &events {
+        api.service.publish(event).await.map_err(|error| {
+            Problem::from(error)
+                .with("index", accepted.len())
+                .with("accepted", accepted.clone())
+        })?;
+        accepted.push(json!({"source": event.source, "id": event.id}));
+    }
+    let body = json!({"accepted": accepted});
+    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+}
+
+async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<CloudEvent>, Problem> {
+    let kind = request::media_type(headers)?;
+    match kind.as_deref() {
+        Some(STRUCTURED) => {
+            let bytes = request::body(body, EVENT_BYTES_MAX).await?;
+            let event = cloudevents::structured(&request::json(&bytes)?);
+            Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
+        }
+        Some(BATCHED) => {
+            let bytes = request::body(body, BATCH_BYTES_MAX).await?;
+            batch(&bytes)
+        }
+        _ if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") => {
+            let bytes = request::body(body, EVENT_BYTES_MAX).await?;
+            let event = cloudevents::binary(headers, &bytes);
+            Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
+        }
+        other => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "no-cloudevent",
+            format!(
+                "{} without ce- headers is no CloudEvent: send Content-Type {STRUCTURED} or {BATCHED}, \
+                 or the headers ce-specversion, ce-id, ce-source and ce-type",
+                other.map_or("a request without Content-Type".to_owned(), cut)
+            ),
+        )),
+    }
+}
+
+fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
+    let data = request::json(bytes)?;
+    let Some(items) = data.as_array() else {
+        return Err(Problem::bad_request(
+            "invalid-event",
+            format!("a batch is a JSON array of events, not {}", data.kind()),
+        ));
+    };
+    if items.len() > BATCH_MAX {
+        return Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            format!("a batch holds at most {BATCH_MAX} events"),
+        ));
+    }
+    let mut events = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let item = swirl_model::Data(item.clone());
+        // Only a batch that is longer than one event may be can hold one that is too long.
+        if bytes.len() > EVENT_BYTES_MAX && item.to_string().len() > EVENT_BYTES_MAX {
+            let detail = format!("event {index} is larger than {EVENT_BYTES_MAX} bytes");
+            let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
+            return Err(problem.with("index", index));
+        }
+        let event = cloudevents::structured(&item);
+        events.push(event.map_err(|invalid| problem(&invalid, Some(index)))?);
+    }
+    Ok(events)
+}
+
+fn problem(invalid: &Invalid, index: Option<usize>) -> Problem {
+    match index {
+        None => Problem::bad_request("invalid-event", invalid.to_string()),
+        Some(index) => Problem::bad_request("invalid-event", format!("event {index}: {invalid}"))
+            .with("index", index),
+    }
+}

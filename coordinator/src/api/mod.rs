@@ -1,0 +1,24 @@
+//! The HTTP API: JSON under `/api/v1`, described by its own OpenAPI document.
+//!
+//! It adds nothing to what [`Service`](crate::Service) does: a handler checks what came, asks the
+//! service, and says what came of it. What is answered with success has been committed.
+//!
+//! There is no authentication: whoever reaches the port may do everything. It is made to be bound to
+//! this machine, or to stand behind a proxy that knows its users. Requests that a browser sends for
+//! a page of another origin are refused.
+
+mod cloudevents;
+mod definitions;
+mod deploy;
+mod events;
+mod instances;
+mod operate;
+mod place;
+mod problem;
+mod request;
+mod router;
+mod start;
+
+pub use deploy::{Api, Outcome, Reader};
+pub use place::place;
+pub use router::{router, serve};

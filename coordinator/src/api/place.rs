@@ -1,0 +1,119 @@
+//! Where a scope stands, in words of its definition.
+
+use serde_json::{Value, json};
+use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Work};
+use swirl_model::workflow::{Action, ActionKind, Workflow};
+
+/// A scope's state, what it does there, the events it waits for and its timers.
+pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
+    let mut place = json!({"scope": scope.id.as_str()});
+    match &scope.cursor {
+        Cursor::Fresh => place["doing"] = json!("starting"),
+        Cursor::Idle => place["doing"] = json!("kept active"),
+        Cursor::Ended => place["doing"] = json!("ended"),
+        Cursor::At(position) => at(workflow, position, &mut place),
+    }
+    if let Some(error) = &scope.fault {
+        place["doing"] = json!("failed");
+        place["error"] = Value::from(&error.to_data());
+    }
+    if let Some(wait) = &scope.wait {
+        let filters = wait.slots.iter().flat_map(|slot| &slot.filters);
+        let events: Vec<Value> = filters
+            .map(|filter| {
+                let def = workflow.events.get(filter.def.0 as usize);
+                let pairs = filter.correlation.iter();
+                let correlation: serde_json::Map<String, Value> = pairs
+                    .map(|(name, value)| (name.to_string(), json!(value)))
+                    .collect();
+                json!({
+                    "name": def.map(|def| &*def.name),
+                    "source": filter.source,
+                    "type": filter.kind,
+                    "correlation": correlation,
+                })
+            })
+            .collect();
+        place["waitsFor"] = json!(events);
+    }
+    if !scope.timers.is_empty() {
+        let timers: Vec<Value> = scope
+            .timers
+            .iter()
+            .map(|timer| json!({"kind": timer.kind, "due": timer.due.to_string()}))
+            .collect();
+        place["timers"] = json!(timers);
+    }
+    place
+}
+
+fn at(workflow: &Workflow, position: &Position, place: &mut Value) {
+    let state = position
+        .state
+        .and_then(|id| workflow.states.get(id.0 as usize));
+    if let Some(state) = state {
+        place["state"] = json!(&*state.name);
+    }
+    if position.purpose == Purpose::Compensation {
+        place["compensating"] = json!(true);
+    }
+    place["doing"] = json!(match &position.work {
+        Work::Begin => "beginning",
+        Work::List(run) => {
+            list(workflow, run, place);
+            doing(&run.step)
+        }
+        Work::Fork(run) => {
+            place["branches"] = json!(run.total);
+            "waiting for branches"
+        }
+        Work::Sleep => "sleeping",
+        Work::Events => "waiting for events",
+        Work::Retry => "waiting to retry",
+    });
+}
+
+fn list(workflow: &Workflow, run: &ListRun, place: &mut Value) {
+    let list = workflow.lists.get(run.list.0 as usize);
+    let action = list
+        .and_then(|list| list.actions.get(usize::from(run.index)))
+        .and_then(|id| workflow.actions.get(id.0 as usize));
+    if let Some(action) = action {
+        place["action"] = json!(name(workflow, action));
+    }
+    if run.attempt > 0 {
+        place["attempt"] = json!(run.attempt);
+    }
+}
+
+/// What people call an action: its name, or what it refers to.
+fn name(workflow: &Workflow, action: &Action) -> Option<String> {
+    if let Some(name) = &action.name {
+        return Some(name.to_string());
+    }
+    match &action.kind {
+        ActionKind::Call(call) => function(workflow, call.function.0),
+        ActionKind::Expression { function: id, .. } => function(workflow, id.0),
+        ActionKind::Event(event) => {
+            let def = workflow.events.get(event.produce.event.0 as usize);
+            def.map(|def| def.name.to_string())
+        }
+        ActionKind::Subflow(subflow) => Some(subflow.workflow.clone()),
+    }
+}
+
+fn function(workflow: &Workflow, index: u32) -> Option<String> {
+    let function = workflow.functions.get(index as usize)?;
+    Some(function.name.to_string())
+}
+
+fn doing(step: &ActionStep) -> &'static str {
+    match step {
+        ActionStep::Ready | ActionStep::Attempt => "beginning an action",
+        ActionStep::SleepBefore | ActionStep::SleepAfter => "sleeping",
+        ActionStep::Call { .. } => "calling a function",
+        ActionStep::Event { .. } => "waiting for an answer",
+        ActionStep::Subflow { .. } => "waiting for a sub-workflow",
+        ActionStep::RetryDelay => "waiting to retry",
+    }
+}

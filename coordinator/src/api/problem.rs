@@ -1,0 +1,116 @@
+//! Errors as clients see them: RFC 9457, `application/problem+json`, each with a stable `code`.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    /// Programs tell problems apart by it; it never changes.
+    code: &'static str,
+    detail: String,
+    extra: Map<String, Value>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem {
+            status,
+            code,
+            detail: detail.into(),
+            extra: Map::new(),
+        }
+    }
+
+    pub fn bad_request(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    pub fn not_found(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, code, detail)
+    }
+
+    pub fn conflict(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    pub fn no_instance(id: &str) -> Problem {
+        Problem::not_found(
+            "unknown-instance",
+            format!("there is no instance '{}'", cut(id)),
+        )
+    }
+
+    /// Adds a member to the answer.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
+        self.extra.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+/// What a client sent, short enough for a message.
+pub fn cut(text: &str) -> String {
+    const CHARS_MAX: usize = 100;
+    let mut short: String = text.chars().take(CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+impl From<crate::Error> for Problem {
+    fn from(error: crate::Error) -> Problem {
+        match &error {
+            crate::Error::Store(store) => Problem::from(store.clone()),
+            crate::Error::Definition { .. } => {
+                tracing::error!(%error, "a request failed");
+                Problem::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "definition-broken",
+                    error.to_string(),
+                )
+            }
+        }
+    }
+}
+
+impl From<swirl_ports::Error> for Problem {
+    fn from(error: swirl_ports::Error) -> Problem {
+        let (status, code) = match &error {
+            swirl_ports::Error::Unavailable(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "store-unavailable")
+            }
+            swirl_ports::Error::Damaged { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "store-damaged")
+            }
+            swirl_ports::Error::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+        };
+        tracing::warn!(%error, "a request failed");
+        Problem::new(status, code, error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "detail": self.detail,
+        });
+        if let Some(members) = body.as_object_mut() {
+            members.extend(self.extra);
+        }
+        let mut response = (self.status, body.to_string()).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let soon = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, soon);
+        }
+        response
+    }
+}

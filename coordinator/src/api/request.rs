@@ -1,0 +1,84 @@
+//! What all handlers do with a request: read its body within a limit, its query without leaving
+//! anything out, its headers.
+
+use std::error::Error as _;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, Query};
+use axum::http::{HeaderMap, StatusCode, request::Parts};
+use serde::de::DeserializeOwned;
+use swirl_model::Data;
+
+use super::problem::{Problem, cut};
+
+/// Reads a body of at most `limit` bytes.
+pub async fn body(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    to_bytes(body, limit).await.map_err(|error| {
+        let cause = error.source().map(ToString::to_string);
+        if cause.is_some_and(|cause| cause.contains("length limit")) {
+            Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too-large",
+                format!("the body is larger than {limit} bytes"),
+            )
+        } else {
+            Problem::bad_request("body-broken", "the body ended before it was complete")
+        }
+    })
+}
+
+/// JSON of a body.
+pub fn json(bytes: &[u8]) -> Result<Data, Problem> {
+    Data::parse(bytes).map_err(|error| {
+        Problem::bad_request("invalid-json", format!("the body is no JSON: {error}"))
+    })
+}
+
+/// The query; what isn't known in it is refused.
+pub struct Parameters<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Query(query) = Query::<T>::from_request_parts(parts, state)
+            .await
+            .map_err(|error| Problem::bad_request("invalid-query", error.body_text()))?;
+        Ok(Parameters(query))
+    }
+}
+
+/// A header's value; what is no text is refused.
+pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    value.to_str().map(Some).map_err(|_| {
+        Problem::bad_request(
+            "invalid-header",
+            format!("the header {name} holds other characters than visible ASCII"),
+        )
+    })
+}
+
+/// The media type of a body, in lower case and without its parameters.
+pub fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let value = header(headers, "content-type")?;
+    Ok(value.map(|value| {
+        let kind = value.split(';').next().unwrap_or_default();
+        kind.trim().to_ascii_lowercase()
+    }))
+}
+
+/// A text for an id: drawn, because nothing tells this request from another one like it.
+pub fn draw() -> Result<String, Problem> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no-randomness",
+            format!("no id can be drawn: {}", cut(&error.to_string())),
+        )
+    })?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,206 @@
+//! `POST /workflows/{id}/instances`
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+use swirl_model::Data;
+use swirl_model::ids::InstanceId;
+use swirl_model::time::IsoDuration;
+
+use super::Api;
+use super::instances::view;
+use super::problem::{Problem, cut};
+use super::request::{self, Parameters};
+use crate::{Refused, StartRequest, Started};
+
+/// The largest input, in bytes.
+const INPUT_BYTES_MAX: usize = 1 << 20;
+/// The longest that a request may wait for the end of its instance.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The longest `Idempotency-Key`, in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    version: Option<String>,
+    wait: Option<String>,
+}
+
+pub async fn start(
+    State(api): State<Api>,
+    Path(workflow): Path<String>,
+    Parameters(query): Parameters<Query>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let wait = wait(query.wait.as_deref(), &headers)?;
+    let key = key(&headers)?;
+    let bytes = request::body(body, INPUT_BYTES_MAX).await?;
+    let input = if bytes.is_empty() {
+        Data::object()
+    } else {
+        request::json(&bytes)?
+    };
+    let request = StartRequest {
+        workflow,
+        version: query.version,
+        input,
+        key,
+        request: request::draw()?,
+    };
+    let (id, new) = match api.service.start(request).await? {
+        Ok(Started::New(id)) => (id, true),
+        Ok(Started::Existing(id)) => (id, false),
+        Err(refused) => return Err(problem(&refused)),
+    };
+    let mut response = match wait {
+        None => {
+            let status = if new {
+                StatusCode::CREATED
+            } else {
+                StatusCode::OK
+            };
+            (status, Json(json!({"id": id.as_str(), "new": new}))).into_response()
+        }
+        Some(wait) => {
+            let ended = until_end(&api, &id, wait).await?;
+            let status = if ended {
+                StatusCode::OK
+            } else {
+                StatusCode::ACCEPTED
+            };
+            (status, Json(view(&api, id.as_str()).await?)).into_response()
+        }
+    };
+    if let Ok(location) = format!("/api/v1/instances/{id}").parse() {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+fn problem(refused: &Refused) -> Problem {
+    let detail = cut(&refused.to_string());
+    match refused {
+        Refused::Unknown(_) => Problem::not_found("unknown-workflow", detail),
+        Refused::Invalid(error) => Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "start-refused",
+            error.to_string(),
+        )
+        .with("error", serde_json::Value::from(&error.to_data())),
+        Refused::Conflict { instance, .. } => {
+            Problem::conflict("key-conflict", detail).with("instance", instance.as_str())
+        }
+    }
+}
+
+/// How long to wait: `?wait=PT10S`, or `Prefer: wait=10` (RFC 7240), in seconds.
+fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
+    if let Some(text) = query {
+        let parsed: Result<IsoDuration, _> = text.parse();
+        let duration = parsed.map_err(|error| {
+            Problem::bad_request(
+                "invalid-query",
+                format!("'wait' is no duration such as PT10S: {error}"),
+            )
+        })?;
+        let wait = Duration::from_millis(duration.millis);
+        if duration.months > 0 || wait > WAIT_MAX {
+            return Err(Problem::bad_request(
+                "invalid-query",
+                "'wait' is PT60S at most",
+            ));
+        }
+        return Ok(Some(wait));
+    }
+    // A preference may be left unheeded, so one that cannot be read is no error.
+    let prefer = request::header(headers, "prefer")?.unwrap_or_default();
+    let seconds = prefer.split([',', ';']).find_map(|preference| {
+        let (name, value) = preference.split_once('=')?;
+        let wait = name.trim().eq_ignore_ascii_case("wait");
+        wait.then(|| value.trim().trim_matches('"').parse::<u64>().ok())?
+    });
+    Ok(seconds.map(|seconds| Duration::from_secs(seconds).min(WAIT_MAX)))
+}
+
+/// The key, with or without quotes around it.
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(key) = request::header(headers, "idempotency-key")? else {
+        return Ok(None);
+    };
+    let key = key.trim();
+    let key = key
+        .strip_prefix('"')
+        .and_then(|key| key.strip_suffix('"'))
+        .unwrap_or(key);
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(Problem::bad_request(
+            "invalid-header",
+            format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} characters"),
+        ));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+/// Whether it has ended in time.
+async fn until_end(api: &Api, id: &InstanceId, wait: Duration) -> Result<bool, Problem> {
+    let until = tokio::time::Instant::now() + wait;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let instance = api.service.store.instance(id).await?;
+        if instance.is_none_or(|instance| instance.state.status.ended()) {
+            return Ok(true);
+        }
+        if tokio::time::Instant::now() >= until {
+            return Ok(false);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        [(name.parse().unwrap(), value.parse().unwrap())]
+            .into_iter()
+            .collect()
+    }
+
+    #[test]
+    fn waiting() {
+        let none = HeaderMap::new();
+        assert_eq!(
+            wait(Some("PT10S"), &none).unwrap(),
+            Some(Duration::from_secs(10))
+        );
+        assert_eq!(wait(None, &none).unwrap(), None);
+        assert!(wait(Some("10"), &none).is_err() && wait(Some("PT61S"), &none).is_err());
+        for (text, seconds) in [
+            ("wait=10", Some(10)),
+            ("respond-async, wait=\"5\"", Some(5)),
+            ("wait=3600", Some(60)),
+            ("return=minimal", None),
+        ] {
+            let found = wait(None, &headers("prefer", text)).unwrap();
+            assert_eq!(found, seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys() {
+        let key = |text| key(&headers("idempotency-key", text)).ok().flatten();
+        assert_eq!(key("order-7").as_deref(), Some("order-7"));
+        assert_eq!(key("\"order-7\"").as_deref(), Some("order-7"));
+        assert_eq!(key("\"\""), None);
+    }
+}
