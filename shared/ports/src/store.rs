@@ -202,7 +202,8 @@ pub trait Store: Send + Sync {
     /// Waits until a held scope's inbox has something new, or it is closed. May return early.
     async fn wait_input(&self, lease: &Lease);
 
-    /// Whether the instance's scopes may be stepped: neither suspended nor ended.
+    /// Whether what waits for the instance's scopes is acted on: it is neither suspended nor faulted.
+    /// In one that has ended otherwise, scopes that nobody waits for go on.
     async fn is_active(&self, instance: &InstanceId) -> Result<bool>;
 
     async fn commit(&self, commit: Commit) -> Result<Committed>;
@@ -237,12 +238,14 @@ pub trait Store: Send + Sync {
         at: Timestamp,
     ) -> Result<Option<Vec<ScopeRef>>>;
 
-    /// Timers that are due, earliest first. They stay armed until the engine disarms them.
+    /// Timers that are due, earliest first, then in the order of arming. They stay armed until the
+    /// engine disarms them, but one whose input waits in the inbox isn't due once more.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>>;
 
     /// When the next timer is due.
     async fn next_timer(&self) -> Result<Option<Timestamp>>;
 
-    /// Waits until [`Store::next_timer`] may have become earlier.
+    /// Waits until [`Store::next_timer`] may have become earlier since this was called, not since
+    /// it was first polled.
     async fn timers_changed(&self);
 }
