@@ -1,0 +1,64 @@
+//! Any bytes as a definition: the reader must not panic, and what it accepts must compile and begin.
+
+#![no_main]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use libfuzzer_sys::{fuzz_target, Corpus};
+use swirl_engine::{new_instance, step, Definition, Env, Input, NewInstance};
+use swirl_model::Data;
+use swirl_model::ids::InstanceId;
+use swirl_model::time::Timestamp;
+use swirl_spec::resource::MapResources;
+use swirl_spec::{read, Options};
+
+const NOW: Timestamp = Timestamp(1_704_067_200_000);
+
+fuzz_target!(|document: &[u8]| -> Corpus {
+    // Larger ones show nothing that smaller ones don't, and slow everything down.
+    let mut options = Options::default();
+    options.limits.bytes_max = 1 << 14;
+    options.limits.nodes_max = 5_000;
+    options.limits.expanded_bytes_max = 1 << 20;
+    let reading = read(document, &MapResources::default(), &options);
+    assert_eq!(
+        reading.workflow.is_none(),
+        reading.diagnostics.has_errors(),
+        "a workflow comes of what has no errors, and of nothing else"
+    );
+    let Some(workflow) = reading.workflow else {
+        return Corpus::Keep;
+    };
+    // What is accepted at deployment must compile: else it would fail when it is first run.
+    let mut definition = match Definition::compile(workflow) {
+        Ok(definition) => definition,
+        Err(problems) => panic!("accepted, and does not compile: {problems:?}"),
+    };
+    if let Some(definition) = Arc::get_mut(&mut definition) {
+        definition.budget = 100;
+        definition.fork_max = 1_000;
+        definition.limits.time = Duration::from_millis(20);
+        definition.limits.memory_bytes = 8 << 20;
+        definition.limits.output_bytes = 1 << 20;
+    }
+    let Ok(input) = Data::parse(br#"{"a": [1, "x", null], "name": "n", "id": 7, "b": {"c": true}}"#)
+    else {
+        return Corpus::Keep;
+    };
+    let new = NewInstance { input, ..NewInstance::default() };
+    let Ok((header, mut scope)) = new_instance(&definition, InstanceId::new("i"), new, NOW) else {
+        return Corpus::Keep;
+    };
+    let env = Env { now: NOW, secrets: Data::object() };
+    for _ in 0..3 {
+        let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
+    }
+    // The timers that it armed, however they come.
+    for timer in scope.timers.clone() {
+        let env = Env { now: timer.due, secrets: Data::object() };
+        let _ = step(&definition, &header, &mut scope, Input::Timer { seq: timer.seq }, &env);
+        let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
+    }
+    Corpus::Keep
+});
