@@ -103,7 +103,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
 fn child(folder: &Path, shell: &str, bytes: usize) -> Child {
     let exe = std::env::current_exe().unwrap();
     let command = format!(
-        "{shell} exec '{}' writer --exact --nocapture --ignored",
+        "{shell} exec '{}' writer --exact --nocapture",
         exe.display()
     );
     Process::new("sh")
@@ -118,7 +118,6 @@ fn child(folder: &Path, shell: &str, bytes: usize) -> Child {
 
 /// Not a test of its own: what the other process runs. Says what was acknowledged.
 #[test]
-#[ignore = "the other tests run it as a process of its own"]
 fn writer() {
     let Ok(folder) = std::env::var(FOLDER) else {
         return;
