@@ -199,11 +199,11 @@ impl State {
             }
             surplus = surplus.saturating_sub(1);
             let busy = self.instances.get(seq).is_some_and(|inst| {
-                let runs = |entry: &Box<crate::state::Entry>| {
+                let runs = |entry: &crate::state::Entry| {
                     entry.lease.is_some()
                         || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())
                 };
-                !inst.outbox.is_empty() || inst.scopes.values().any(runs)
+                !inst.outbox.is_empty() || inst.scopes.values().any(|entry| runs(entry))
             });
             if !busy {
                 gone.push((*at, *seq));
