@@ -23,7 +23,11 @@ DOCUMENTS, EXPRESSIONS, BYTES_MAX = 80, 150, 1500
 def keep(target, contents, most):
     folder = HERE / "corpus" / target
     folder.mkdir(parents=True, exist_ok=True)
-    named = {hashlib.sha1(content).hexdigest()[:16]: content for content in contents}
+    for old in folder.iterdir():
+        old.unlink()
+    # White space as in all files of the project.
+    tidy = [re.sub(rb"[ \t]+(?=\n|$)", b"", content.strip()) + b"\n" for content in contents]
+    named = {hashlib.sha1(content).hexdigest()[:16]: content for content in tidy}
     for name in sorted(named)[:most]:
         (folder / name).write_bytes(named[name])
     print(f"{target}: {min(len(named), most)} of {len(named)}")
