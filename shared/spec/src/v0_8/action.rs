@@ -221,8 +221,10 @@ impl Ctx<'_> {
             let expression = self.compile(
                 &self.spot(node),
                 &operation,
+                // Its result becomes data, where no secret may come (decision 65).
                 Sight {
                     args: true,
+                    secrets: false,
                     ..sight
                 },
             )?;

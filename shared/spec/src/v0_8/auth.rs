@@ -87,12 +87,12 @@ impl Ctx<'_> {
         }
         let (what, known, needed): (_, &[&str], &[&str]) = match scheme {
             AuthScheme::Basic => (
-                "basic auth properties",
+                "basic auth",
                 &["username", "password", "metadata"],
                 &["username", "password"],
             ),
-            AuthScheme::Bearer => ("bearer auth properties", &["token", "metadata"], &["token"]),
-            AuthScheme::OAuth2 => ("oauth2 auth properties", OAUTH2, &["grantType", "clientId"]),
+            AuthScheme::Bearer => ("bearer auth", &["token", "metadata"], &["token"]),
+            AuthScheme::OAuth2 => ("oauth2 auth", OAUTH2, &["grantType", "clientId"]),
         };
         let obj = self.object(node, what, known)?;
         self.metadata(obj);
