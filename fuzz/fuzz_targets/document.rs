@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use libfuzzer_sys::{fuzz_target, Corpus};
-use swirl_engine::{new_instance, step, Definition, Env, Input, NewInstance};
+use libfuzzer_sys::{Corpus, fuzz_target};
+use swirl_engine::{Definition, Env, Input, NewInstance, new_instance, step};
 use swirl_model::Data;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_spec::resource::MapResources;
-use swirl_spec::{read, Options};
+use swirl_spec::{Options, read};
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 
@@ -42,22 +42,38 @@ fuzz_target!(|document: &[u8]| -> Corpus {
         definition.limits.memory_bytes = 8 << 20;
         definition.limits.output_bytes = 1 << 20;
     }
-    let Ok(input) = Data::parse(br#"{"a": [1, "x", null], "name": "n", "id": 7, "b": {"c": true}}"#)
+    let Ok(input) =
+        Data::parse(br#"{"a": [1, "x", null], "name": "n", "id": 7, "b": {"c": true}}"#)
     else {
         return Corpus::Keep;
     };
-    let new = NewInstance { input, ..NewInstance::default() };
+    let new = NewInstance {
+        input,
+        ..NewInstance::default()
+    };
     let Ok((header, mut scope)) = new_instance(&definition, InstanceId::new("i"), new, NOW) else {
         return Corpus::Keep;
     };
-    let env = Env { now: NOW, secrets: Data::object() };
+    let env = Env {
+        now: NOW,
+        secrets: Data::object(),
+    };
     for _ in 0..3 {
         let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
     }
     // The timers that it armed, however they come.
     for timer in scope.timers.clone() {
-        let env = Env { now: timer.due, secrets: Data::object() };
-        let _ = step(&definition, &header, &mut scope, Input::Timer { seq: timer.seq }, &env);
+        let env = Env {
+            now: timer.due,
+            secrets: Data::object(),
+        };
+        let _ = step(
+            &definition,
+            &header,
+            &mut scope,
+            Input::Timer { seq: timer.seq },
+            &env,
+        );
         let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
     }
     Corpus::Keep
