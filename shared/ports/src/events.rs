@@ -63,5 +63,6 @@ pub trait EventLog: Send + Sync {
     async fn expire(&self, now: Timestamp) -> Result<()>;
 
     /// An event that reached a scope too late to be consumed is free for the instance again.
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<()>;
+    /// Returns the scopes that got it now, to be put into the queue.
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>>;
 }

@@ -78,17 +78,36 @@ enum Next {
 }
 
 impl Driver {
-    /// Drives a scope until it waits, ends, or somebody else has it.
+    /// Drives a scope until it waits, ends, or somebody else has it. After an error the scope is
+    /// given back: the reconciler brings it home.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         let held = match self.store.acquire(task, self.settings.lease_ms).await? {
             Acquired::Held(held) => *held,
             Acquired::Busy | Acquired::Gone => return Ok(()),
         };
+        let lease = held.lease.clone();
+        let driven = self.drive_held(held).await;
+        if driven.is_err() {
+            self.give_up(&lease).await;
+        }
+        driven
+    }
+
+    async fn drive_held(&self, held: Held) -> Result<(), Error> {
         let mut run = self.begin(held).await?;
         loop {
             match self.turn(&mut run).await? {
                 Next::Again => {}
                 Next::Done => return Ok(()),
+            }
+        }
+    }
+
+    /// Gives a lease back whatever is in the inbox.
+    async fn give_up(&self, lease: &Lease) {
+        while let Ok(Released::More) = self.store.release(lease).await {
+            if !matches!(self.store.drain(lease).await, Ok(Some(_))) {
+                return;
             }
         }
     }
@@ -127,7 +146,14 @@ impl Driver {
         };
         let decided = decide(run, &env);
         let yields = decided.commands.contains(&Command::Yield);
+        if run.closed && !decided.changed {
+            // Nothing of a closed scope can be committed but its end.
+            self.give_back(&run.lease.scope, decided.refused).await?;
+            self.give_up(&run.lease).await;
+            return Ok(Next::Done);
+        }
         if !decided.is_empty() {
+            self.effects.progressed(decided.history.len());
             let commit = Commit {
                 lease: run.lease.clone(),
                 scope: run.scope.clone(),
@@ -143,18 +169,24 @@ impl Driver {
                     self.flush(outbox).await;
                 }
                 Committed::Refused => {
+                    // Closed, ended or taken over meanwhile: whoever looks next sees how it is.
                     tracing::debug!(scope = %run.lease.scope, "the commit was refused");
+                    self.give_up(&run.lease).await;
+                    self.queue.push(vec![run.lease.scope.clone()]).await;
                     return Ok(Next::Done);
                 }
             }
         }
-        for event in decided.refused {
-            self.events.give_back(&run.lease.scope, &event).await?;
-        }
+        self.give_back(&run.lease.scope, decided.refused).await?;
         if yields {
-            self.store.release(&run.lease).await?;
-            self.queue.push(vec![run.lease.scope.clone()]).await;
-            return Ok(Next::Done);
+            run.wake = true;
+            return match self.release(run).await? {
+                Next::Again => Ok(Next::Again),
+                Next::Done => {
+                    self.queue.push(vec![run.lease.scope.clone()]).await;
+                    Ok(Next::Done)
+                }
+            };
         }
         self.follow_call(run, &env);
         if run.call.is_some() && !run.closed {
@@ -162,6 +194,15 @@ impl Driver {
         } else {
             self.release(run).await
         }
+    }
+
+    /// Events that came too late for this scope are free for others of the instance.
+    async fn give_back(&self, scope: &ScopeRef, events: Vec<CloudEvent>) -> Result<(), Error> {
+        for event in events {
+            let woken = self.events.give_back(scope, &event).await?;
+            self.queue.push(woken).await;
+        }
+        Ok(())
     }
 
     /// Keeps the running call in step with the record: a call that was given up is dropped.

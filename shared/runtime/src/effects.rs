@@ -11,4 +11,7 @@ use crate::Error;
 #[async_trait]
 pub trait Effects: Send + Sync {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error>;
+
+    /// A scope has gone on by so many entries of history: for those who count.
+    fn progressed(&self, _entries: usize) {}
 }

@@ -1,6 +1,7 @@
 //! What is seen from outside: calls and produced events, by instance.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -32,13 +33,20 @@ pub struct Observed {
 pub struct Recorder {
     inner: Arc<dyn Effects>,
     observed: Mutex<(Observed, HashSet<String>)>,
+    work: Arc<AtomicU64>,
 }
 
+/// What the start of a sub-workflow or continuation counts, in entries of history: it keeps about
+/// as much memory.
+const START_WORK: u64 = 20;
+
 impl Recorder {
-    pub fn new(inner: Arc<dyn Effects>) -> Recorder {
+    /// `work` counts what is done.
+    pub fn new(inner: Arc<dyn Effects>, work: Arc<AtomicU64>) -> Recorder {
         Recorder {
             inner,
             observed: Mutex::default(),
+            work,
         }
     }
 
@@ -68,6 +76,13 @@ impl Effects for Recorder {
                 lock.0.produced.push((instance.clone(), event.clone()));
             }
         }
+        if let Command::Start(_) = command {
+            self.work.fetch_add(START_WORK, Ordering::Relaxed);
+        }
         self.inner.carry_out(instance, command).await
+    }
+
+    fn progressed(&self, entries: usize) {
+        self.work.fetch_add(entries as u64, Ordering::Relaxed);
     }
 }

@@ -138,10 +138,12 @@ pub struct World {
     pub service: Service,
     recorder: Arc<Recorder>,
     pool: LocalPool,
-    /// Tasks driven so far; a bound against workflows that never rest.
-    driven: Arc<AtomicU64>,
-    tasks_max: u64,
+    /// Work done since virtual time moved; a bound against workflows that never rest.
+    work: Arc<AtomicU64>,
 }
+
+/// How much may happen at one moment: what a hundred thousand branches need.
+const WORK_MAX: u64 = 1_000_000;
 
 impl World {
     pub fn new(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {
@@ -156,7 +158,8 @@ impl World {
             clock: clock.clone(),
             registry: registry.clone(),
         };
-        let recorder = Arc::new(Recorder::new(Arc::new(service.clone())));
+        let work = Arc::new(AtomicU64::new(0));
+        let recorder = Arc::new(Recorder::new(Arc::new(service.clone()), work.clone()));
         let caller = Arc::new(MockCaller {
             clock: clock.clone(),
             answer,
@@ -176,13 +179,14 @@ impl World {
         });
         let pool = LocalPool::new();
         let spawner = pool.spawner();
-        let driven = Arc::new(AtomicU64::new(0));
-        let counter = driven.clone();
+        let counter = work.clone();
         let pump = async move {
             let inner = spawner.clone();
             loop {
                 let task = queue.pull().await;
-                counter.fetch_add(1, Ordering::Relaxed);
+                if counter.fetch_add(1, Ordering::Relaxed) > WORK_MAX {
+                    return;
+                }
                 let driver = driver.clone();
                 let drive = async move {
                     // An error of the in-memory store cannot happen; what a definition's own
@@ -200,8 +204,7 @@ impl World {
             service,
             recorder,
             pool,
-            driven,
-            tasks_max: 2_000_000,
+            work,
         };
         let _ = world.pool.spawner().spawn_local(pump);
         world
@@ -210,9 +213,9 @@ impl World {
     /// Lets everything happen that can happen now.
     pub fn settle(&mut self) -> Result<(), WorldError> {
         self.pool.run_until_stalled();
-        let driven = self.driven.load(Ordering::Relaxed);
-        if driven > self.tasks_max {
-            Err(WorldError::Endless(driven))
+        let work = self.work.load(Ordering::Relaxed);
+        if work > WORK_MAX {
+            Err(WorldError::Endless(work))
         } else {
             Ok(())
         }
@@ -263,7 +266,10 @@ impl World {
                     self.clock.set(until);
                     return Ok(Stop::Until);
                 }
-                Some(at) => self.clock.set(at),
+                Some(at) => {
+                    self.work.store(0, Ordering::Relaxed);
+                    self.clock.set(at);
+                }
             }
         }
     }

@@ -230,8 +230,7 @@ impl State {
         };
         let before = entry.fork.open;
         entry.fork.extend(open, needed);
-        let is_done = |result: &&BranchResult| matches!(result, BranchResult::Done { .. });
-        let enough = entry.fork.results.values().filter(is_done).count() as u32 >= needed;
+        let enough = entry.fork.enough();
         let opened = before..entry.fork.open;
         self.touch(Key::Fork(place.seq, key.0.clone(), fork));
         for index in opened {
@@ -253,15 +252,17 @@ impl State {
         };
         entry.fork.told = true;
         entry.tellings += 1;
-        let results = entry
-            .fork
-            .results
-            .iter()
-            .map(|(index, result)| (*index, result.clone()));
-        let input = Input::Joined {
-            fork,
-            results: results.collect(),
+        let failed = |result: &BranchResult| !matches!(result, BranchResult::Done { .. });
+        let all = &entry.fork.results;
+        let results = if entry.fork.is_batch() && !all.values().any(failed) {
+            Vec::new()
+        } else {
+            let results = all.iter();
+            results
+                .map(|(index, result)| (*index, result.clone()))
+                .collect()
         };
+        let input = Input::Joined { fork, results };
         let id = format!("fork-{fork}-{}", entry.tellings);
         self.touch(Key::Fork(seq, parent.clone(), fork));
         if there {

@@ -48,11 +48,13 @@ impl EventLog for Embedded {
         .await
     }
 
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<()> {
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
         self.write(|state| {
+            let mut woken = Vec::new();
             if let Some(seq) = state.ids.get(&scope.instance).copied() {
-                state.give_back(seq, event, &mut Vec::new());
+                state.give_back(seq, event, &mut woken);
             }
+            woken
         })
         .await
     }

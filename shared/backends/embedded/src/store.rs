@@ -251,7 +251,7 @@ impl State {
         }
         let (frozen, closed) = (inst.frozen(), inst.closed(id));
         let unborn = inst.unborn(id).map(|(fork, index)| Record::Branch {
-            fork: fork.clone(),
+            fork: fork.origin_of_branch(),
             index,
         });
         let instance = inst.instance.clone();

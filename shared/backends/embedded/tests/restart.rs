@@ -152,7 +152,7 @@ impl EventLog for Restarting {
         self.get().expire(now).await
     }
 
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<()> {
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
         self.get().give_back(scope, event).await
     }
 }
