@@ -38,6 +38,13 @@ impl View<'_> {
         let vars = self.vars(id, |name| program.uses_var(name), args)?;
         program
             .one(input, &vars, &self.expr_env())
+            .map_err(|error| match error {
+                // jq quotes the values that it cannot work on.
+                EvalError::Message(_) if program.uses_var("SECRETS") => {
+                    EvalError::Message("it failed, on a value that may hold a secret".to_owned())
+                }
+                error => error,
+            })
             .map_err(|error| expression_error(&error, &self.def.workflow[id].text))
     }
 
@@ -199,10 +206,12 @@ impl View<'_> {
         }
         value.as_bool().ok_or_else(|| {
             let text = &self.def.workflow[id].text;
-            let message = format!(
-                "the condition '{text}' gave {} instead of true or false",
+            let gave = if self.def.programs[id.0 as usize].uses_var("SECRETS") {
+                value.kind().to_owned()
+            } else {
                 shorten(&value.to_string())
-            );
+            };
+            let message = format!("the condition '{text}' gave {gave} instead of true or false");
             WorkflowError::new(names::CONDITION_NOT_BOOLEAN, message)
         })
     }

@@ -143,7 +143,8 @@ impl Ctx<'_> {
             }
             _ => {}
         }
-        if (results.len() as u32) < run.needed {
+        let batch = results.is_empty() && run.open == run.needed && run.open < run.total;
+        if !batch && (results.len() as u32) < run.needed {
             return Err(Rejection::ForkOver);
         }
         self.emit(Event::Joined { fork });

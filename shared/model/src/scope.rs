@@ -320,7 +320,7 @@ impl Fork {
         }
         let urgent = !matches!(result, BranchResult::Done { .. });
         self.results.insert(index, result);
-        if !self.told && (urgent || self.done() >= self.needed) {
+        if !self.told && (urgent || self.enough()) {
             self.told = true;
             Reported::Tell
         } else {
@@ -335,9 +335,33 @@ impl Fork {
         self.told = false;
     }
 
-    fn done(&self) -> u32 {
+    /// Whether as many branches are done as the parent waits for. Counting is the last resort: it
+    /// is asked for at every report.
+    pub fn enough(&self) -> bool {
         let done = |result: &&BranchResult| matches!(result, BranchResult::Done { .. });
-        self.results.values().filter(done).count() as u32
+        self.results.len() as u32 >= self.needed
+            && self.results.values().filter(done).count() as u32 >= self.needed
+    }
+
+    /// Whether what the parent waits for now is a batch after which more branches open. It needs
+    /// no results then: they are all kept here until the last batch is done.
+    pub fn is_batch(&self) -> bool {
+        self.open == self.needed && self.open < self.total
+    }
+
+    /// What a branch begins with: everything but what the others came to.
+    pub fn origin_of_branch(&self) -> Fork {
+        Fork {
+            parent: self.parent.clone(),
+            fork: self.fork,
+            origin: self.origin,
+            data: self.data.clone(),
+            items: self.items.clone(),
+            params: self.params.clone(),
+            last_error: self.last_error.clone(),
+            results: Default::default(),
+            ..*self
+        }
     }
 }
 

@@ -75,7 +75,9 @@ impl Ctx<'_> {
         }
         let step = match result {
             Ok(output) => self.action_done(Some(output)),
-            Err(error) => {
+            Err(mut error) => {
+                // The state that it failed in is one of another workflow.
+                error.state = None;
                 // It is over: there is nothing to end.
                 self.action_failed_with(error, false)
             }

@@ -51,7 +51,8 @@ impl Ctx<'_> {
         run: &ForkRun,
         results: Vec<(u32, BranchResult)>,
     ) -> Step {
-        let done = results.len() as u32;
+        // After a batch that isn't the last the results stay with the fork.
+        let done = if results.is_empty() { run.needed } else { results.len() as u32 };
         if done < run.total {
             let (open, needed) = match &foreach.mode {
                 IterationMode::Sequential => (done + 1, done + 1),
