@@ -179,7 +179,10 @@ fn root_cause(error: &reqwest::Error) -> String {
 }
 
 /// TLS 1.2 and 1.3 with the host's CA certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` override).
-fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
+///
+/// # Errors
+/// The TLS library refuses its configuration.
+pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
     let mut roots = rustls::RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {

@@ -90,7 +90,11 @@ mod tests {
             tokio::spawn(serve(listener));
             Demo {
                 base,
-                client: Client::builder().no_proxy().build().unwrap(),
+                client: {
+                    // Other crates may have switched TLS on, which then needs a provider.
+                    let _ = rustls::crypto::ring::default_provider().install_default();
+                    Client::builder().no_proxy().build().unwrap()
+                },
             }
         }
 
