@@ -98,7 +98,9 @@ fn waiting(scopes: &[Scope]) -> String {
         .filter(|timer| matches!(timer.kind, TimerKind::Sleep | TimerKind::RetryDelay))
         .map(|timer| timer.due)
         .min();
-    let events = scopes.iter().any(|scope| scope.wait.is_some());
+    let events = scopes
+        .iter()
+        .any(|scope| scope.wait.is_some() || scope.answer.is_some());
     match (due, events) {
         (Some(due), _) => format!("          waiting until {due}"),
         (None, true) => "          waiting for an event".to_owned(),

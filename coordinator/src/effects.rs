@@ -1,7 +1,7 @@
 //! What commits leave in the outbox.
 
 use async_trait::async_trait;
-use swirl_engine::NewInstance;
+use swirl_engine::{NewInstance, continuation_id};
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
 use swirl_model::event::{Command, Input, StartInstance};
@@ -19,13 +19,7 @@ impl Effects for Service {
         match command {
             Command::Publish(event) => self.publish(event).await,
             Command::Start(start) => self.start_for(start).await,
-            Command::EndInstance { id, status } => {
-                self.tell(
-                    ScopeRef::root(id.clone()),
-                    Input::Cancel { status: *status },
-                )
-                .await
-            }
+            Command::EndInstance { id, status } => self.end_chain(id, *status).await,
             Command::Tell { to, input } => self.tell(to.clone(), (**input).clone()).await,
             // All other commands concern the instance alone: the commit has carried them out.
             _ => Ok(()),
@@ -38,6 +32,21 @@ impl Service {
         self.store.add_input(&to, InboxItem::new(input)).await?;
         self.queue.push(vec![to]).await;
         Ok(())
+    }
+
+    /// Ends a sub-workflow, or whatever it was continued as: for who started it that is the one
+    /// call (decision 36).
+    async fn end_chain(&self, id: &InstanceId, status: EndStatus) -> Result<(), Error> {
+        let mut id = id.clone();
+        loop {
+            self.tell(ScopeRef::root(id.clone()), Input::Cancel { status })
+                .await?;
+            let next = continuation_id(&id);
+            if self.store.instance(&next).await?.is_none() {
+                return Ok(());
+            }
+            id = next;
+        }
     }
 
     /// Starts a sub-workflow or a continuation.

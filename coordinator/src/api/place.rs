@@ -17,8 +17,10 @@ pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
         place["doing"] = json!("failed");
         place["error"] = Value::from(&error.to_data());
     }
-    if let Some(wait) = &scope.wait {
-        let filters = wait.slots.iter().flat_map(|slot| &slot.filters);
+    let mut waits = scope.wait.iter().chain(&scope.answer).peekable();
+    if waits.peek().is_some() {
+        let slots = waits.flat_map(|wait| &wait.slots);
+        let filters = slots.flat_map(|slot| &slot.filters);
         let events: Vec<Value> = filters
             .map(|filter| {
                 let def = workflow.events.get(filter.def.0 as usize);

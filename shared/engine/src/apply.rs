@@ -12,6 +12,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         Event::Armed(timer) => scope.timers.push(*timer),
         Event::Disarmed(seq) => scope.timers.retain(|timer| timer.seq != *seq),
         Event::Waiting(wait) => scope.wait = wait.clone(),
+        Event::Answering(wait) => scope.answer = wait.clone(),
         Event::Merged(merge) => scope.merges.push(merge.clone()),
         Event::Result(result) => scope.result = result.clone(),
         Event::Completed(state) => scope.completed.push(*state),

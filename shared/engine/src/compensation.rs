@@ -15,7 +15,12 @@ impl Ctx<'_> {
             .map(|state| self.def.workflow[*state].name.clone());
         let names = names.collect();
         self.emit(Event::Compensating { states: names });
-        self.emit(Event::Compensation(Some(Compensation { left, then })));
+        let purpose = self.purpose();
+        self.emit(Event::Compensation(Some(Compensation {
+            left,
+            then,
+            purpose,
+        })));
         self.compensate_next()
     }
 
@@ -32,6 +37,6 @@ impl Ctx<'_> {
         }
         self.emit(Event::Compensation(None));
         self.emit(Event::Compensated);
-        self.proceed(compensation.then)
+        self.proceed(compensation.then, compensation.purpose)
     }
 }

@@ -130,7 +130,20 @@ impl<'a> Ctx<'a> {
         self.scope.timers.iter().any(|timer| timer.kind == kind)
     }
 
+    /// Waits for no event any more, neither for the state nor for its action.
     pub fn unsubscribe(&mut self) {
+        self.unsubscribe_state();
+        self.unsubscribe_answer();
+    }
+
+    pub fn unsubscribe_answer(&mut self) {
+        if let Some(wait) = self.scope.answer.as_ref().map(|wait| wait.wait) {
+            self.emit(Event::Answering(None));
+            self.command(Command::Unsubscribe(wait));
+        }
+    }
+
+    pub fn unsubscribe_state(&mut self) {
         if let Some(wait) = self.scope.wait.as_ref().map(|wait| wait.wait) {
             self.emit(Event::Waiting(None));
             self.command(Command::Unsubscribe(wait));

@@ -2,14 +2,13 @@
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, StartInstance};
-use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Purpose, Role, TimerKind, Way};
 use swirl_model::workflow::{ContinueAs, End, Next, Produce, StateKind, Workflow};
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
-use crate::ids::{child_id, derive};
+use crate::ids::{child_id, continuation_id};
 
 impl Ctx<'_> {
     /// The state's work is done: output filter, then the way.
@@ -50,7 +49,7 @@ impl Ctx<'_> {
         let next = next_of(&self.def.workflow, way);
         if purpose == Purpose::Compensation {
             return match next {
-                Some(Next::Transition(_)) => self.proceed(way),
+                Some(Next::Transition(_)) => self.proceed(way, purpose),
                 // An end in a compensating state is ignored (decision 5).
                 _ => self.compensate_next(),
             };
@@ -70,18 +69,19 @@ impl Ctx<'_> {
         if compensate {
             self.compensate(way)
         } else {
-            self.proceed(way)
+            self.proceed(way, purpose)
         }
     }
 
     /// Takes a way whose compensation, if any, is done.
-    pub fn proceed(&mut self, way: Way) -> Step {
+    pub fn proceed(&mut self, way: Way, purpose: Purpose) -> Step {
         let def = self.def.clone();
-        let purpose = match self.purpose() {
-            Purpose::Compensation if self.scope.compensation.is_none() => Purpose::Main,
-            purpose => purpose,
-        };
         match next_of(&def.workflow, way) {
+            // The timeout has passed while states were being compensated.
+            Some(Next::Transition(_)) if self.scope.timed_out && purpose == Purpose::Main => {
+                self.time_out();
+                Ok(())
+            }
             Some(Next::Transition(transition)) => {
                 if let Some(guard) = transition.guard {
                     let found = self
@@ -104,9 +104,9 @@ impl Ctx<'_> {
             }
             Some(Next::End(end)) => {
                 self.produce_all(&end.produce)?;
-                self.end(end)
+                self.end(end, purpose)
             }
-            None => self.end(&End::default()),
+            None => self.end(&End::default(), purpose),
         }
     }
 
@@ -180,8 +180,8 @@ impl Ctx<'_> {
         values
     }
 
-    fn end(&mut self, end: &End) -> Step {
-        if self.purpose() == Purpose::RunBefore {
+    fn end(&mut self, end: &End, purpose: Purpose) -> Step {
+        if purpose == Purpose::RunBefore {
             self.terminated();
             return Ok(());
         }
@@ -244,9 +244,8 @@ impl Ctx<'_> {
             Some(data) => self.view().template(data, &self.scope.data)?,
             None => self.scope.data.clone(),
         };
-        let id = derive(&[self.header.id.as_str(), "continue"]);
         self.command(Command::Start(Box::new(StartInstance {
-            id: InstanceId::new(id),
+            id: continuation_id(&self.header.id),
             workflow: continuation.workflow.clone(),
             version: continuation.version.clone(),
             input,
@@ -334,7 +333,9 @@ impl Ctx<'_> {
     }
 
     pub fn in_run_before(&self) -> bool {
-        self.purpose() == Purpose::RunBefore
+        let compensation = self.scope.compensation.as_ref();
+        let purpose = compensation.map_or(self.purpose(), |compensation| compensation.purpose);
+        purpose == Purpose::RunBefore
     }
 
     pub fn terminated(&mut self) {

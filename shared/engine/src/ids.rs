@@ -17,6 +17,11 @@ pub fn child_id(instance: &InstanceId, scope: &ScopeId, seq: u32) -> String {
     derive(&[instance.as_str(), scope.as_str(), &seq.to_string()])
 }
 
+/// The id of the instance that one goes on as after `continueAs`.
+pub fn continuation_id(instance: &InstanceId) -> InstanceId {
+    InstanceId::new(derive(&[instance.as_str(), "continue"]))
+}
+
 /// A number in 0.0..1.0 that these parts always give.
 pub fn fraction(parts: &[&str]) -> f64 {
     let mut hasher = blake3::Hasher::new();

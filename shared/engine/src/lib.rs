@@ -30,7 +30,7 @@ mod waits;
 pub use apply::apply;
 pub use definition::{Definition, Problem};
 pub use forks::branch_scope;
-pub use ids::{child_id, derive};
+pub use ids::{child_id, continuation_id, derive};
 pub use request::{Auth, Request, pending_request};
 pub use start::{NewInstance, new_instance};
 pub use step::{Env, Outcome, Rejection, step};

@@ -26,7 +26,7 @@ impl Ctx<'_> {
         let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         if matches!(run.step, ActionStep::Event { .. }) {
-            self.unsubscribe();
+            self.unsubscribe_answer();
         }
         if under_way {
             self.abandon_subflow(EndStatus::Terminated);
@@ -171,6 +171,8 @@ impl Ctx<'_> {
                 run.waited_ms = 0;
                 run.step = ActionStep::Attempt;
                 self.list(run);
+                let step = self.resume_events();
+                self.settle(step);
                 if let Some(result) = result {
                     let step = self.action_done(Some(result));
                     self.settle(step);

@@ -1,7 +1,7 @@
 //! Waiting for events.
 
 use swirl_model::event::{Command, Event, EventMatch, Slot, Subscription};
-use swirl_model::scope::{Cursor, Purpose, StartEvent, Work};
+use swirl_model::scope::{Cursor, Purpose, StartEvent};
 use swirl_model::workflow::{EventId, StateKind, Workflow};
 use swirl_model::{CloudEvent, WorkflowError};
 
@@ -32,6 +32,22 @@ impl Ctx<'_> {
     }
 
     pub fn subscribe(&mut self, slots: Vec<Slot>) {
+        let subscription = self.subscription(slots);
+        self.emit(Event::Waiting(Some(subscription.clone())));
+        self.command(Command::Subscribe(subscription));
+    }
+
+    /// The wait of an action: what its state waits for besides goes on.
+    pub fn subscribe_answer(&mut self, filter: EventMatch) {
+        let subscription = self.subscription(vec![Slot {
+            slot: 0,
+            filters: vec![filter],
+        }]);
+        self.emit(Event::Answering(Some(subscription.clone())));
+        self.command(Command::Subscribe(subscription));
+    }
+
+    fn subscription(&mut self, slots: Vec<Slot>) -> Subscription {
         let subscription = Subscription {
             wait: self.seq(),
             slots,
@@ -46,8 +62,7 @@ impl Ctx<'_> {
         if !known.is_empty() {
             self.command(Command::Correlate(known));
         }
-        self.emit(Event::Waiting(Some(subscription.clone())));
-        self.command(Command::Subscribe(subscription));
+        subscription
     }
 
     pub fn event(
@@ -57,6 +72,13 @@ impl Ctx<'_> {
         def: EventId,
         event: CloudEvent,
     ) -> Result<(), Rejection> {
+        if self.scope.answer.as_ref().is_some_and(|s| s.wait == wait) {
+            self.consumed(def, &event);
+            self.unsubscribe_answer();
+            let step = self.answer(def, &event);
+            self.settle(step);
+            return Ok(());
+        }
         let mut subscription = self
             .scope
             .wait
@@ -71,7 +93,7 @@ impl Ctx<'_> {
         subscription.slots.remove(place);
         self.consumed(def, &event);
         if subscription.slots.is_empty() {
-            self.unsubscribe();
+            self.unsubscribe_state();
         } else {
             self.emit(Event::Waiting(Some(subscription)));
         }
@@ -85,40 +107,15 @@ impl Ctx<'_> {
         if matches!(self.scope.cursor, Cursor::Idle) {
             return self.arrived_idle(def, event);
         }
-        if let Some(Work::List(_)) = self.scope.position().map(|position| &position.work)
-            && !self.in_event_state()
-        {
-            return self.answer(def, &event);
-        }
         let Some((id, _)) = self.state() else {
-            return self.answer(def, &event);
+            return Ok(());
         };
         match &definition.workflow[id].kind {
-            StateKind::Event(state) => {
-                // An entry's action may itself wait for an answer.
-                if self.awaits_answer(def) {
-                    return self.answer(def, &event);
-                }
-                self.state_event(state, def, event)
-            }
+            StateKind::Event(state) => self.state_event(state, def, event),
             StateKind::Callback(callback) => self.callback_event(id, callback, &event),
             StateKind::SwitchEvents(switch) => self.switch_event(id, switch, def, &event),
-            _ => self.answer(def, &event),
+            _ => Ok(()),
         }
-    }
-
-    fn in_event_state(&self) -> bool {
-        let state = self.state().map(|(_, state)| &state.kind);
-        matches!(state, Some(StateKind::Event(_)))
-    }
-
-    fn awaits_answer(&self, def: EventId) -> bool {
-        use swirl_model::scope::ActionStep;
-        use swirl_model::workflow::ActionKind;
-        self.current_action().is_some_and(|(run, action)| {
-            matches!(run.step, ActionStep::Event { .. })
-                && matches!(&action.kind, ActionKind::Event(kind) if kind.consume == Some(def))
-        })
     }
 
     /// A workflow that is kept active collects further events of its starting state (decision 76).

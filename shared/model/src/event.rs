@@ -161,6 +161,9 @@ pub enum Event {
     Disarmed(u32),
     #[serde(skip)]
     Waiting(Option<Subscription>),
+    /// What the running action waits for.
+    #[serde(skip)]
+    Answering(Option<Subscription>),
     #[serde(skip)]
     Merged(Merge),
     #[serde(skip)]
@@ -191,6 +194,7 @@ impl Event {
                 | Armed(_)
                 | Disarmed(_)
                 | Waiting(_)
+                | Answering(_)
                 | Merged(_)
                 | Result(_)
                 | Completed(_)

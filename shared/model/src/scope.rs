@@ -31,6 +31,9 @@ pub struct Scope {
     /// The events this scope waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Subscription>,
+    /// The event that an action waits for, while its state may go on waiting for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Subscription>,
     /// Events that created the instance and aren't consumed yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start_events: Vec<StartEvent>,
@@ -219,6 +222,13 @@ pub struct Compensation {
     pub left: Vec<StateId>,
     /// The way that is taken afterwards.
     pub then: Way,
+    /// What the way is taken for.
+    #[serde(default = "main_flow")]
+    pub purpose: Purpose,
+}
+
+fn main_flow() -> Purpose {
+    Purpose::Main
 }
 
 /// Which `transition` or `end` of a definition is meant.
@@ -377,6 +387,7 @@ impl Scope {
             cursor: Cursor::Fresh,
             timers: Vec::new(),
             wait: None,
+            answer: None,
             start_events: Vec::new(),
             merges: Vec::new(),
             result: None,

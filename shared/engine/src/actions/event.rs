@@ -3,7 +3,7 @@
 //! The answer is subscribed to in the same commit that puts the event into the outbox, so it cannot
 //! come too early.
 
-use swirl_model::event::{Event, Slot};
+use swirl_model::event::Event;
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, EventAction};
 use swirl_model::{CloudEvent, Data, WorkflowError, error::names};
@@ -30,10 +30,7 @@ impl Ctx<'_> {
         };
         self.produce(&kind.produce, &data)?;
         let filter = self.event_match(answer)?;
-        self.subscribe(vec![Slot {
-            slot: 0,
-            filters: vec![filter],
-        }]);
+        self.subscribe_answer(filter);
         match (&kind.timeout, &action.timeout) {
             (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
             (None, Some(timeout)) => self.arm(TimerKind::Action, timeout),
@@ -48,7 +45,6 @@ impl Ctx<'_> {
         def: swirl_model::workflow::EventId,
         event: &CloudEvent,
     ) -> Step {
-        self.unsubscribe();
         let payload = self.payload(def, event);
         self.action_done(Some(payload))
     }

@@ -8,9 +8,9 @@
 //! Entries run one after another in the order of the definition; what arrives meanwhile is kept.
 
 use swirl_model::CloudEvent;
-use swirl_model::event::{Event, Slot};
+use swirl_model::event::{Event, EventMatch, Slot};
 use swirl_model::scope::{Cursor, EventRun, StartEvent, TimerKind, Way, Work};
-use swirl_model::workflow::{EventId, EventState, OnEvents, StateId};
+use swirl_model::workflow::{EventId, EventState, OnEvents, StateId, StateKind};
 
 use crate::ctx::{Ctx, Step};
 
@@ -170,13 +170,43 @@ impl Ctx<'_> {
         self.progress_events(state)
     }
 
+    /// A retry goes on at an entry's action: the events that were not there yet are waited for
+    /// again, as the failure ended all waits.
+    pub(crate) fn resume_events(&mut self) -> Step {
+        let def = self.def.clone();
+        let Some((id, _)) = self.state() else {
+            return Ok(());
+        };
+        let StateKind::Event(state) = &def.workflow[id].kind else {
+            return Ok(());
+        };
+        let run = self.event_run();
+        if state.exclusive || run.expired {
+            return Ok(());
+        }
+        let mut slots = self.event_slots(state)?;
+        slots.retain(|slot| {
+            let here =
+                |filter: &EventMatch| run.arrived.iter().any(|(def, _)| *def == filter.def.0);
+            !slot.filters.iter().any(here)
+        });
+        if slots.is_empty() {
+            return Ok(());
+        }
+        self.subscribe(slots);
+        if let Some(timeout) = &state.timeout {
+            self.arm(TimerKind::Event, timeout);
+        }
+        Ok(())
+    }
+
     /// `eventTimeout`: what has run stays, nothing more runs.
     pub(crate) fn event_state_timeout(&mut self, id: StateId) -> Step {
         let waiting = matches!(
             &self.scope.cursor,
             Cursor::At(position) if matches!(position.work, Work::Events)
         );
-        self.unsubscribe();
+        self.unsubscribe_state();
         if waiting {
             return self.finish(Way::State(id));
         }

@@ -52,7 +52,11 @@ impl Ctx<'_> {
         results: Vec<(u32, BranchResult)>,
     ) -> Step {
         // After a batch that isn't the last the results stay with the fork.
-        let done = if results.is_empty() { run.needed } else { results.len() as u32 };
+        let done = if results.is_empty() {
+            run.needed
+        } else {
+            results.len() as u32
+        };
         if done < run.total {
             let (open, needed) = match &foreach.mode {
                 IterationMode::Sequential => (done + 1, done + 1),
