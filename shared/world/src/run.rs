@@ -64,7 +64,8 @@ pub enum WorldError {
     #[error("there is no such instance to {0}")]
     NoInstance(String),
     #[error(
-        "the run did not come to an end within {0} tasks; does a workflow go round in circles?"
+        "virtual time stands still after {0} steps: a workflow goes round in circles, or starts \
+         itself again, without ever waiting"
     )]
     Endless(u64),
 }
