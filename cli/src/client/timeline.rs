@@ -1,0 +1,188 @@
+//! An instance's history as people read it. Made from JSON, so that entries which a newer server
+//! knows are shown too.
+
+use serde_json::Value;
+use swirl_model::time::Timestamp;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Good,
+    Bad,
+    Plain,
+    /// A detail.
+    Dim,
+}
+
+pub struct Line {
+    pub tone: Tone,
+    pub text: String,
+    scope: String,
+}
+
+impl Line {
+    /// The scope, unless it is the root.
+    pub fn place(&self) -> String {
+        match self.scope.as_str() {
+            "r" | "" => String::new(),
+            scope => format!("[{scope}] "),
+        }
+    }
+}
+
+/// One line an entry, with the time since the first.
+pub fn timeline(entries: &[Value], colour: bool) -> String {
+    let at = |entry: &Value| {
+        let text = entry["at"].as_str().unwrap_or_default();
+        Timestamp::parse(text).map_or(0, |at| at.0)
+    };
+    let begun = entries.first().map_or(0, at);
+    let mut text = String::new();
+    for entry in entries {
+        let line = describe(entry);
+        let seconds = (at(entry) - begun) as f64 / 1000.0;
+        let (on, off) = match (colour, line.tone) {
+            (false, _) | (true, Tone::Plain) => ("", ""),
+            (true, Tone::Good) => ("\x1b[32m", "\x1b[0m"),
+            (true, Tone::Bad) => ("\x1b[31m", "\x1b[0m"),
+            (true, Tone::Dim) => ("\x1b[2m", "\x1b[0m"),
+        };
+        let place = line.place();
+        text.push_str(&format!(
+            "{seconds:>10.3}s  {on}{place}{}{off}\n",
+            line.text
+        ));
+    }
+    text
+}
+
+pub fn describe(entry: &Value) -> Line {
+    let word = |name: &str| shown(&entry[name]);
+    let attempt = match entry["attempt"].as_u64() {
+        Some(attempt) if attempt > 1 => format!(", attempt {attempt}"),
+        _ => String::new(),
+    };
+    let (tone, text) = match entry["event"].as_str().unwrap_or_default() {
+        "instance_started" => (Tone::Plain, "started".to_owned()),
+        "state_entered" => {
+            let why = match entry["purpose"].as_str() {
+                Some("Compensation") => ", to compensate",
+                Some("RunBefore") => ", because time is up",
+                _ => "",
+            };
+            (Tone::Plain, format!("state {}{why}", word("name")))
+        }
+        "state_left" if entry["failed"] == true => {
+            (Tone::Dim, format!("left {} by an error", word("name")))
+        }
+        "state_left" => (Tone::Dim, format!("left {}", word("name"))),
+        "action_started" => (Tone::Dim, format!("  action {}{attempt}", word("action"))),
+        "action_completed" => (
+            Tone::Dim,
+            format!("  action {} completed{attempt}", word("action")),
+        ),
+        "action_failed" => {
+            let again = entry["retry_ms"].as_u64();
+            let again = again.map(|ms| format!("; again in {:.1} s", ms as f64 / 1000.0));
+            let error = error(&entry["error"]);
+            let again = again.unwrap_or_default();
+            let action = word("action");
+            (
+                Tone::Bad,
+                format!("  action {action} failed{attempt}: {error}{again}"),
+            )
+        }
+        "action_skipped" => (Tone::Plain, format!("  action {} skipped", word("action"))),
+        "event_consumed" => (
+            Tone::Plain,
+            format!(
+                "  event {} came ({} {})",
+                word("name"),
+                word("source"),
+                word("id")
+            ),
+        ),
+        "event_produced" => (
+            Tone::Plain,
+            format!("  event {} produced ({})", word("name"), word("id")),
+        ),
+        "forked" => (Tone::Plain, format!("  {} branches", word("branches"))),
+        "joined" => (Tone::Dim, "  branches joined".to_owned()),
+        "timed_out" => (
+            Tone::Plain,
+            format!("  timer {} passed", shown(&entry["timer"]["kind"])),
+        ),
+        "error_handled" => (
+            Tone::Plain,
+            format!("  handled: {}", error(&entry["error"])),
+        ),
+        "compensating" => {
+            let states = entry["states"].as_array().cloned().unwrap_or_default();
+            let names: Vec<String> = states.iter().map(shown).collect();
+            (Tone::Plain, format!("  compensating {}", names.join(", ")))
+        }
+        "compensated" => (Tone::Plain, "  compensated".to_owned()),
+        "branch_failed" => (Tone::Bad, format!("  failed: {}", error(&entry["error"]))),
+        "retried" => (Tone::Plain, "continued by an operator".to_owned()),
+        "idle" => (Tone::Plain, "kept active".to_owned()),
+        "ended" if entry["status"] == "completed" => (Tone::Good, "completed".to_owned()),
+        "ended" => {
+            let error = match &entry["error"] {
+                Value::Null => String::new(),
+                found => format!(": {}", error(found)),
+            };
+            (Tone::Bad, format!("{}{error}", word("status")))
+        }
+        other => (Tone::Dim, other.to_owned()),
+    };
+    Line {
+        tone,
+        text,
+        scope: word("scope"),
+    }
+}
+
+/// A value in a line: control characters could move the cursor of a terminal.
+pub fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+pub fn error(error: &Value) -> String {
+    let code = shown(&error["code"]);
+    let name = shown(&error["name"]);
+    let code = match code.is_empty() || code == name {
+        true => String::new(),
+        false => format!(" ({code})"),
+    };
+    format!("{name}{code}: {}", shown(&error["message"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_timeline() {
+        let entries = [
+            json!({"at": "2024-01-31T09:00:00Z", "scope": "r", "event": "instance_started"}),
+            json!({"at": "2024-01-31T09:00:00.5Z", "scope": "r.3.1", "event": "action_failed", "action": "pay", "attempt": 2,
+                "error": {"name": "FunctionError", "code": "503", "message": "busy\u{1b}[2J"}, "retry_ms": 1500}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "ended", "status": "completed"}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
+        ];
+        insta::assert_snapshot!(timeline(&entries, false), @r"
+             0.000s  started
+             0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
+            60.000s  completed
+            60.000s  teleported
+        ");
+        assert!(timeline(&entries, true).contains("\x1b[32mcompleted\x1b[0m"));
+    }
+}

@@ -1,0 +1,139 @@
+//! `swirl dev`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use swirl_coordinator::api::{self, Api};
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+use crate::app::{App, secrets};
+use crate::dev::{DocumentReader, Folder, Log};
+use crate::node::Node;
+use crate::terminal::{Output, Terminal};
+
+/// Runs the whole system in one process, for a folder of definitions.
+///
+/// All definitions of the folder are deployed (*.sw.yaml, *.sw.yml and *.sw.json, recursively), and
+/// again when their files change. A definition is immutable under its id and version: raise the
+/// version when you change it. The HTTP API takes starts, CloudEvents and further definitions; the
+/// other commands talk to it. There is no authentication: whoever reaches the port may do everything.
+///
+/// Instances are kept in the folder .swirl of the folder, and go on when this command is started
+/// again after Ctrl-C or a crash.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl dev                                     # the definitions of this folder
+  swirl dev workflows --listen 127.0.0.1:9000
+  swirl dev workflows --memory                  # nothing outlives the process
+  SWIRL_LOG=info,swirl_cli=debug swirl dev      # each step of each instance")]
+pub struct Args {
+    /// The folder of the definitions.
+    #[arg(default_value = ".", value_name = "FOLDER")]
+    folder: PathBuf,
+
+    /// The address of the API; port 0 takes any free one.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    listen: SocketAddr,
+
+    /// The folder to keep instances in [default: .swirl in FOLDER].
+    #[arg(long, value_name = "PATH", conflicts_with = "memory")]
+    store: Option<PathBuf>,
+
+    /// Keep everything in memory.
+    #[arg(long)]
+    memory: bool,
+
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Others are looked for in the
+    /// environment, as SWIRL_SECRET_NAME.
+    #[arg(long, value_name = "NAME=VALUE")]
+    secret: Vec<String>,
+
+    /// A host that documents may be fetched from, beside this machine; may be given again.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    if !args.folder.is_dir() {
+        bail!("{} is no folder", args.folder.display());
+    }
+    let filter = EnvFilter::try_from_env("SWIRL_LOG").unwrap_or_else(|_| EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false);
+    // Fails if there is one already, which is as good.
+    let _ = match terminal.output {
+        Output::Json => builder.json().try_init(),
+        _ => builder.with_ansi(terminal.colours()).try_init(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: &Args) -> anyhow::Result<u8> {
+    // Before anything else: who starts a second server is told so at once.
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    let address = listener.local_addr()?;
+    let app = Arc::new(App::new(&args.allow_host)?);
+    let store = match (&args.store, args.memory) {
+        (Some(store), _) => Some(store.clone()),
+        (None, true) => None,
+        (None, false) => Some(args.folder.join(".swirl")),
+    };
+    let mut node = Node::new(
+        store.as_deref(),
+        app.lower(),
+        app.caller.clone(),
+        secrets(&args.secret)?,
+    )?;
+    match &store {
+        Some(store) => tracing::info!("instances are kept in {}", store.display()),
+        None => tracing::info!("instances are kept in memory"),
+    }
+    let reader = DocumentReader::new(app, &args.allow_host, &args.folder)?;
+    let trusted = reader.trusted(&args.folder);
+    let api = Api::new(node.service.clone(), Arc::new(reader));
+    let mut folder = Folder::new(&args.folder, api.clone(), trusted);
+    folder.look().await;
+    let mut log = Log::new(node.store.clone());
+    log.skip().await;
+    node.start();
+    let tasks = [tokio::spawn(folder.watch()), tokio::spawn(log.follow())];
+    tracing::info!("the API is at http://{address}/api/v1/openapi.json");
+    if !address.ip().is_loopback() {
+        tracing::warn!("there is no authentication, and other machines can reach {address}");
+    }
+    let stop = stop()?;
+    let served = api::serve(listener, api, async move {
+        stop.await;
+        tracing::info!("stopping");
+    })
+    .await;
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    served.context("the server failed")?;
+    Ok(0)
+}
+
+/// Done at Ctrl-C, or when somebody asks the process to end.
+fn stop() -> std::io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        #[cfg(not(unix))]
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}

@@ -1,0 +1,105 @@
+//! `swirl start`
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::get;
+use crate::app::json_argument;
+use crate::client::{Answer, Client, Server, timeline};
+use crate::terminal::{Output, Terminal};
+
+/// How often an instance is looked at that takes longer than a request may wait.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Starts an instance on a server.
+///
+/// Prints its id. With '--wait' it waits for the end, however long that takes, and prints the output;
+/// exit code 1 when the instance ended otherwise than completed.
+#[derive(Debug, clap::Args)]
+#[command(
+    disable_version_flag = true,
+    after_long_help = "\
+Examples:
+  swirl start hello --input '{\"name\": \"Ada\"}' --wait
+  swirl start order --input @order.json --key order-7   # at most once for this key"
+)]
+pub struct Args {
+    /// The workflow's id.
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+
+    /// The input, a JSON object: as it is, '@FILE', or '-' for stdin.
+    #[arg(long, short, default_value = "{}", value_name = "JSON")]
+    input: String,
+
+    /// Wait for the end.
+    #[arg(long)]
+    wait: bool,
+
+    /// The same key gives the same instance.
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// The workflow's version; the latest if absent.
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let input = json_argument(&args.input).context("--input")?.to_string();
+    args.server.run(async |client| {
+        let mut query = Vec::new();
+        if let Some(version) = &args.version {
+            query.push(("version", version.as_str()));
+        }
+        if args.wait {
+            query.push(("wait", "PT60S"));
+        }
+        let mut headers = vec![("content-type", "application/json")];
+        if let Some(key) = &args.key {
+            headers.push(("idempotency-key", key.as_str()));
+        }
+        let path = ["workflows", &args.workflow, "instances"];
+        let answer = client
+            .post(&path, &query, &headers, input.into_bytes())
+            .await?;
+        if args.wait && !answer.refused() {
+            return ended(&client, answer, terminal).await;
+        }
+        answer.show(terminal, |body| {
+            format!("{}\n", timeline::shown(&body["id"]))
+        })
+    })
+}
+
+async fn ended(client: &Client, mut answer: Answer, terminal: &Terminal) -> anyhow::Result<u8> {
+    let id = timeline::shown(&answer.body["id"]);
+    while answer.body["status"] == "running" {
+        tokio::time::sleep(LOOK).await;
+        answer = client.get(&["instances", &id], &[]).await?;
+        if answer.refused() {
+            return answer.show(terminal, get::text);
+        }
+    }
+    let body = &answer.body;
+    let completed = body["status"] == "completed";
+    if terminal.output == Output::Json {
+        terminal.result(&format!("{body:#}\n"))?;
+    } else if completed {
+        let output = body.get("output").unwrap_or(&Value::Null);
+        terminal.result(&format!("{output:#}\n"))?;
+    } else {
+        let error = match &body["error"] {
+            Value::Null => String::new(),
+            error => format!(": {}", timeline::error(error)),
+        };
+        let status = timeline::shown(&body["status"]);
+        terminal.message(&format!("error: instance {id} is {status}{error}"));
+    }
+    Ok(u8::from(!completed))
+}

@@ -1,0 +1,106 @@
+//! What instances do, as log lines. The store is looked at a few times a second: the engine itself
+//! tells nobody, and a line that comes a moment later does no harm.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
+use swirl_ports::{Filter, Store, Summary};
+
+use crate::client::timeline;
+
+const LOOK: Duration = Duration::from_millis(250);
+/// How many instances are followed at once: the newest, and the newest of those that run.
+const FOLLOWED_MAX: usize = 100;
+
+pub struct Log {
+    store: Arc<dyn Store>,
+    /// How many history entries were told, and whether the instance had ended then.
+    told: HashMap<InstanceId, (usize, bool)>,
+}
+
+impl Log {
+    pub fn new(store: Arc<dyn Store>) -> Log {
+        Log {
+            store,
+            told: HashMap::new(),
+        }
+    }
+
+    /// Takes what has happened so far as told.
+    pub async fn skip(&mut self) {
+        let found = self.followed().await.unwrap_or_default();
+        for summary in &found {
+            let id = &summary.header.id;
+            let history = self.store.history(id).await.unwrap_or_default();
+            self.told
+                .insert(id.clone(), (history.len(), summary.status.ended()));
+        }
+        let running = found.iter().filter(|found| !found.status.ended()).count();
+        if running > 0 {
+            tracing::info!("{running} instances of before go on");
+        }
+    }
+
+    /// Tells for ever.
+    pub async fn follow(mut self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if let Err(error) = self.look().await {
+                tracing::warn!("the log is late: {error}");
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), swirl_ports::Error> {
+        let found = self.followed().await?;
+        self.told
+            .retain(|id, _| found.iter().any(|found| found.header.id == *id));
+        for summary in found.iter().rev() {
+            let id = &summary.header.id;
+            let (told, ended) = self.told.get(id).copied().unwrap_or_default();
+            if ended && summary.status.ended() {
+                continue;
+            }
+            let history = self.store.history(id).await?;
+            for entry in history.iter().skip(told) {
+                let value = serde_json::to_value(entry).unwrap_or_default();
+                let line = timeline::describe(&value);
+                let workflow = &summary.header.definition.workflow;
+                let id = id.as_str().get(..8).unwrap_or(id.as_str());
+                let text = format!("{workflow} {id} {}{}", line.place(), line.text);
+                match line.tone {
+                    timeline::Tone::Bad => tracing::warn!("{text}"),
+                    timeline::Tone::Plain | timeline::Tone::Good => tracing::info!("{text}"),
+                    timeline::Tone::Dim => tracing::debug!("{text}"),
+                }
+            }
+            let ended = summary.status.ended();
+            self.told.insert(id.clone(), (history.len(), ended));
+        }
+        Ok(())
+    }
+
+    async fn followed(&self) -> Result<Vec<Summary>, swirl_ports::Error> {
+        let newest = Filter {
+            limit: FOLLOWED_MAX,
+            ..Filter::default()
+        };
+        let running = Filter {
+            status: Some(Status::Running),
+            ..newest.clone()
+        };
+        let mut found = self.store.list(&newest).await?;
+        for summary in self.store.list(&running).await? {
+            if !found
+                .iter()
+                .any(|other| other.header.id == summary.header.id)
+            {
+                found.push(summary);
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,9 @@
+//! `swirl dev`: a folder's definitions, kept deployed; what their instances do, as log lines.
+
+mod folder;
+mod log;
+mod reader;
+
+pub use folder::Folder;
+pub use log::Log;
+pub use reader::DocumentReader;

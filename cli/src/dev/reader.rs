@@ -1,0 +1,114 @@
+//! Reads definitions for the API.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swirl_coordinator::Deployment;
+use swirl_coordinator::api::Reader;
+use swirl_model::ids::DefinitionId;
+use swirl_spec::Options;
+use swirl_spec::resource::{FileResources, Resources, scheme};
+use swirl_worker::Caller;
+use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
+
+use crate::app::{App, DeployError};
+
+/// The largest file that a definition may refer to, in bytes.
+const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// Files that a document refers to are looked for in a folder. A document that came over HTTP may
+/// not refer to any outside of it: who can deploy must not be able to read this machine's files.
+pub struct DocumentReader {
+    app: Arc<App>,
+    http: HttpResources,
+    folder: PathBuf,
+    anywhere: bool,
+}
+
+impl DocumentReader {
+    /// For documents from anyone.
+    ///
+    /// # Errors
+    /// The names of hosts, or the TLS configuration, are refused.
+    pub fn new(app: Arc<App>, hosts: &[String], folder: &Path) -> anyhow::Result<DocumentReader> {
+        let options = HttpOptions {
+            hosts: Hosts::parse(hosts)?,
+            ..HttpOptions::default()
+        };
+        Ok(DocumentReader {
+            app,
+            http: HttpResources::new(options)?,
+            folder: folder.to_owned(),
+            anywhere: false,
+        })
+    }
+
+    /// For the user's own files: relative to the folder of the document, and anywhere.
+    pub fn trusted(&self, folder: &Path) -> DocumentReader {
+        DocumentReader {
+            app: self.app.clone(),
+            http: self.http.clone(),
+            folder: folder.to_owned(),
+            anywhere: true,
+        }
+    }
+
+    fn fetcher(&self) -> Fetcher {
+        let files = FileResources::new(&self.folder, RESOURCE_BYTES_MAX);
+        Fetcher {
+            http: self.http.clone(),
+            files: if self.anywhere {
+                files.anywhere()
+            } else {
+                files
+            },
+        }
+    }
+}
+
+impl Reader for DocumentReader {
+    fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>> {
+        let fetcher = self.fetcher();
+        let reading = swirl_spec::read(document.as_bytes(), &fetcher, &Options::default());
+        let Some(workflow) = &reading.workflow else {
+            let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
+            let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
+            return Err(match rows["diagnostics"].take() {
+                Value::Array(rows) => rows,
+                _ => Vec::new(),
+            });
+        };
+        for needed in Caller::needs(workflow) {
+            let web = scheme(needed.uri)
+                .is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"));
+            if !web {
+                let fetched = fetcher.fetch(needed.uri, None);
+                fetched.map_err(|error| finding("function-document", &error.to_string()))?;
+            }
+        }
+        self.app
+            .read(document.as_bytes(), Path::new(name), &self.folder, false)
+            .map_err(|error| match error {
+                DeployError::Refused(text) => finding("function-document", &text),
+                DeployError::Other(error) => finding("function-document", &format!("{error:#}")),
+            })
+    }
+
+    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
+        let prepared = self
+            .app
+            .caller
+            .prepare(id, &deployment.workflow, &deployment.resources);
+        prepared.map_err(|problems| {
+            problems
+                .iter()
+                .flat_map(|problem| finding("function-invalid", &problem.to_string()))
+                .collect()
+        })
+    }
+}
+
+fn finding(code: &str, message: &str) -> Vec<Value> {
+    vec![json!({"severity": "error", "code": code, "message": message})]
+}
