@@ -1,0 +1,63 @@
+//! Compares what came of two runs of one case.
+
+use std::collections::BTreeMap;
+
+use crate::rig::{Called, Trace};
+
+/// What of `other` isn't as in `calm`. After a crash a call may be made again, under its own key.
+pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
+    let mut found = keys(other);
+    found.extend(maps("instance", &calm.instances, &other.instances));
+    found.extend(maps("history of scope", &calm.history, &other.history));
+    found.extend(maps("produced event", &calm.produced, &other.produced));
+    let calls = |trace: &Trace| {
+        let mut calls: Vec<Called> = trace.calls.clone();
+        calls.sort();
+        if crashing {
+            calls.dedup();
+        }
+        calls
+    };
+    let (before, after) = (calls(calm), calls(other));
+    if before != after {
+        let more: Vec<_> = after.iter().filter(|call| !before.contains(call)).collect();
+        let less: Vec<_> = before.iter().filter(|call| !after.contains(call)).collect();
+        found.push(format!(
+            "calls differ ({} and {}): too many {more:?}, missing {less:?}",
+            before.len(),
+            after.len()
+        ));
+    }
+    found
+}
+
+/// One key stands for one attempt.
+fn keys(trace: &Trace) -> Vec<String> {
+    let mut known: BTreeMap<&str, &Called> = BTreeMap::new();
+    let mut found = Vec::new();
+    for call in &trace.calls {
+        let first = known.entry(&call.key).or_insert(call);
+        if *first != call {
+            found.push(format!("one key for two calls: {first:?} and {call:?}"));
+        }
+    }
+    found
+}
+
+fn maps<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    calm: &BTreeMap<String, T>,
+    other: &BTreeMap<String, T>,
+) -> Vec<String> {
+    let mut names: Vec<&String> = calm.keys().chain(other.keys()).collect();
+    names.sort();
+    names.dedup();
+    names
+        .into_iter()
+        .filter(|name| calm.get(*name) != other.get(*name))
+        .map(|name| {
+            let (calm, other) = (calm.get(name), other.get(name));
+            format!("{what} {name}:\n  undisturbed {calm:?}\n  disturbed   {other:?}")
+        })
+        .collect()
+}

@@ -1,0 +1,604 @@
+//! Runs a case in virtual time, with faults: real engine, driver and coordinator over the
+//! in-memory store.
+//!
+//! At each moment everything is done that can be done, the reconciler's sweep included, before time
+//! goes on: faults cost no virtual time, so timers and answers come when they came undisturbed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use anyhow::{Result, bail};
+use async_trait::async_trait;
+use futures::task::{ArcWake, waker};
+use swirl_coordinator::{Deployment, Service, StartRequest};
+use swirl_embedded::Embedded;
+use swirl_model::event::Command;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data, WorkflowError};
+use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Queue, Secrets, Store};
+use swirl_runtime::{Driver, Effects, Registry, Settings};
+use swirl_world::VirtualClock;
+
+use crate::generate::Case;
+use crate::random::Random;
+use crate::store::{ChaosStore, Kept, give_way};
+
+/// In percent, but `crash`, which is in thousands of polls.
+#[derive(Debug, Clone, Copy)]
+pub struct Faults {
+    pub seed: u64,
+    pub twice: usize,
+    pub lost: usize,
+    pub reorder: bool,
+    pub crash: usize,
+}
+
+impl Faults {
+    pub fn none(seed: u64) -> Faults {
+        Faults {
+            seed,
+            twice: 0,
+            lost: 0,
+            reorder: false,
+            crash: 0,
+        }
+    }
+
+    pub fn disturbed(seed: u64) -> Faults {
+        Faults {
+            seed,
+            twice: 50,
+            lost: 30,
+            reorder: true,
+            crash: 0,
+        }
+    }
+
+    pub fn crashing(seed: u64) -> Faults {
+        Faults {
+            seed,
+            twice: 10,
+            lost: 10,
+            reorder: true,
+            crash: 15,
+        }
+    }
+}
+
+/// Faults that the checkers must find: nothing that the system should stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    No,
+    /// Each commit's history is written twice.
+    CommitsTwice,
+    /// A call gets another key each time.
+    DrawsKeys,
+    /// Lost messages are never made up for.
+    NeverSweeps,
+    /// `apply` leaves events out.
+    DropsEvents,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Called {
+    pub scope: ScopeRef,
+    pub function: String,
+    pub arguments: String,
+    pub key: String,
+}
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Status, output and error.
+    pub instances: BTreeMap<String, String>,
+    /// By instance and scope.
+    pub history: BTreeMap<String, Vec<String>>,
+    pub produced: BTreeMap<String, String>,
+    pub calls: Vec<Called>,
+    pub violations: Vec<String>,
+    pub crashes: usize,
+    pub replayed: usize,
+    pub not_replayed: usize,
+}
+
+/// What outlives a crash: the outside world.
+#[derive(Default)]
+struct Outside {
+    calls: Vec<Called>,
+    /// When an attempt began, and its number among those of its scope and function.
+    attempts: HashMap<String, (Timestamp, usize)>,
+    counts: HashMap<(ScopeRef, String, String), usize>,
+    produced: BTreeMap<String, String>,
+    violations: Vec<String>,
+}
+
+struct Functions {
+    clock: Arc<VirtualClock>,
+    outside: Arc<Mutex<Outside>>,
+    answers: Arc<Mutex<HashMap<String, std::result::Result<Data, WorkflowError>>>>,
+    broken: Broken,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A service that keeps what it knows of a key: the same call again is answered when the first was.
+#[async_trait]
+impl FunctionCaller for Functions {
+    async fn call(&self, request: CallRequest) -> std::result::Result<Data, WorkflowError> {
+        let name = request.function.name.to_string();
+        let arguments = request.arguments.to_string();
+        let weight = arguments
+            .bytes()
+            .fold(7usize, |sum, byte| (sum * 31 + byte as usize) % 9973);
+        let now = self.clock.now();
+        let (began, attempt) = {
+            let mut outside = lock(&self.outside);
+            let mut key = request.key.clone();
+            if self.broken == Broken::DrawsKeys {
+                key = format!("{key}/{}", outside.calls.len());
+            }
+            outside.calls.push(Called {
+                scope: request.scope.clone(),
+                function: name.clone(),
+                arguments: arguments.clone(),
+                key,
+            });
+            match outside.attempts.get(&request.key) {
+                Some(known) => *known,
+                None => {
+                    let place = (request.scope.clone(), name.clone(), arguments);
+                    let count = outside.counts.entry(place).or_default();
+                    *count += 1;
+                    let known = (now, *count);
+                    outside.attempts.insert(request.key.clone(), known);
+                    known
+                }
+            }
+        };
+        let bad = || WorkflowError {
+            code: Some("bad".into()),
+            ..WorkflowError::new("bad", "it failed")
+        };
+        let answer = |n: usize| {
+            let mut data = Data::object();
+            data.set("n", Data::int((n % 10) as i64));
+            data
+        };
+        let (after_ms, result) = match name.as_str() {
+            "slow" => (137 * (1 + weight as i64 % 5), Ok(answer(weight))),
+            "flaky" if attempt <= 1 + weight % 3 => (11, Err(bad())),
+            "broken" => (0, Err(bad())),
+            "late" => (977, Err(bad())),
+            "endless" => (3_600_013, Ok(answer(weight))),
+            _ => (0, Ok(answer(weight))),
+        };
+        let until = Timestamp(began.0 + after_ms);
+        if until > now {
+            self.clock.sleep_until(until).await;
+        }
+        lock(&self.answers).insert(request.key, result.clone());
+        give_way().await;
+        result
+    }
+}
+
+struct NoSecrets;
+
+#[async_trait]
+impl Secrets for NoSecrets {
+    async fn get(&self, _names: &[String]) -> Data {
+        Data::object()
+    }
+}
+
+/// Loses, doubles and reorders messages.
+struct ChaosQueue {
+    tasks: Mutex<(Vec<ScopeRef>, Random)>,
+    faults: Faults,
+}
+
+#[async_trait]
+impl Queue for ChaosQueue {
+    async fn push(&self, tasks: Vec<ScopeRef>) {
+        let mut lock = lock(&self.tasks);
+        for task in tasks {
+            if lock.1.percent(self.faults.lost) {
+                continue;
+            }
+            let times = 1 + usize::from(lock.1.percent(self.faults.twice));
+            for _ in 0..times {
+                let end = lock.0.len();
+                let at = if self.faults.reorder {
+                    lock.1.below(end + 1)
+                } else {
+                    end
+                };
+                lock.0.insert(at, task.clone());
+            }
+        }
+    }
+
+    async fn pull(&self) -> ScopeRef {
+        std::future::pending().await
+    }
+}
+
+/// Notes what is published.
+struct Watch {
+    inner: Service,
+    outside: Arc<Mutex<Outside>>,
+}
+
+#[async_trait]
+impl Effects for Watch {
+    async fn carry_out(
+        &self,
+        instance: &InstanceId,
+        command: &Command,
+    ) -> std::result::Result<(), swirl_runtime::Error> {
+        if let Command::Publish(event) = command {
+            let text = format!("{instance} {event:?}");
+            let mut outside = lock(&self.outside);
+            let old = outside.produced.insert(event.key(), text.clone());
+            if old.is_some_and(|old| old != text) {
+                outside
+                    .violations
+                    .push(format!("two events have one id: {text}"));
+            }
+        }
+        give_way().await;
+        let result = self.inner.carry_out(instance, command).await;
+        give_way().await;
+        result
+    }
+}
+
+struct Flag(AtomicBool);
+
+impl ArcWake for Flag {
+    fn wake_by_ref(this: &Arc<Flag>) {
+        this.0.store(true, Ordering::Relaxed);
+    }
+}
+
+type Task = (Arc<Flag>, Pin<Box<dyn Future<Output = ()>>>);
+
+struct Rig {
+    clock: Arc<VirtualClock>,
+    store: Arc<ChaosStore>,
+    queue: Arc<ChaosQueue>,
+    service: Service,
+    driver: Arc<Driver>,
+    tasks: Vec<Task>,
+    random: Random,
+    faults: Faults,
+    crashes: usize,
+    polls: usize,
+}
+
+const CRASHES_MAX: usize = 60;
+const POLLS_MAX: usize = 2_000_000;
+
+struct Crashed;
+
+impl Rig {
+    /// Polls a task once; true if it is over.
+    fn poll(flag: &Arc<Flag>, task: &mut Pin<Box<dyn Future<Output = ()>>>) -> bool {
+        flag.0.store(false, Ordering::Relaxed);
+        let waker = waker(flag.clone());
+        task.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(())
+    }
+
+    /// Whether the process is killed now.
+    fn killed(&mut self) -> bool {
+        self.polls += 1;
+        self.crashes < CRASHES_MAX
+            && self.faults.crash > 0
+            && self.random.below(1000) < self.faults.crash
+    }
+
+    async fn restarted(store: Arc<ChaosStore>) -> Result<()> {
+        Ok(store.forget_leases().await?)
+    }
+
+    fn crash(&mut self) -> Result<()> {
+        self.crashes += 1;
+        self.tasks.clear();
+        lock(&self.queue.tasks).0.clear();
+        futures::executor::block_on(Rig::restarted(self.store.clone()))
+    }
+
+    /// Runs something of the coordinator's, over again if it is killed on the way.
+    fn act<T: 'static, F: Future<Output = T> + 'static>(
+        &mut self,
+        make: impl Fn(Service) -> F,
+    ) -> Result<T> {
+        loop {
+            let result = std::rc::Rc::new(std::cell::RefCell::new(None));
+            let (cell, future) = (result.clone(), make(self.service.clone()));
+            let mut task: Pin<Box<dyn Future<Output = ()>>> =
+                Box::pin(async move { *cell.borrow_mut() = Some(future.await) });
+            let flag = Arc::new(Flag(AtomicBool::new(true)));
+            let done = loop {
+                if self.killed() {
+                    break Err(Crashed);
+                }
+                if Rig::poll(&flag, &mut task) {
+                    break Ok(());
+                }
+                if !flag.0.load(Ordering::Relaxed) {
+                    bail!("the coordinator waits for ever");
+                }
+            };
+            match done {
+                Ok(()) => {
+                    if let Some(value) = result.borrow_mut().take() {
+                        return Ok(value);
+                    }
+                }
+                Err(Crashed) => {
+                    drop(task);
+                    self.crash()?;
+                }
+            }
+        }
+    }
+
+    /// Drives until nothing moves.
+    fn settle(&mut self) -> Result<()> {
+        loop {
+            if self.polls > POLLS_MAX {
+                bail!("the run does not come to rest");
+            }
+            let ready: Vec<usize> = (0..self.tasks.len())
+                .filter(|index| self.tasks[*index].0.0.load(Ordering::Relaxed))
+                .collect();
+            let new = {
+                let mut queue = lock(&self.queue.tasks);
+                // Those under way go first, or all at once where the order is disturbed.
+                let begin = ready.is_empty() || self.faults.reorder && self.random.percent(50);
+                (begin && !queue.0.is_empty()).then(|| queue.0.remove(0))
+            };
+            if let Some(scope) = new {
+                let driver = self.driver.clone();
+                let task = async move {
+                    let _ = driver.drive(&scope).await;
+                };
+                self.tasks
+                    .push((Arc::new(Flag(AtomicBool::new(true))), Box::pin(task)));
+                continue;
+            }
+            if ready.is_empty() {
+                return Ok(());
+            }
+            if self.killed() {
+                self.crash()?;
+                return Ok(());
+            }
+            let at = if self.faults.reorder {
+                self.random.below(ready.len())
+            } else {
+                0
+            };
+            let (flag, task) = &mut self.tasks[ready[at]];
+            if Rig::poll(flag, task) {
+                drop(self.tasks.remove(ready[at]));
+            }
+        }
+    }
+
+    /// Drives and sweeps until nothing is left.
+    fn rest(&mut self, sweeps: bool) -> Result<()> {
+        loop {
+            self.settle()?;
+            if !sweeps {
+                return Ok(());
+            }
+            let store = self.store.inner.clone();
+            let (runnable, left) = futures::executor::block_on(async move {
+                anyhow::Ok((store.runnable(1000).await?, store.unflushed(1000).await?))
+            })?;
+            if runnable.is_empty() && left.is_empty() {
+                return Ok(());
+            }
+            lock(&self.queue.tasks).0.extend(runnable);
+            let driver = self.driver.clone();
+            let flush = async move { driver.flush(left).await };
+            self.tasks
+                .push((Arc::new(Flag(AtomicBool::new(true))), Box::pin(flush)));
+        }
+    }
+}
+
+const START: i64 = 1_700_000_000_000;
+const HOURS_MAX: i64 = 1000;
+
+/// Runs a case to its end.
+pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
+    let clock = Arc::new(VirtualClock::new(Timestamp(START)));
+    let embedded = Arc::new(Embedded::memory());
+    let outside = Arc::new(Mutex::new(Outside::default()));
+    let answers = Arc::new(Mutex::new(HashMap::new()));
+    let registry = Arc::new(Registry::new(
+        embedded.clone(),
+        Box::new(|record| Err(format!("{} is not in the cache", record.name))),
+    ));
+    let store = Arc::new(ChaosStore {
+        inner: embedded.clone(),
+        registry: Mutex::new(Some(registry.clone())),
+        faults,
+        broken,
+        answers: answers.clone(),
+        state: Mutex::new(Kept::default()),
+    });
+    let queue = Arc::new(ChaosQueue {
+        tasks: Mutex::new((Vec::new(), Random::new(faults.seed ^ 5))),
+        faults,
+    });
+    let service = Service {
+        store: store.clone(),
+        events: embedded.clone(),
+        queue: queue.clone(),
+        clock: clock.clone(),
+        registry: registry.clone(),
+    };
+    let driver = Arc::new(Driver {
+        store: store.clone(),
+        events: embedded.clone(),
+        queue: queue.clone(),
+        caller: Arc::new(Functions {
+            clock: clock.clone(),
+            outside: outside.clone(),
+            answers,
+            broken,
+        }),
+        secrets: Arc::new(NoSecrets),
+        clock: clock.clone(),
+        effects: Arc::new(Watch {
+            inner: service.clone(),
+            outside: outside.clone(),
+        }),
+        registry,
+        settings: Settings::default(),
+    });
+    let mut rig = Rig {
+        clock,
+        store,
+        queue,
+        service,
+        driver,
+        tasks: Vec::new(),
+        random: Random::new(faults.seed ^ 9),
+        faults,
+        crashes: 0,
+        polls: 0,
+    };
+    for (name, text) in [("main", &case.main), ("sub", &case.sub)] {
+        deploy(&rig.service, name, text)?;
+    }
+    play(&mut rig, case, broken)?;
+    trace(rig, embedded, &outside)
+}
+
+fn deploy(service: &Service, name: &str, text: &str) -> Result<()> {
+    let resources = swirl_spec::resource::MapResources::default();
+    let reading = swirl_spec::read(text.as_bytes(), &resources, &swirl_spec::Options::default());
+    let Some(workflow) = reading.workflow else {
+        bail!("{name} is not valid: {:?}", reading.diagnostics);
+    };
+    let deployment = Deployment {
+        name: name.to_owned(),
+        document: text.to_owned(),
+        resources: Vec::new(),
+        workflow,
+    };
+    futures::executor::block_on(service.deploy(deployment))?;
+    Ok(())
+}
+
+fn play(rig: &mut Rig, case: &Case, broken: Broken) -> Result<()> {
+    let sweeps = broken != Broken::NeverSweeps;
+    let mut plan = case.events.clone();
+    plan.sort();
+    plan.reverse();
+    let mut input = Data::object();
+    input.set("order", Data::string("42"));
+    input.set("n", Data::int((case.seed % 9) as i64));
+    let request = StartRequest {
+        workflow: "main".to_owned(),
+        input,
+        request: "1".to_owned(),
+        ..StartRequest::default()
+    };
+    rig.act(move |service| {
+        let request = request.clone();
+        async move { service.start(request).await.map(drop) }
+    })??;
+    loop {
+        rig.rest(sweeps)?;
+        let now = rig.clock.now();
+        if let Some((at, kind)) = plan.last().cloned()
+            && START + at <= now.0
+        {
+            plan.pop();
+            let times = 1 + usize::from(rig.faults.twice > 0);
+            for _ in 0..times {
+                let event: CloudEvent = serde_json::from_value(serde_json::json!({
+                    "id": kind, "source": "plan", "type": kind, "orderid": "42", "data": {"got": kind}
+                }))?;
+                rig.act(move |service| {
+                    let event = event.clone();
+                    async move { service.publish(&event).await }
+                })??;
+            }
+            continue;
+        }
+        if rig.clock.wake_one() {
+            continue;
+        }
+        let crashes = rig.crashes;
+        let fired = rig.act(|service| async move { service.fire_timers_at_most(1).await })??;
+        // Who was killed is started again before time goes on.
+        if fired > 0 || rig.crashes > crashes {
+            continue;
+        }
+        let store = rig.store.inner.clone();
+        let timer = futures::executor::block_on(async move { store.next_timer().await })?;
+        let event = plan.last().map(|(at, _)| Timestamp(START + at));
+        let Some(next) = [timer, rig.clock.next(), event].into_iter().flatten().min() else {
+            return Ok(());
+        };
+        if next.0 > START + HOURS_MAX * 3_600_000 {
+            bail!("the run does not come to an end");
+        }
+        rig.clock.set(next);
+    }
+}
+
+fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Trace> {
+    let mut trace = Trace {
+        crashes: rig.crashes,
+        ..Trace::default()
+    };
+    let filter = Filter {
+        limit: usize::MAX,
+        ..Filter::default()
+    };
+    futures::executor::block_on(async {
+        for summary in store.list(&filter).await? {
+            let id = &summary.header.id;
+            let Some(instance) = store.instance(id).await? else {
+                continue;
+            };
+            let state = &instance.state;
+            let text = format!(
+                "{:?} at {:?}: {:?} {:?}",
+                state.status, state.ended_at, state.output, state.error
+            );
+            trace.instances.insert(id.to_string(), text);
+            for entry in store.history(id).await? {
+                let place = format!("{id} {}", entry.scope);
+                let line = format!("{} {:?}", entry.at.0 - START, entry.event);
+                trace.history.entry(place).or_default().push(line);
+            }
+        }
+        anyhow::Ok(())
+    })?;
+    let mut outside = lock(outside);
+    trace.calls = std::mem::take(&mut outside.calls);
+    trace.produced = std::mem::take(&mut outside.produced);
+    trace.violations = std::mem::take(&mut outside.violations);
+    let mut kept = rig.store.kept();
+    trace.violations.append(&mut kept.violations);
+    (trace.replayed, trace.not_replayed) = (kept.replayed, kept.not_replayed);
+    drop(kept);
+    Ok(trace)
+}

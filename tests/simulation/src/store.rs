@@ -1,0 +1,319 @@
+//! A store that gives way before and after everything it does, so that a crash can come there; that
+//! adds inputs twice; and that has each commit replayed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use swirl_embedded::Embedded;
+use swirl_engine::branch_scope;
+use swirl_model::event::{HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{Header, Instance};
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::store::Record;
+use swirl_ports::*;
+use swirl_runtime::Registry;
+
+use crate::random::Random;
+use crate::replay::{Decision, replay};
+use crate::rig::{Broken, Faults};
+
+type Answers = Arc<Mutex<HashMap<String, std::result::Result<Data, WorkflowError>>>>;
+
+pub struct ChaosStore {
+    pub inner: Arc<Embedded>,
+    pub registry: Mutex<Option<Arc<Registry>>>,
+    pub faults: Faults,
+    pub broken: Broken,
+    /// What calls were answered, by key.
+    pub answers: Answers,
+    pub state: Mutex<Kept>,
+}
+
+#[derive(Default)]
+pub struct Kept {
+    random: Option<Random>,
+    held: HashMap<(ScopeRef, u64), HeldScope>,
+    given: Vec<(ScopeRef, InboxItem)>,
+    pub violations: Vec<String>,
+    pub replayed: usize,
+    pub not_replayed: usize,
+}
+
+struct HeldScope {
+    header: Arc<Header>,
+    scope: Scope,
+    items: HashMap<String, Input>,
+    closed: bool,
+    wake: bool,
+}
+
+/// Gives way once: here the process may be killed.
+pub async fn give_way() {
+    let mut given = false;
+    std::future::poll_fn(|context| {
+        if given {
+            return std::task::Poll::Ready(());
+        }
+        given = true;
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+impl ChaosStore {
+    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn percent(&self, percent: usize) -> bool {
+        let mut kept = self.kept();
+        let seed = self.faults.seed;
+        let random = kept.random.get_or_insert_with(|| Random::new(seed ^ 77));
+        percent > 0 && random.percent(percent)
+    }
+
+    /// What a restart does: nobody holds anything.
+    pub async fn forget_leases(&self) -> Result<()> {
+        let held: Vec<(ScopeRef, u64)> = self.kept().held.drain().map(|(key, _)| key).collect();
+        for (scope, token) in held {
+            let lease = Lease { scope, token };
+            while self.inner.release(&lease).await? == Released::More {
+                self.inner.drain(&lease).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replays what the driver has decided.
+    async fn check(&self, commit: &Commit) {
+        let registry = self
+            .registry
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let key = (commit.lease.scope.clone(), commit.lease.token);
+        let Some(held) = self.kept().held.remove(&key) else {
+            return;
+        };
+        let mut inputs = Vec::new();
+        let mut complete = true;
+        for id in &commit.consumed {
+            let input = held.items.get(id).cloned().or_else(|| {
+                let call = id.strip_prefix("call-")?.parse().ok()?;
+                let ScopeRef { instance, scope } = &commit.lease.scope;
+                let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+                let result = answers.get(&format!("{instance}-{scope}-{call}"))?.clone();
+                Some(Input::CallDone { call, result })
+            });
+            complete &= input.is_some();
+            inputs.extend(input);
+        }
+        if let Some(registry) = registry
+            && let Ok(def) = registry.get(&held.header.definition).await
+            && complete
+        {
+            let decision = Decision {
+                def: &def,
+                header: &held.header,
+                before: held.scope.clone(),
+                wake: held.wake,
+                closed: held.closed,
+                inputs,
+                at: commit.at,
+                after: &commit.scope,
+                commands: &commit.commands,
+            };
+            let found = replay(decision, self.broken == Broken::DropsEvents);
+            let mut kept = self.kept();
+            kept.replayed += 1;
+            kept.violations.extend(found);
+        } else {
+            self.kept().not_replayed += 1;
+        }
+        let mut scope = commit.scope.clone();
+        scope.rev += 1;
+        let held = HeldScope {
+            scope,
+            wake: false,
+            ..held
+        };
+        self.kept().held.insert(key, held);
+    }
+}
+
+#[async_trait]
+impl Store for ChaosStore {
+    async fn create(&self, new: NewInstance) -> Result<Created> {
+        give_way().await;
+        let created = self.inner.create(new).await;
+        give_way().await;
+        created
+    }
+
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        give_way().await;
+        let acquired = self.inner.acquire(scope, lease_ms).await?;
+        if let Acquired::Held(held) = &acquired {
+            let registry = self
+                .registry
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let record = match (&held.record, registry) {
+                (Record::Scope(scope), _) => Some(scope.clone()),
+                (Record::Branch { fork, index }, Some(registry)) => registry
+                    .get(&held.instance.header.definition)
+                    .await
+                    .ok()
+                    .map(|def| branch_scope(&def, fork, *index)),
+                _ => None,
+            };
+            if let Some(record) = record {
+                let items = held
+                    .inbox
+                    .iter()
+                    .map(|item| (item.id.clone(), item.input.clone()));
+                let entry = HeldScope {
+                    header: held.instance.header.clone(),
+                    scope: record,
+                    items: items.collect(),
+                    closed: held.closed,
+                    wake: true,
+                };
+                let key = (held.lease.scope.clone(), held.lease.token);
+                self.kept().held.insert(key, entry);
+            }
+        }
+        give_way().await;
+        Ok(acquired)
+    }
+
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
+        self.inner.renew(lease, lease_ms).await
+    }
+
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        give_way().await;
+        let drained = self.inner.drain(lease).await?;
+        if let Some((items, closed)) = &drained
+            && let Some(held) = self
+                .kept()
+                .held
+                .get_mut(&(lease.scope.clone(), lease.token))
+        {
+            held.closed = *closed;
+            let items = items
+                .iter()
+                .map(|item| (item.id.clone(), item.input.clone()));
+            held.items.extend(items);
+        }
+        give_way().await;
+        Ok(drained)
+    }
+
+    async fn wait_input(&self, lease: &Lease) {
+        self.inner.wait_input(lease).await;
+    }
+
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
+        self.inner.is_active(instance).await
+    }
+
+    async fn commit(&self, mut commit: Commit) -> Result<Committed> {
+        give_way().await;
+        self.check(&commit).await;
+        if self.broken == Broken::CommitsTwice {
+            let again = commit.history.clone();
+            commit.history.extend(again);
+        }
+        let committed = self.inner.commit(commit).await;
+        give_way().await;
+        committed
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<Released> {
+        give_way().await;
+        let released = self.inner.release(lease).await?;
+        if released != Released::More {
+            self.kept().held.remove(&(lease.scope.clone(), lease.token));
+        }
+        give_way().await;
+        Ok(released)
+    }
+
+    /// Now and then twice, or once more what was added long ago.
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        give_way().await;
+        let added = self.inner.add_input(to, item.clone()).await?;
+        if self.percent(self.faults.twice) {
+            self.inner.add_input(to, item.clone()).await?;
+        }
+        self.kept().given.push((to.clone(), item));
+        if self.percent(self.faults.twice) {
+            let old = {
+                let mut kept = self.kept();
+                let count = kept.given.len();
+                let at = kept.random.as_mut().map_or(0, |random| random.below(count));
+                kept.given[at].clone()
+            };
+            self.inner.add_input(&old.0, old.1).await?;
+        }
+        give_way().await;
+        Ok(added)
+    }
+
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()> {
+        give_way().await;
+        self.inner.flushed(entries).await
+    }
+
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        self.inner.unflushed(limit).await
+    }
+
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        self.inner.runnable(limit).await
+    }
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.inner.instance(id).await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.inner.list(filter).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.inner.history(id).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.inner.scopes(id).await
+    }
+
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        self.inner.suspend(id, on, at).await
+    }
+
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+        self.inner.due_timers(now, limit).await
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>> {
+        self.inner.next_timer().await
+    }
+
+    async fn timers_changed(&self) {
+        self.inner.timers_changed().await;
+    }
+}

@@ -1,0 +1,63 @@
+//! A bounded number of seeds, and proof that the checkers find what is broken.
+
+use swirl_simulation::generate::generate;
+use swirl_simulation::rig::{Broken, Faults, run};
+use swirl_simulation::{check, check_case};
+
+#[test]
+fn seeds_end_the_same_undisturbed_disturbed_and_with_crashes() {
+    for seed in 0..300 {
+        let case = generate(seed, 1 + (seed % 8) as usize);
+        let found = check_case(&case, Broken::No).expect("the run comes to its end");
+        assert!(found.is_empty(), "seed {seed}: {}", found.join("\n"));
+    }
+}
+
+/// Whether any of a few seeds shows what is broken, with words of the checker that is to find it.
+fn finds(broken: Broken, words: &str) {
+    let found = (0..40).any(|seed| match check_case(&generate(seed, 4), broken) {
+        Ok(found) => found.iter().any(|text| text.contains(words)),
+        Err(_) => false,
+    });
+    assert!(found, "nothing found {broken:?}");
+}
+
+#[test]
+fn a_commit_that_is_written_twice_is_found() {
+    finds(Broken::CommitsTwice, "history of scope");
+}
+
+#[test]
+fn calls_with_drawn_keys_are_found() {
+    finds(Broken::DrawsKeys, "calls differ");
+}
+
+#[test]
+fn lost_messages_without_a_sweep_are_found() {
+    finds(Broken::NeverSweeps, "instance ");
+}
+
+#[test]
+fn an_apply_that_leaves_events_out_is_found() {
+    finds(Broken::DropsEvents, "apply gives another scope");
+}
+
+#[test]
+fn faults_happen_and_commits_are_replayed() {
+    let (mut crashes, mut replayed, mut not_replayed, mut repeated) = (0, 0, 0, 0);
+    for seed in 0..20 {
+        let case = generate(seed, 6);
+        let calm = run(&case, Faults::none(seed), Broken::No).expect("it ends");
+        let trace = run(&case, Faults::crashing(seed), Broken::No).expect("it ends");
+        assert_eq!(check::compare(&calm, &trace, true), Vec::<String>::new());
+        crashes += trace.crashes;
+        replayed += trace.replayed;
+        not_replayed += trace.not_replayed;
+        repeated += trace.calls.len().saturating_sub(calm.calls.len());
+    }
+    assert!(
+        crashes > 20 && replayed > 200 && repeated > 5,
+        "{crashes} {replayed} {repeated}"
+    );
+    assert!(not_replayed < replayed / 20, "{not_replayed} of {replayed}");
+}
