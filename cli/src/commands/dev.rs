@@ -61,7 +61,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     if !args.folder.is_dir() {
         bail!("{} is no folder", args.folder.display());
     }
-    let filter = EnvFilter::try_from_env("SWIRL_LOG").unwrap_or_else(|_| EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
+    let filter = EnvFilter::try_from_env("SWIRL_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
