@@ -6,7 +6,11 @@ use super::Tree;
 use crate::finding::Finding;
 
 /// Inputs of tests, some of them wrong on purpose.
-const INPUTS: [&str; 3] = ["fuzz/corpus/", "shared/spec/tests/text/", "shared/spec/tests/wrong/"];
+const INPUTS: [&str; 3] = [
+    "fuzz/corpus/",
+    "shared/spec/tests/text/",
+    "shared/spec/tests/wrong/",
+];
 
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
