@@ -265,6 +265,7 @@ impl Driver {
         };
         match answer {
             Some(result) => {
+                let result = result.map_err(|error| without_secrets(error, &run.secrets));
                 let item = InboxItem::new(Input::CallDone { call, result });
                 if !self.store.is_active(&run.header.id).await? {
                     // Suspended meanwhile: the answer is kept and acted on at resume.
@@ -402,4 +403,36 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
 
 fn is_runnable(scope: &Scope) -> bool {
     matches!(scope.cursor, Cursor::Fresh | Cursor::At(_))
+}
+
+/// A service may echo what it was sent: the message of an error is kept and shown, so the values
+/// of the definition's secrets are cut out of it. Values of less than four characters stay.
+fn without_secrets(mut error: WorkflowError, secrets: &Data) -> WorkflowError {
+    let Some(values) = secrets.as_object() else {
+        return error;
+    };
+    for value in values.values() {
+        let text = Data(value.clone()).to_text();
+        if text.chars().count() >= 4 {
+            error.message = error.message.replace(&text, "***");
+            let quoted = Data::string(text).to_string();
+            error.message = error.message.replace(quoted.trim_matches('"'), "***");
+        }
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echoed_secret_is_cut_out() {
+        let mut secrets = Data::object();
+        secrets.set("KEY", Data::string("se\"cret"));
+        secrets.set("PIN", Data::string("12"));
+        let error = WorkflowError::new("FunctionError", r#"400: {"k":"se\"cret"} se"cret 12"#);
+        let message = without_secrets(error, &secrets).message;
+        assert_eq!(message, r#"400: {"k":"***"} *** 12"#);
+    }
 }
