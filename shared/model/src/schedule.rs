@@ -2,8 +2,8 @@
 //! (decisions 41 to 43).
 //!
 //! Pure functions of instants: whoever owns a clock asks for the next time after the last one.
-//! Cron is our own: crates for it number the days of the week one way only, and differ in what
-//! happens when clocks are put forward or back.
+//! Cron is our own: decision 41 fixes how days are numbered by the number of fields, and what happens
+//! when clocks are put forward or back, more exactly than a crate's options do.
 
 mod cron;
 mod interval;
