@@ -7,23 +7,19 @@ use std::time::Duration;
 
 use swirl_coordinator::Service;
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
-use swirl_ports::{Clock, FunctionCaller, Queue, Secrets, Store};
+use swirl_ports::{Clock, FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Lower, Registry, Settings};
-use tokio::sync::Semaphore;
+use swirl_worker::pool;
 use tokio::task::JoinSet;
 
-/// How many scopes are driven at once. One that waits for a call counts.
-const SCOPES_MAX: usize = 1024;
 /// How often the reconciler looks for scopes that should be running and are not.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How many scopes and outbox entries it takes at once.
-const SWEEP_MAX: usize = 10_000;
 
 pub struct Node {
     pub service: Service,
     pub store: Arc<Embedded>,
     driver: Arc<Driver>,
-    queue: Arc<dyn Queue>,
+    queue: Arc<MemoryQueue>,
     tasks: JoinSet<()>,
 }
 
@@ -39,7 +35,7 @@ impl Node {
             Some(folder) => Embedded::open(folder, swirl_embedded::Options::default())?,
             None => Embedded::memory(),
         });
-        let queue: Arc<dyn Queue> = Arc::new(MemoryQueue::default());
+        let queue = Arc::new(MemoryQueue::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let service = Service {
@@ -72,50 +68,18 @@ impl Node {
     /// Starts the loops: workers, timers, schedules, reconciler. The first sweep brings back what
     /// a crash left behind.
     pub fn start(&mut self) {
-        let (driver, queue) = (self.driver.clone(), self.queue.clone());
+        let (driver, tasks) = (self.driver.clone(), self.queue.clone());
         self.tasks.spawn(async move {
-            let places = Arc::new(Semaphore::new(SCOPES_MAX));
-            loop {
-                let task = queue.pull().await;
-                let Ok(place) = places.clone().acquire_owned().await else {
-                    return;
-                };
-                let driver = driver.clone();
-                tokio::spawn(async move {
-                    if let Err(error) = driver.drive(&task).await {
-                        tracing::warn!(scope = %task, %error, "a scope is put off");
-                    }
-                    drop(place);
-                });
-            }
+            let never = std::future::pending();
+            pool::run(driver, tasks, pool::Settings::default(), never).await;
         });
         let service = self.service.clone();
         self.tasks.spawn(async move { service.run_timers().await });
         let service = self.service.clone();
         self.tasks
             .spawn(async move { service.run_schedules().await });
-        let (driver, store, queue) = (self.driver.clone(), self.store.clone(), self.queue.clone());
-        self.tasks.spawn(async move {
-            loop {
-                if let Err(error) = sweep(&driver, &store, &queue).await {
-                    tracing::warn!(%error, "the reconciler is late");
-                }
-                tokio::time::sleep(SWEEP).await;
-            }
-        });
+        let (service, effects) = (self.service.clone(), self.service.clone());
+        self.tasks
+            .spawn(async move { service.run_reconciler(&effects, SWEEP).await });
     }
-}
-
-/// Scopes that should be running are put into the queue, effects that nobody carried out are
-/// carried out.
-async fn sweep(
-    driver: &Driver,
-    store: &Embedded,
-    queue: &Arc<dyn Queue>,
-) -> Result<(), swirl_ports::Error> {
-    let outbox = store.unflushed(SWEEP_MAX).await?;
-    driver.flush(outbox).await;
-    queue.push(store.runnable(SWEEP_MAX).await?).await;
-    let now = driver.clock.now();
-    driver.events.expire(now).await
 }

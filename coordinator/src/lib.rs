@@ -7,6 +7,7 @@ mod deploy;
 mod effects;
 mod events;
 mod operator;
+mod reconciler;
 mod schedules;
 mod service;
 mod start;

@@ -8,6 +8,7 @@ pub mod caller;
 pub mod error;
 pub mod functions;
 pub mod http;
+pub mod pool;
 pub mod resources;
 pub mod secrets;
 

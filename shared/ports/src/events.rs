@@ -66,3 +66,11 @@ pub trait EventLog: Send + Sync {
     /// Returns the scopes that got it now, to be put into the queue.
     async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>>;
 }
+
+/// Where produced events leave the system.
+#[async_trait]
+pub trait EventBus: Send + Sync {
+    /// Returns when the event is safe there. The same event again (`source` and `id`) is dropped by
+    /// who receives it, as far as the bus remembers.
+    async fn publish(&self, event: &CloudEvent) -> Result<()>;
+}

@@ -13,8 +13,8 @@ pub mod store;
 pub use call::{CallRequest, FunctionCaller, Secrets};
 pub use clock::Clock;
 pub use definitions::{DefinitionRecord, Definitions};
-pub use events::{EventLog, Offered, Start, Trigger};
-pub use queue::Queue;
+pub use events::{EventBus, EventLog, Offered, Start, Trigger};
+pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::{
     Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
     NewInstance, OutboxEntry, Released, Result, Store, Summary,

@@ -4,10 +4,45 @@
 use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
 
+/// Where tasks are put.
 #[async_trait]
 pub trait Queue: Send + Sync {
+    /// What cannot be put into the queue is found by the reconciler.
     async fn push(&self, tasks: Vec<ScopeRef>);
+}
 
+/// Where a worker takes tasks from.
+#[async_trait]
+pub trait Tasks: Send + Sync {
     /// The next task; waits for one.
-    async fn pull(&self) -> ScopeRef;
+    async fn pull(&self) -> Task;
+}
+
+/// A scope to look at.
+pub struct Task {
+    pub scope: ScopeRef,
+    /// For a queue that delivers again what nobody said to be done.
+    pub receipt: Option<Box<dyn Receipt>>,
+}
+
+/// What the queue is told about a task. None of this can fail for the worker: a queue that doesn't
+/// hear of it delivers the task again, which costs time only.
+#[async_trait]
+pub trait Receipt: Send + Sync {
+    /// It is still being worked on.
+    async fn progress(&self);
+    /// It needn't be delivered again.
+    async fn done(&self);
+    /// Not now: it may help to try again after so long. A queue may give a task up that has failed
+    /// too often, and keep it with this reason where people look.
+    async fn again(&self, after_ms: u64, reason: &str);
+}
+
+impl From<ScopeRef> for Task {
+    fn from(scope: ScopeRef) -> Task {
+        Task {
+            scope,
+            receipt: None,
+        }
+    }
 }

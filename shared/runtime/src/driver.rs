@@ -310,27 +310,9 @@ impl Driver {
         }
     }
 
-    /// Carries out what the commit left to be done. What fails stays in the outbox, and is tried
-    /// again by the reconciler.
+    /// Carries out what the commit left to be done.
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
-        let mut done = Vec::with_capacity(outbox.len());
-        for entry in outbox {
-            match self
-                .effects
-                .carry_out(&entry.instance, &entry.command)
-                .await
-            {
-                Ok(()) => done.push(entry),
-                Err(error) => {
-                    tracing::warn!(instance = %entry.instance, %error, "an effect is put off");
-                }
-            }
-        }
-        if !done.is_empty()
-            && let Err(error) = self.store.flushed(&done).await
-        {
-            tracing::warn!(%error, "effects were carried out, and will be once more");
-        }
+        crate::effects::flush(&*self.store, &*self.effects, outbox).await;
     }
 }
 

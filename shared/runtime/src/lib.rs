@@ -8,7 +8,7 @@ mod effects;
 mod registry;
 
 pub use driver::{Driver, Settings};
-pub use effects::Effects;
+pub use effects::{Effects, flush};
 pub use registry::{Catalog, Lower, Registry, Unknown};
 
 #[derive(Debug, thiserror::Error)]

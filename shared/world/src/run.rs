@@ -12,7 +12,7 @@ use swirl_embedded::Embedded;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
-use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Queue, Secrets, Store, Summary};
+use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Secrets, Store, Summary, Tasks};
 use swirl_runtime::{Driver, Lower, Registry, Settings};
 
 use crate::clock::VirtualClock;
@@ -150,7 +150,7 @@ impl World {
     pub fn new(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {
         let clock = Arc::new(VirtualClock::new(start));
         let store = Arc::new(Embedded::memory());
-        let queue: Arc<dyn Queue> = Arc::new(swirl_embedded::MemoryQueue::default());
+        let queue = Arc::new(swirl_embedded::MemoryQueue::default());
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let service = Service {
             store: store.clone(),
@@ -184,7 +184,7 @@ impl World {
         let pump = async move {
             let inner = spawner.clone();
             loop {
-                let task = queue.pull().await;
+                let task = queue.pull().await.scope;
                 if counter.fetch_add(1, Ordering::Relaxed) > WORK_MAX {
                     return;
                 }

@@ -225,10 +225,6 @@ impl Queue for ChaosQueue {
             }
         }
     }
-
-    async fn pull(&self) -> ScopeRef {
-        std::future::pending().await
-    }
 }
 
 /// Notes what is published.

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
-use swirl_ports::Queue;
+use swirl_ports::{Queue, Task, Tasks};
 
 /// A scope that is queued already is not queued once more.
 #[derive(Debug, Default)]
@@ -42,14 +42,17 @@ impl Queue for MemoryQueue {
         // All of them: one that was dropped meanwhile must not swallow the call.
         woken.into_iter().for_each(Waker::wake);
     }
+}
 
-    async fn pull(&self) -> ScopeRef {
+#[async_trait]
+impl Tasks for MemoryQueue {
+    async fn pull(&self) -> Task {
         poll_fn(|cx| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             match inner.tasks.pop_front() {
                 Some(task) => {
                     inner.queued.remove(&task);
-                    Poll::Ready(task)
+                    Poll::Ready(task.into())
                 }
                 None => {
                     inner.pullers.push_back(cx.waker().clone());
@@ -74,10 +77,10 @@ mod tests {
         let task = |name: &str| ScopeRef::root(InstanceId::new(name));
         block_on(async {
             queue.push(vec![task("a"), task("b"), task("a")]).await;
-            assert_eq!(queue.pull().await, task("a"));
+            assert_eq!(queue.pull().await.scope, task("a"));
             queue.push(vec![task("a"), task("b")]).await;
-            assert_eq!(queue.pull().await, task("b"));
-            assert_eq!(queue.pull().await, task("a"));
+            assert_eq!(queue.pull().await.scope, task("b"));
+            assert_eq!(queue.pull().await.scope, task("a"));
         });
     }
 
@@ -89,6 +92,6 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let task = ScopeRef::root(InstanceId::new("a"));
         block_on(queue.push(vec![task.clone()]));
-        assert_eq!(thread.join().unwrap(), task);
+        assert_eq!(thread.join().unwrap().scope, task);
     }
 }

@@ -1,0 +1,35 @@
+//! The reconciler: an incremental sweep that finds what should be going on and isn't, after a lost
+//! message, a dead worker or a crash between a commit and its effects.
+
+use std::time::Duration;
+
+use swirl_runtime::{Effects, flush};
+
+use crate::{Error, Service};
+
+/// How many scopes and outbox entries a sweep takes at once.
+const SWEEP_MAX: usize = 10_000;
+
+impl Service {
+    /// Scopes that should be running are put into the queue, effects that nobody carried out are
+    /// carried out, and what is older than its retention is dropped.
+    pub async fn sweep(&self, effects: &dyn Effects) -> Result<(), Error> {
+        let outbox = self.store.unflushed(SWEEP_MAX).await?;
+        flush(&*self.store, effects, outbox).await;
+        self.queue.push(self.store.runnable(SWEEP_MAX).await?).await;
+        Ok(self.events.expire(self.clock.now()).await?)
+    }
+
+    /// Sweeps for ever. The first sweep brings back what a crash left behind.
+    pub async fn run_reconciler(&self, effects: &dyn Effects, every: Duration) {
+        loop {
+            if let Err(error) = self.sweep(effects).await {
+                tracing::warn!(%error, "the reconciler is late");
+            }
+            let next = self.clock.now().0.saturating_add(every.as_millis() as i64);
+            self.clock
+                .sleep_until(swirl_model::time::Timestamp(next))
+                .await;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The worker's loop: tasks from the queue, so many at once, until it is told to stop.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swirl_ports::{Receipt, Task, Tasks};
+use swirl_runtime::Driver;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+/// How soon a task whose scope could not be driven is tried again.
+const AGAIN_MS: u64 = 1_000;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many scopes are driven at once. One that waits for a call counts.
+    pub concurrency: usize,
+    /// How often the queue hears that a task is still being worked on.
+    pub progress: Duration,
+    /// How long what is under way may take when the worker is to stop. What isn't done by then is
+    /// dropped: its lease runs out, and another worker goes on.
+    pub shutdown: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            concurrency: 1024,
+            progress: Duration::from_secs(10),
+            shutdown: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Drives the scopes that the queue names until `stop` is done. Returns how many were still under
+/// way when the time for them was over.
+pub async fn run(
+    driver: Arc<Driver>,
+    tasks: Arc<dyn Tasks>,
+    settings: Settings,
+    stop: impl Future<Output = ()>,
+) -> usize {
+    let places = Arc::new(Semaphore::new(settings.concurrency));
+    let mut stop = std::pin::pin!(stop);
+    let mut running = tokio::task::JoinSet::new();
+    loop {
+        while running.try_join_next().is_some() {}
+        let next = async {
+            let place = places.clone().acquire_owned().await;
+            (place, tasks.pull().await)
+        };
+        let (place, task) = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            next = next => next,
+        };
+        let Ok(place) = place else { break };
+        let (driver, progress) = (driver.clone(), settings.progress);
+        running.spawn(async move {
+            drive(&driver, task, progress).await;
+            drop(place);
+        });
+    }
+    let finish = async { while running.join_next().await.is_some() {} };
+    if timeout(settings.shutdown, finish).await.is_ok() {
+        return 0;
+    }
+    while running.try_join_next().is_some() {}
+    let left = running.len();
+    running.shutdown().await;
+    left
+}
+
+async fn drive(driver: &Driver, task: Task, progress: Duration) {
+    let Task { scope, receipt } = task;
+    let result = match &receipt {
+        None => driver.drive(&scope).await,
+        Some(receipt) => {
+            tokio::select! {
+                result = driver.drive(&scope) => result,
+                never = keep_alive(&**receipt, progress) => match never {},
+            }
+        }
+    };
+    match result {
+        Ok(()) => {
+            if let Some(receipt) = receipt {
+                receipt.done().await;
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%scope, %error, "a scope is put off");
+            if let Some(receipt) = receipt {
+                receipt.again(AGAIN_MS, &error.to_string()).await;
+            }
+        }
+    }
+}
+
+async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {
+    let mut ticks = interval_at(Instant::now() + every, every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        receipt.progress().await;
+    }
+}
