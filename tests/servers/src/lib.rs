@@ -1,0 +1,33 @@
+//! Servers for tests: Redis (single, cluster, sentinels), NATS, and a proxy whose connections can
+//! be cut.
+//!
+//! Each server is a process of its own on free ports of the loopback interface, with its data in a
+//! temporary folder. Dropping the value kills that process, and no other; so don't put one into a
+//! `static`, which is never dropped. All calls block for as long as they take, each has a limit,
+//! and none needs an async runtime.
+//!
+//! ```no_run
+//! # fn main() -> anyhow::Result<()> {
+//! let mut redis = swirl_servers::RedisServer::durable()?;
+//! assert_eq!(redis.cli(&["SET", "a", "1"])?, "OK");
+//! redis.kill()?;
+//! redis.restart()?; // the same port, the same data
+//! assert_eq!(redis.cli(&["GET", "a"])?, "1");
+//! # Ok(())
+//! # }
+//! ```
+
+mod cluster;
+mod nats;
+mod port;
+mod process;
+mod proxy;
+mod redis;
+mod sentinel;
+
+pub use cluster::RedisCluster;
+pub use nats::{NatsOptions, NatsServer};
+pub use port::{free_port, free_ports};
+pub use proxy::Proxy;
+pub use redis::{RedisOptions, RedisServer};
+pub use sentinel::RedisSentinels;

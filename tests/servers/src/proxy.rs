@@ -1,0 +1,205 @@
+//! A TCP proxy: what stands between a client and its server, and can go wrong.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use rustix::net::sockopt::set_socket_linger;
+
+/// How soon a connection notices what has changed.
+const TICK: Duration = Duration::from_millis(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Pass,
+    /// Connections are there, and nothing comes through.
+    Hold,
+    /// No connection lives.
+    Cut,
+}
+
+#[derive(Debug)]
+struct Shared {
+    target: Mutex<String>,
+    mode: Mutex<Mode>,
+    /// Connections of an older generation are dead.
+    generation: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Passes bytes to and fro until told otherwise. Dropping it ends its connections.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+impl Proxy {
+    /// Listens on a free port for `target` (`127.0.0.1:6000`).
+    pub fn start(target: impl Into<String>) -> Result<Proxy> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let shared = Arc::new(Shared {
+            target: Mutex::new(target.into()),
+            mode: Mutex::new(Mode::Pass),
+            generation: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        });
+        let accepting = shared.clone();
+        std::thread::spawn(move || accept(&listener, &accepting));
+        Ok(Proxy { port, shared })
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Bytes stay where they are until [`Proxy::heal`]; new connections are accepted and get no
+    /// answer. So does a network that is broken in the middle look.
+    pub fn hold(&self) {
+        self.shared.set(Mode::Hold);
+    }
+
+    /// All connections are reset, and so are new ones until [`Proxy::heal`].
+    pub fn cut(&self) {
+        self.shared.set(Mode::Cut);
+        self.reset();
+    }
+
+    /// All connections are reset once; new ones are welcome.
+    pub fn reset(&self) {
+        self.shared.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn heal(&self) {
+        self.shared.set(Mode::Pass);
+    }
+
+    /// [`Proxy::hold`] for a time.
+    pub fn hold_for(&self, time: Duration) {
+        self.hold();
+        std::thread::sleep(time);
+        self.heal();
+    }
+
+    /// [`Proxy::cut`] for a time.
+    pub fn cut_for(&self, time: Duration) {
+        self.cut();
+        std::thread::sleep(time);
+        self.heal();
+    }
+
+    /// Where new connections go from now on.
+    pub fn set_target(&self, target: impl Into<String>) {
+        let mut found = self
+            .shared
+            .target
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *found = target.into();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.reset();
+    }
+}
+
+impl Shared {
+    fn set(&self, mode: Mode) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    fn mode(&self) -> Mode {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alive(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::SeqCst) == generation
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    while !shared.over.load(Ordering::SeqCst) {
+        match listener.accept() {
+            Ok((client, _)) => {
+                let generation = shared.generation.load(Ordering::SeqCst);
+                let shared = shared.clone();
+                std::thread::spawn(move || connect(client, &shared, generation));
+            }
+            Err(_) => std::thread::sleep(TICK),
+        }
+    }
+}
+
+fn connect(client: TcpStream, shared: &Arc<Shared>, generation: u64) {
+    while shared.mode() == Mode::Hold && shared.alive(generation) {
+        std::thread::sleep(TICK);
+    }
+    let target = {
+        let found = shared.target.lock().unwrap_or_else(PoisonError::into_inner);
+        found.clone()
+    };
+    let server = match TcpStream::connect(target) {
+        Ok(server) if shared.mode() != Mode::Cut && shared.alive(generation) => server,
+        _ => return kill(&client),
+    };
+    let (client, server) = (Arc::new(client), Arc::new(server));
+    let back = (server.clone(), client.clone(), shared.clone());
+    std::thread::spawn(move || pump(&back.0, &back.1, &back.2, generation));
+    pump(&client, &server, shared, generation);
+}
+
+/// Passes bytes one way until one side ends or the connection is cut.
+fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
+    let (mut reader, mut writer) = (from, to);
+    let mut buffer = vec![0; 64 * 1024];
+    let ready = from
+        .set_nonblocking(false)
+        .and_then(|()| from.set_read_timeout(Some(TICK)))
+        .and_then(|()| to.set_write_timeout(Some(Duration::from_secs(10))))
+        .and_then(|()| to.set_nodelay(true));
+    if ready.is_err() {
+        return kill(from);
+    }
+    while shared.alive(generation) {
+        let count = match reader.read(&mut buffer) {
+            Ok(0) => {
+                // The other way may still have something to say.
+                let _ = to.shutdown(Shutdown::Write);
+                return;
+            }
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                continue;
+            }
+            Err(_) => break,
+        };
+        while shared.mode() == Mode::Hold && shared.alive(generation) {
+            std::thread::sleep(TICK);
+        }
+        if !shared.alive(generation) || writer.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    kill(from);
+    kill(to);
+}
+
+/// The peer sees a reset, not an orderly end.
+fn kill(stream: &TcpStream) {
+    // What fails here is closed already.
+    let _ = set_socket_linger(stream, Some(Duration::ZERO));
+    let _ = stream.shutdown(Shutdown::Read);
+}
