@@ -3,9 +3,11 @@
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 
 pub mod api;
+pub mod cloudevents;
 mod deploy;
 mod effects;
 mod events;
+mod intake;
 mod operator;
 mod reconciler;
 mod schedules;
@@ -14,6 +16,7 @@ mod start;
 mod timers;
 
 pub use deploy::{Deployed, Deployment};
+pub use intake::{Taken, lane, read_message};
 pub use operator::Action;
 pub use service::Service;
 pub use start::{Refused, StartRequest, Started};

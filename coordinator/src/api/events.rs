@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use swirl_model::CloudEvent;
 
 use super::Api;
-use super::cloudevents::{self, Invalid};
 use super::problem::{Problem, cut};
 use super::request;
+use crate::cloudevents::{self, Invalid};
 
 /// The largest event, and the largest batch, in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -57,6 +57,8 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<CloudEvent>, Proble
         }
         _ if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") => {
             let bytes = request::body(body, EVENT_BYTES_MAX).await?;
+            let headers = headers.iter();
+            let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
             let event = cloudevents::binary(headers, &bytes);
             Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
         }

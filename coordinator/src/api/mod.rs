@@ -7,7 +7,6 @@
 //! this machine, or to stand behind a proxy that knows its users. Requests that a browser sends for
 //! a page of another origin are refused.
 
-mod cloudevents;
 mod definitions;
 mod deploy;
 mod events;

@@ -1,4 +1,4 @@
-//! CloudEvents 1.0 from JSON and from HTTP headers.
+//! CloudEvents 1.0 from JSON and from the headers of HTTP or NATS.
 //!
 //! Of our own, because cloudevents-sdk is at once too strict and too lenient here: it refuses
 //! extensions that are no 64 bit integer, string or boolean without naming them, keeps numbers of
@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
@@ -84,22 +83,24 @@ pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
     Ok(event)
 }
 
-/// An event whose attributes are headers.
-pub fn binary(headers: &HeaderMap, body: &[u8]) -> Result<CloudEvent, Invalid> {
+/// An event whose attributes are headers, whose names are in lower case.
+pub fn binary<'a>(
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    body: &[u8],
+) -> Result<CloudEvent, Invalid> {
     let mut attributes = BTreeMap::new();
     for (header, value) in headers {
-        let name = match header.as_str().strip_prefix("ce-") {
+        let name = match header.strip_prefix("ce-") {
             Some("datacontenttype" | "data") => continue,
             Some(name) => name,
             None if header == "content-type" => "datacontenttype",
             None => continue,
         };
-        let text = std::str::from_utf8(value.as_bytes())
-            .map_err(|_| Invalid::Header(header.to_string()))?;
+        let text = std::str::from_utf8(value).map_err(|_| Invalid::Header(header.to_owned()))?;
         let text = if name == "datacontenttype" {
             text.to_owned()
         } else {
-            decoded(text).ok_or_else(|| Invalid::Header(header.to_string()))?
+            decoded(text).ok_or_else(|| Invalid::Header(header.to_owned()))?
         };
         attributes.insert(name.to_owned(), Data::string(text));
     }
@@ -308,11 +309,16 @@ mod tests {
         assert_eq!(data(bytes), r#""/////w==""#);
     }
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    type Headers = Vec<(&'static str, &'static str)>;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> Headers {
         let required = [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-type", "t")];
-        let all = required.iter().chain(pairs);
-        all.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
-            .collect()
+        required.iter().chain(pairs).copied().collect()
+    }
+
+    fn binary(headers: &Headers, body: &[u8]) -> Result<CloudEvent, Invalid> {
+        let headers = headers.iter();
+        super::binary(headers.map(|(name, value)| (*name, value.as_bytes())), body)
     }
 
     #[test]

@@ -1,0 +1,137 @@
+//! The connection: one for each process, which comes back by itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+
+use crate::Error;
+
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+const REQUEST_MAX: Duration = Duration::from_secs(10);
+/// A dead peer is noticed after two of these.
+const PING: Duration = Duration::from_secs(5);
+const RECONNECT_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `nats://host:4222`; any of them will do.
+    pub servers: Vec<String>,
+    /// What the server shows as the connection's name.
+    pub name: String,
+    pub auth: Auth,
+    pub tls: Tls,
+}
+
+#[derive(Clone, Default)]
+pub enum Auth {
+    #[default]
+    None,
+    User {
+        user: String,
+        password: String,
+    },
+    Token(String),
+    /// A file that holds an NKey seed.
+    NkeyFile(PathBuf),
+    /// A file with a JWT and its seed.
+    CredentialsFile(PathBuf),
+}
+
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Auth::None => "None",
+            Auth::User { .. } => "User(...)",
+            Auth::Token(_) => "Token(...)",
+            Auth::NkeyFile(_) => "NkeyFile(...)",
+            Auth::CredentialsFile(_) => "CredentialsFile(...)",
+        })
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Tls {
+    /// Refuses servers that don't offer it.
+    pub required: bool,
+    pub ca: Option<PathBuf>,
+    /// The client's certificate and key.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+impl Options {
+    pub fn new(servers: Vec<String>, name: impl Into<String>) -> Options {
+        Options {
+            servers,
+            name: name.into(),
+            auth: Auth::None,
+            tls: Tls::default(),
+        }
+    }
+
+    fn shown(&self) -> String {
+        let hosts: Vec<&str> = self
+            .servers
+            .iter()
+            .map(|url| url.rsplit_once('@').map_or(url.as_str(), |(_, host)| host))
+            .collect();
+        hosts.join(", ")
+    }
+}
+
+/// Connects once; from then on the connection is renewed whenever it breaks, for ever.
+pub async fn connect(options: &Options) -> Result<Client, Error> {
+    let mut nats = ConnectOptions::new()
+        .name(&options.name)
+        .connection_timeout(CONNECT_MAX)
+        .request_timeout(Some(REQUEST_MAX))
+        .ping_interval(PING)
+        .max_reconnects(None)
+        .reconnect_delay_callback(|attempt| {
+            let exponent = attempt.min(6) as u32;
+            Duration::from_millis(25 << exponent).min(RECONNECT_MAX)
+        })
+        .event_callback(|event| async move {
+            match event {
+                Event::Connected => tracing::debug!("connected to NATS"),
+                Event::Disconnected => tracing::warn!("the connection to NATS is lost"),
+                other => tracing::warn!("NATS: {other}"),
+            }
+        });
+    let file = |path: &PathBuf, error: std::io::Error| Error::File {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    nats = match &options.auth {
+        Auth::None => nats,
+        Auth::User { user, password } => nats.user_and_password(user.clone(), password.clone()),
+        Auth::Token(token) => nats.token(token.clone()),
+        Auth::NkeyFile(path) => {
+            let seed = std::fs::read_to_string(path).map_err(|error| file(path, error))?;
+            nats.nkey(seed.trim().to_owned())
+        }
+        Auth::CredentialsFile(path) => nats
+            .credentials_file(path)
+            .await
+            .map_err(|error| file(path, error))?,
+    };
+    if options.tls.required {
+        nats = nats.require_tls(true);
+    }
+    if let Some(ca) = &options.tls.ca {
+        nats = nats.add_root_certificates(ca.clone());
+    }
+    if let Some((certificate, key)) = &options.tls.client {
+        nats = nats.add_client_certificate(certificate.clone(), key.clone());
+    }
+    let connected = nats.connect(options.servers.clone()).await;
+    connected.map_err(|error| {
+        let (servers, reason) = (options.shown(), error.to_string());
+        match error.kind() {
+            ConnectErrorKind::Io | ConnectErrorKind::TimedOut | ConnectErrorKind::Dns => {
+                Error::Unreachable { servers, reason }
+            }
+            _ => Error::Refused { servers, reason },
+        }
+    })
+}

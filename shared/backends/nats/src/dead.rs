@@ -1,0 +1,136 @@
+//! Dead letters: messages that could not be used, kept with the reason.
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::{AckKind, Message};
+use futures::StreamExt;
+
+use crate::Error;
+use crate::streams::Streams;
+
+/// Reasons are cut to this many bytes.
+const REASON_MAX: usize = 1_000;
+
+#[derive(Clone)]
+pub struct DeadLetters {
+    streams: Streams,
+}
+
+/// A message as it was, and why it is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letter {
+    pub sequence: u64,
+    /// `event` or `task`.
+    pub kind: String,
+    pub subject: String,
+    pub reason: String,
+    pub headers: Vec<(String, String)>,
+    pub payload: Vec<u8>,
+}
+
+impl DeadLetters {
+    pub fn new(streams: Streams) -> DeadLetters {
+        DeadLetters { streams }
+    }
+
+    /// Puts a message away for good. If that fails the message is delivered again, and buried then.
+    pub(crate) async fn bury(&self, message: &Message, kind: &str, reason: &str) {
+        tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
+        match self.write(message, kind, reason).await {
+            Ok(()) => {
+                if let Err(error) = message.ack_with(AckKind::Term).await {
+                    tracing::debug!(%error, "a dead letter will be written again");
+                }
+            }
+            Err(error) => tracing::warn!(error, "a dead letter is put off"),
+        }
+    }
+
+    async fn write(&self, message: &Message, kind: &str, reason: &str) -> Result<(), String> {
+        let mut headers = HeaderMap::new();
+        for (name, values) in message.headers.iter().flat_map(|headers| headers.iter()) {
+            let name: &str = name.as_ref();
+            if !name.to_ascii_lowercase().starts_with("nats-") {
+                for value in values {
+                    headers.append(name, value.as_str());
+                }
+            }
+        }
+        let reason: String = reason.replace(['\r', '\n'], " ");
+        let mut end = reason.len().min(REASON_MAX);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        headers.insert("Swirl-Reason", &reason[..end]);
+        headers.insert("Swirl-Subject", message.subject.as_str());
+        if let Ok(info) = message.info() {
+            // The same message buried twice is one letter.
+            let id = format!("{}-{}", info.stream, info.stream_sequence);
+            headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
+        }
+        let subject = self.streams.dead_subject(kind);
+        let sent =
+            self.streams
+                .context
+                .publish_with_headers(subject, headers, message.payload.clone());
+        let sent = sent.await.map_err(|error| error.to_string())?;
+        sent.await.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// The letters from this sequence number on, oldest first.
+    pub async fn list(&self, from: u64, limit: usize) -> Result<Vec<Letter>, Error> {
+        use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+        let failed = |error: String| Error::JetStream(error);
+        let stream = self.streams.context.get_stream(self.streams.dead()).await;
+        let stream = stream.map_err(|error| failed(error.to_string()))?;
+        let state = &stream.cached_info().state;
+        if state.messages == 0 || state.last_sequence < from || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let config = pull::Config {
+            ack_policy: AckPolicy::None,
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: from.max(1),
+            },
+            inactive_threshold: std::time::Duration::from_secs(30),
+            ..pull::Config::default()
+        };
+        let consumer = stream.create_consumer(config).await;
+        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
+        let batch = consumer.fetch().max_messages(limit).messages().await;
+        let mut batch = batch.map_err(|error| failed(error.to_string()))?;
+        let mut letters = Vec::new();
+        while let Some(message) = batch.next().await {
+            letters.push(letter(&message.map_err(|error| failed(error.to_string()))?));
+        }
+        Ok(letters)
+    }
+}
+
+fn letter(message: &Message) -> Letter {
+    let mut letter = Letter {
+        sequence: message.info().map_or(0, |info| info.stream_sequence),
+        kind: message
+            .subject
+            .rsplit('.')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        subject: String::new(),
+        reason: String::new(),
+        headers: Vec::new(),
+        payload: message.payload.to_vec(),
+    };
+    for (name, values) in message.headers.iter().flat_map(|headers| headers.iter()) {
+        for value in values {
+            let value = value.as_str().to_owned();
+            match name.as_ref() {
+                "Swirl-Reason" => letter.reason = value,
+                "Swirl-Subject" => letter.subject = value,
+                name if name.to_ascii_lowercase().starts_with("nats-") => {}
+                name => letter.headers.push((name.to_owned(), value)),
+            }
+        }
+    }
+    letter
+}

@@ -1,0 +1,99 @@
+//! Events of users on their way in.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{AckKind, Message};
+
+use crate::bus::CORRELATED;
+use crate::dead::DeadLetters;
+use crate::pulling::{Pulling, Which};
+use crate::streams::Streams;
+
+const AGAIN_MS_MAX: u64 = 30_000;
+
+/// The events stream, as coordinators read it.
+pub struct Intake {
+    pulling: Pulling,
+    dead: DeadLetters,
+}
+
+impl Intake {
+    pub fn new(streams: Streams, ahead: usize) -> Intake {
+        Intake {
+            dead: DeadLetters::new(streams.clone()),
+            pulling: Pulling::new(streams, Which::Events, ahead),
+        }
+    }
+
+    /// The next message that isn't known to have been taken in.
+    pub async fn next(&mut self) -> Incoming {
+        loop {
+            let message = self.pulling.next().await;
+            let incoming = Incoming {
+                message,
+                dead: self.dead.clone(),
+            };
+            let correlated = incoming
+                .headers()
+                .any(|(name, _)| name.eq_ignore_ascii_case(CORRELATED));
+            if !correlated {
+                return incoming;
+            }
+            incoming.done().await;
+        }
+    }
+}
+
+/// A message of the events stream. It comes again until one of the three is said.
+pub struct Incoming {
+    message: Message,
+    dead: DeadLetters,
+}
+
+impl Incoming {
+    pub fn subject(&self) -> &str {
+        &self.message.subject
+    }
+
+    pub fn payload(&self) -> &[u8] {
+        &self.message.payload
+    }
+
+    /// Names and values, in no order.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self
+            .message
+            .headers
+            .iter()
+            .flat_map(|headers| headers.iter());
+        headers.flat_map(|(name, values)| {
+            values
+                .iter()
+                .map(move |value| (name.as_ref(), value.as_str()))
+        })
+    }
+
+    /// All that it does has been committed.
+    pub async fn done(&self) {
+        self.say(AckKind::Ack).await;
+    }
+
+    /// It could not be taken in now.
+    pub async fn again(&self) {
+        let delivered = self.message.info().map_or(1, |info| info.delivered);
+        let wait_ms = (100u64 << delivered.clamp(0, 10)).min(AGAIN_MS_MAX);
+        self.say(AckKind::Nak(Some(Duration::from_millis(wait_ms))))
+            .await;
+    }
+
+    /// It can never be taken in: it is kept where people look.
+    pub async fn dead(&self, reason: &str) {
+        self.dead.bury(&self.message, "event", reason).await;
+    }
+
+    async fn say(&self, kind: AckKind) {
+        if let Err(error) = self.message.ack_with(kind).await {
+            tracing::debug!(%error, "an event will be delivered again");
+        }
+    }
+}

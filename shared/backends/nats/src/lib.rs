@@ -1,0 +1,24 @@
+//! NATS backends: the task queue, the events of the outside world, and what could not be used.
+//!
+//! Three streams for each namespace ([`Streams`]): tasks (a work queue), events, dead letters. A
+//! task is a hint and nothing more, so tasks are published without waiting for an answer; what is
+//! lost, also with the whole stream, is found by the reconciler. Events wait for their answer.
+
+mod bus;
+mod connect;
+mod dead;
+mod error;
+mod intake;
+mod pulling;
+mod streams;
+mod subject;
+mod tasks;
+
+pub use bus::{Bus, CORRELATED};
+pub use connect::{Auth, Options, Tls, connect};
+pub use dead::{DeadLetters, Letter};
+pub use error::Error;
+pub use intake::{Incoming, Intake};
+pub use streams::{StreamOptions, Streams, check};
+pub use subject::{Template, TemplateError};
+pub use tasks::{TaskQueue, TaskSource};

@@ -1,0 +1,93 @@
+//! Messages of a pull consumer, for ever: when the server, the stream or the consumer goes away,
+//! they are waited for, and made again where they are gone.
+
+use std::time::Duration;
+
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::pull;
+use futures::StreamExt;
+
+use crate::{Error, Streams};
+
+/// A server that is silent for two of these is asked anew.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+const EXPIRES: Duration = Duration::from_secs(30);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy)]
+pub(crate) enum Which {
+    Tasks,
+    Events,
+}
+
+pub(crate) struct Pulling {
+    streams: Streams,
+    which: Which,
+    /// How many messages this process asks for ahead.
+    batch: usize,
+    open: Option<pull::Stream>,
+    failures: u32,
+}
+
+impl Pulling {
+    pub fn new(streams: Streams, which: Which, batch: usize) -> Pulling {
+        Pulling {
+            streams,
+            which,
+            batch,
+            open: None,
+            failures: 0,
+        }
+    }
+
+    /// The next message. Dropping the future loses none.
+    pub async fn next(&mut self) -> Message {
+        loop {
+            let Some(open) = &mut self.open else {
+                match self.open().await {
+                    Ok(open) => self.open = Some(open),
+                    Err(error) => self.fail(&error.to_string()).await,
+                }
+                continue;
+            };
+            match open.next().await {
+                Some(Ok(message)) => {
+                    self.failures = 0;
+                    return message;
+                }
+                Some(Err(error)) => {
+                    self.open = None;
+                    self.fail(&error.to_string()).await;
+                }
+                None => self.open = None,
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<pull::Stream, Error> {
+        self.streams.ensure().await?;
+        let consumer = match self.which {
+            Which::Tasks => self.streams.task_consumer().await?,
+            Which::Events => self.streams.event_consumer().await?,
+        };
+        let opened = consumer
+            .stream()
+            .max_messages_per_batch(self.batch)
+            .expires(EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages()
+            .await;
+        opened.map_err(|error| Error::JetStream(error.to_string()))
+    }
+
+    async fn fail(&mut self, reason: &str) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures > 1 {
+            tracing::warn!(reason, "messages of NATS are late");
+        } else {
+            tracing::debug!(reason, "messages of NATS are asked for anew");
+        }
+        let wait = Duration::from_millis(20 << self.failures.min(8));
+        tokio::time::sleep(wait.min(BACKOFF_MAX)).await;
+    }
+}

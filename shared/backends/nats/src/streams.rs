@@ -1,0 +1,282 @@
+//! The streams and consumers of a namespace: made if they are missing, checked if they are there.
+//!
+//! A user may create them beforehand, with other limits, replicas or placement: only what
+//! correctness hangs on is checked. They may vanish while all is running (somebody wipes
+//! JetStream): whoever notices calls [`Streams::ensure`] again.
+
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::context::{Context, ContextBuilder};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+
+use crate::Error;
+
+/// How long a message may go unacknowledged before another process gets it.
+const ACK_WAIT: Duration = Duration::from_secs(30);
+/// How many tasks may be under way in all workers together. More cost the server time (nats-server
+/// 2.9 gets slower with thousands of them), fewer would let long calls stop all others.
+const TASKS_PENDING_MAX: i64 = 10_000;
+/// The same for events in all coordinators.
+const EVENTS_PENDING_MAX: i64 = 1_024;
+
+/// What can be set for the streams that are made here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamOptions {
+    pub replicas: usize,
+    /// In memory instead of files. The record is the truth, so that is sound for tasks; events that
+    /// no coordinator has taken in yet are lost with the server.
+    pub memory: bool,
+    /// How long events are kept in their stream, taken in or not.
+    pub events_age_max: Duration,
+    pub events_bytes_max: i64,
+    /// How long JetStream knows the `Nats-Msg-Id` of an event.
+    pub duplicate_window: Duration,
+    pub dead_age_max: Duration,
+    pub dead_bytes_max: i64,
+    pub tasks_max: i64,
+}
+
+impl Default for StreamOptions {
+    fn default() -> StreamOptions {
+        let day = Duration::from_secs(24 * 60 * 60);
+        StreamOptions {
+            replicas: 1,
+            memory: false,
+            events_age_max: 7 * day,
+            events_bytes_max: 16 << 30,
+            duplicate_window: Duration::from_secs(120),
+            dead_age_max: 30 * day,
+            dead_bytes_max: 1 << 30,
+            tasks_max: 10_000_000,
+        }
+    }
+}
+
+/// The names of a namespace's streams, and how to make them.
+#[derive(Clone)]
+pub struct Streams {
+    pub(crate) context: Context,
+    namespace: String,
+    /// Where users publish events: the events stream takes these in.
+    subjects: Vec<String>,
+    options: StreamOptions,
+}
+
+impl Streams {
+    /// `subjects` are those of the events stream; without any, the default ones.
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        subjects: Vec<String>,
+        options: StreamOptions,
+    ) -> Streams {
+        let context = ContextBuilder::new()
+            .timeout(Duration::from_secs(10))
+            .ack_timeout(Duration::from_secs(10))
+            .max_ack_inflight(4096)
+            .backpressure_on_inflight(true)
+            .build(client);
+        let subjects = if subjects.is_empty() {
+            vec![format!("{}.>", Streams::default_events(namespace))]
+        } else {
+            subjects
+        };
+        Streams {
+            context,
+            namespace: namespace.to_owned(),
+            subjects,
+            options,
+        }
+    }
+
+    /// The subjects of events begin with this unless something else is configured. The default
+    /// namespace has the short name.
+    pub fn default_events(namespace: &str) -> String {
+        match namespace {
+            "default" => "swirl.events".to_owned(),
+            other => format!("swirl.{other}.events"),
+        }
+    }
+
+    pub fn tasks(&self) -> String {
+        format!("SWIRL_{}_TASKS", self.namespace)
+    }
+
+    pub fn events(&self) -> String {
+        format!("SWIRL_{}_EVENTS", self.namespace)
+    }
+
+    pub fn dead(&self) -> String {
+        format!("SWIRL_{}_DEAD", self.namespace)
+    }
+
+    pub(crate) fn task_subject(&self) -> String {
+        format!("swirl-tasks.{}", self.namespace)
+    }
+
+    pub(crate) fn dead_subject(&self, of: &str) -> String {
+        format!("swirl-dead.{}.{of}", self.namespace)
+    }
+
+    /// Makes what is missing, checks what is there.
+    pub async fn ensure(&self) -> Result<(), Error> {
+        for wanted in self.wanted() {
+            let name = wanted.name.clone();
+            let stream = self.context.get_or_create_stream(wanted.clone()).await;
+            let stream = stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))?;
+            if let Some(reason) = check(&wanted, &stream.cached_info().config) {
+                return Err(Error::Stream {
+                    stream: name,
+                    reason,
+                });
+            }
+        }
+        self.task_consumer().await?;
+        self.event_consumer().await?;
+        Ok(())
+    }
+
+    /// The three streams as they are made.
+    pub fn wanted(&self) -> [Config; 3] {
+        let options = &self.options;
+        let storage = if options.memory {
+            StorageType::Memory
+        } else {
+            StorageType::File
+        };
+        let common = Config {
+            num_replicas: options.replicas,
+            storage,
+            ..Config::default()
+        };
+        [
+            Config {
+                name: self.tasks(),
+                description: Some("Swirl: scopes to look at; losing it costs time only".to_owned()),
+                subjects: vec![self.task_subject()],
+                retention: RetentionPolicy::WorkQueue,
+                // Newer tasks are refused when it is full: the reconciler brings them.
+                discard: DiscardPolicy::New,
+                max_messages: options.tasks_max,
+                ..common.clone()
+            },
+            Config {
+                name: self.events(),
+                description: Some("Swirl: CloudEvents, of users and of workflows".to_owned()),
+                subjects: self.subjects.clone(),
+                retention: RetentionPolicy::Limits,
+                discard: DiscardPolicy::Old,
+                max_age: options.events_age_max,
+                max_bytes: options.events_bytes_max,
+                duplicate_window: options.duplicate_window,
+                ..common.clone()
+            },
+            Config {
+                name: self.dead(),
+                description: Some("Swirl: what could not be used, with the reason".to_owned()),
+                subjects: vec![self.dead_subject(">")],
+                retention: RetentionPolicy::Limits,
+                discard: DiscardPolicy::Old,
+                max_age: options.dead_age_max,
+                max_bytes: options.dead_bytes_max,
+                ..common
+            },
+        ]
+    }
+
+    pub(crate) async fn task_consumer(&self) -> Result<PullConsumer, Error> {
+        self.consumer(self.tasks(), "workers", TASKS_PENDING_MAX)
+            .await
+    }
+
+    pub(crate) async fn event_consumer(&self) -> Result<PullConsumer, Error> {
+        self.consumer(self.events(), "coordinators", EVENTS_PENDING_MAX)
+            .await
+    }
+
+    async fn consumer(
+        &self,
+        stream: String,
+        name: &str,
+        pending_max: i64,
+    ) -> Result<PullConsumer, Error> {
+        let error = |reason: String| Error::JetStream(format!("{stream}: {reason}"));
+        let found = self.context.get_stream_no_info(&stream).await;
+        let found = found.map_err(|found| error(found.to_string()))?;
+        let config = pull::Config {
+            durable_name: Some(name.to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: ACK_WAIT,
+            max_ack_pending: pending_max,
+            max_deliver: -1,
+            ..pull::Config::default()
+        };
+        let consumer = found.get_or_create_consumer(name, config).await;
+        let consumer = consumer.map_err(|found| error(found.to_string()))?;
+        if consumer.cached_info().config.ack_policy != AckPolicy::Explicit {
+            let reason = format!("its consumer {name} must have explicit acknowledgements");
+            return Err(Error::Stream { stream, reason });
+        }
+        Ok(consumer)
+    }
+}
+
+/// What is wrong with a stream that is there; none: it will do.
+pub fn check(wanted: &Config, found: &Config) -> Option<String> {
+    if found.retention != wanted.retention {
+        return Some(format!(
+            "its retention is {:?} and must be {:?}",
+            found.retention, wanted.retention
+        ));
+    }
+    let missing = wanted
+        .subjects
+        .iter()
+        .find(|subject| !found.subjects.contains(subject));
+    if let Some(missing) = missing {
+        return Some(format!(
+            "it doesn't take in the subject {missing}, only {}",
+            found.subjects.join(", ")
+        ));
+    }
+    if found.no_ack {
+        return Some("it must answer publishers (no_ack is set)".to_owned());
+    }
+    if found.sealed {
+        return Some("it is sealed".to_owned());
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_matters_is_checked() {
+        let wanted = Config {
+            subjects: vec!["a.>".to_owned()],
+            retention: RetentionPolicy::WorkQueue,
+            ..Config::default()
+        };
+        let mut found = Config {
+            num_replicas: 3,
+            subjects: vec!["a.>".to_owned(), "b".to_owned()],
+            ..wanted.clone()
+        };
+        assert_eq!(check(&wanted, &found), None);
+        found.retention = RetentionPolicy::Limits;
+        assert!(check(&wanted, &found).is_some_and(|reason| reason.contains("retention")));
+        found.retention = RetentionPolicy::WorkQueue;
+        found.subjects = vec!["b".to_owned()];
+        assert!(check(&wanted, &found).is_some_and(|reason| reason.contains("a.>")));
+    }
+
+    #[test]
+    fn events_of_namespaces_have_subjects_of_their_own() {
+        assert_eq!(Streams::default_events("default"), "swirl.events");
+        assert_eq!(Streams::default_events("team-a"), "swirl.team-a.events");
+    }
+}
