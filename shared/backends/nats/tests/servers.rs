@@ -1,0 +1,227 @@
+//! Against a NATS server of the test's own.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use swirl_model::CloudEvent;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_nats::{
+    Bus, DeadLetters, Error, Intake, Options, StreamOptions, Streams, TaskQueue, TaskSource,
+    Template, connect,
+};
+use swirl_ports::{EventBus, Queue, Tasks};
+use swirl_servers::NatsServer;
+use tokio::time::timeout;
+
+const SOON: Duration = Duration::from_secs(20);
+
+struct Rig {
+    server: NatsServer,
+    client: async_nats::Client,
+    streams: Streams,
+}
+
+async fn rig() -> Rig {
+    let server = NatsServer::start().unwrap();
+    let options = Options::new(vec![server.url()], "test");
+    let client = connect(&options).await.unwrap();
+    let streams = streams(&client, "default");
+    streams.ensure().await.unwrap();
+    Rig {
+        server,
+        client,
+        streams,
+    }
+}
+
+fn streams(client: &async_nats::Client, namespace: &str) -> Streams {
+    let options = StreamOptions {
+        events_bytes_max: 64 << 20,
+        dead_bytes_max: 16 << 20,
+        ..StreamOptions::default()
+    };
+    Streams::new(client.clone(), namespace, Vec::new(), options)
+}
+
+fn task(name: &str) -> ScopeRef {
+    ScopeRef::root(InstanceId::new(name))
+}
+
+fn event(id: &str) -> CloudEvent {
+    let text = serde_json::json!({
+        "specversion": "1.0", "id": id, "source": "/shop", "type": "org.example.paid",
+    });
+    serde_json::from_value(text).unwrap()
+}
+
+async fn pull(source: &TaskSource) -> swirl_ports::Task {
+    timeout(SOON, source.pull()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_come_until_they_are_done() {
+    let rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let source = TaskSource::new(rig.streams.clone(), 16);
+    queue.push(vec![task("a"), task("b")]).await;
+    let (a, b) = (pull(&source).await, pull(&source).await);
+    assert_eq!((a.scope, b.scope), (task("a"), task("b")));
+    a.receipt.unwrap().done().await;
+    b.receipt.unwrap().again(1, "not now").await;
+    let again = pull(&source).await;
+    assert_eq!(again.scope, task("b"));
+    again.receipt.unwrap().done().await;
+    assert!(
+        timeout(Duration::from_millis(300), source.pull())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_task_is_a_dead_letter() {
+    let rig = rig().await;
+    let source = TaskSource::new(rig.streams.clone(), 16);
+    rig.client
+        .publish("swirl-tasks.default", "hello".into())
+        .await
+        .unwrap();
+    TaskQueue::new(rig.client.clone(), &rig.streams)
+        .push(vec![task("a")])
+        .await;
+    assert_eq!(pull(&source).await.scope, task("a"));
+    let letters = DeadLetters::new(rig.streams.clone())
+        .list(0, 10)
+        .await
+        .unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].payload, b"hello");
+    assert_eq!(
+        (letters[0].kind.as_str(), letters[0].subject.as_str()),
+        ("task", "swirl-tasks.default")
+    );
+    assert!(letters[0].reason.contains("no task"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_share_the_tasks() {
+    let rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let all: Vec<ScopeRef> = (0..200).map(|n| task(&n.to_string())).collect();
+    queue.push(all).await;
+    let take = async |source: TaskSource| {
+        let mut got = Vec::new();
+        while let Ok(task) = timeout(Duration::from_secs(1), source.pull()).await {
+            task.receipt.unwrap().done().await;
+            got.push(task.scope);
+        }
+        got
+    };
+    let (one, two) = tokio::join!(
+        take(TaskSource::new(rig.streams.clone(), 10)),
+        take(TaskSource::new(rig.streams.clone(), 10)),
+    );
+    assert!(!one.is_empty() && !two.is_empty());
+    let both: HashSet<_> = one.iter().chain(&two).collect();
+    assert_eq!((both.len(), one.len() + two.len()), (200, 200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wiped_server_comes_back() {
+    let mut rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let source = std::sync::Arc::new(TaskSource::new(rig.streams.clone(), 16));
+    queue.push(vec![task("a")]).await;
+    pull(&source).await.receipt.unwrap().done().await;
+    rig.server.wipe().unwrap();
+    // Tasks published while there is no stream are lost, as they may be: so it is said again.
+    let puller = source.clone();
+    let pulled = tokio::spawn(async move { pull(&puller).await.scope });
+    for _ in 0..100 {
+        queue.push(vec![task("b")]).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        if pulled.is_finished() {
+            break;
+        }
+    }
+    assert_eq!(pulled.await.unwrap(), task("b"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
+    let rig = rig().await;
+    let template = Template::parse("swirl.events.{type}").unwrap();
+    let bus = Bus::new(rig.client.clone(), rig.streams.clone(), template);
+    let mut watcher = rig
+        .client
+        .subscribe("swirl.events.org.example.paid")
+        .await
+        .unwrap();
+    bus.publish(&event("1")).await.unwrap();
+    bus.publish(&event("1")).await.unwrap();
+    let seen = timeout(SOON, futures::StreamExt::next(&mut watcher))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        serde_json::from_slice::<CloudEvent>(&seen.payload).unwrap(),
+        event("1")
+    );
+    let stream = rig.client.clone();
+    let context = async_nats::jetstream::new(stream);
+    let info = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
+    assert_eq!(info.cached_info().state.messages, 1, "a repeat is dropped");
+
+    rig.client
+        .publish("swirl.events.mine", "{}".into())
+        .await
+        .unwrap();
+    let mut intake = Intake::new(rig.streams.clone(), 16);
+    let incoming = timeout(SOON, intake.next()).await.unwrap();
+    assert_eq!(
+        (incoming.subject(), incoming.payload()),
+        ("swirl.events.mine", &b"{}"[..])
+    );
+    incoming.again().await;
+    let incoming = timeout(SOON, intake.next()).await.unwrap();
+    incoming.dead("it has no type").await;
+    assert!(
+        timeout(Duration::from_millis(500), intake.next())
+            .await
+            .is_err()
+    );
+    let letters = DeadLetters::new(rig.streams.clone())
+        .list(0, 10)
+        .await
+        .unwrap();
+    assert_eq!(letters[0].reason, "it has no type");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_are_apart_and_foreign_streams_are_refused() {
+    let rig = rig().await;
+    streams(&rig.client, "team-a").ensure().await.unwrap();
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let config = async_nats::jetstream::stream::Config {
+        name: "SWIRL_other_TASKS".to_owned(),
+        subjects: vec!["swirl-tasks.other".to_owned()],
+        ..Default::default()
+    };
+    context.create_stream(config).await.unwrap();
+    let refused = streams(&rig.client, "other").ensure().await;
+    assert!(matches!(refused, Err(Error::Stream { reason, .. }) if reason.contains("retention")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_server_is_an_error_that_names_it() {
+    let port = swirl_servers::free_port().unwrap();
+    let options = Options::new(vec![format!("nats://u:secret@127.0.0.1:{port}")], "test");
+    let error = connect(&options).await.unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Unreachable { .. }), "{text}");
+    assert!(
+        text.contains(&port.to_string()) && !text.contains("secret"),
+        "{text}"
+    );
+}
