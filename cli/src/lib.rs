@@ -3,6 +3,7 @@
 mod app;
 mod client;
 mod commands;
+pub mod config;
 mod dev;
 pub mod diagram;
 mod node;

@@ -1,6 +1,7 @@
 //! The commands: one file each, one line each in [`Command`].
 
 mod completions;
+mod config;
 mod demo_service;
 mod deploy;
 mod dev;
@@ -60,6 +61,7 @@ Examples:
 enum Command {
     Cancel(operate::Cancel),
     Completions(completions::Args),
+    Config(config::Args),
     DemoService(demo_service::Args),
     Deploy(deploy::Args),
     Dev(dev::Args),
@@ -94,6 +96,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Cancel(args) => operate::cancel(&args, &terminal),
         Command::Completions(args) => completions::run(&args, &terminal),
+        Command::Config(args) => config::run(&args, &terminal),
         Command::DemoService(args) => demo_service::run(&args, &terminal),
         Command::Deploy(args) => deploy::run(&args, &terminal),
         Command::Dev(args) => dev::run(&args, &terminal),

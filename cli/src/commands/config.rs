@@ -1,0 +1,96 @@
+//! `swirl config`
+
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::config::{self, All, Flags, Process};
+use crate::terminal::{Output, Terminal};
+
+/// Checks and explains the configuration of 'swirl worker' and 'swirl coordinator'.
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_long_help = "\
+Examples:
+  swirl config default > swirl.toml
+  swirl config check --config swirl.toml
+  swirl config check --output json --for worker"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Checks the configuration, and shows what holds and where each value comes from.
+    ///
+    /// Reads the same file, variables and flags as the processes do. Secrets are masked. Exit code 1
+    /// if something is wrong.
+    Check(Check),
+    /// Prints a configuration file with every setting, commented out.
+    Default,
+    /// Prints the reference page.
+    #[command(hide = true)]
+    Reference,
+}
+
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// Check what this process needs [default: what both need].
+    #[arg(long = "for", value_enum, value_name = "PROCESS")]
+    process: Option<Who>,
+
+    #[command(flatten)]
+    flags: Flags<All>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Who {
+    Worker,
+    Coordinator,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    match &args.command {
+        Command::Check(args) => return check(args, terminal),
+        Command::Default => terminal.result(&config::default_file())?,
+        Command::Reference => terminal.result(&config::reference())?,
+    }
+    Ok(0)
+}
+
+fn check(args: &Check, terminal: &Terminal) -> anyhow::Result<u8> {
+    let processes = match args.process {
+        Some(Who::Worker) => &[Process::Worker],
+        Some(Who::Coordinator) => &[Process::Coordinator],
+        None => Process::ALL,
+    };
+    let json_wanted = terminal.output == Output::Json;
+    match args.flags.load_for(processes) {
+        Ok(loaded) if json_wanted => {
+            terminal.result(&format!("{:#}\n", config::json(&loaded)))?;
+            Ok(0)
+        }
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                terminal.message(&format!("warning: {warning}"));
+            }
+            terminal.result(&config::text(&loaded))?;
+            Ok(0)
+        }
+        Err(found) => {
+            if json_wanted {
+                let found = config::problems(&found.0);
+                let answer = json!({"valid": false, "problems": found});
+                terminal.result(&format!("{answer:#}\n"))?;
+            } else {
+                for problem in &found.0 {
+                    terminal.message(&format!("error: {problem}"));
+                }
+            }
+            Ok(1)
+        }
+    }
+}

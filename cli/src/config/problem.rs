@@ -1,0 +1,95 @@
+//! What is wrong with a configuration, and where it stands.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Default,
+    /// Line and column count from 1; 0 for the file as a whole.
+    File {
+        path: PathBuf,
+        line: usize,
+        column: usize,
+    },
+    Variable(String),
+    /// With its dashes.
+    Flag(String),
+}
+
+impl Place {
+    pub fn file(path: impl Into<PathBuf>) -> Place {
+        Place::File {
+            path: path.into(),
+            line: 0,
+            column: 0,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Default => f.write_str("default"),
+            Place::File { path, line: 0, .. } => write!(f, "{}", path.display()),
+            Place::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Place::Variable(name) => write!(f, "variable {name}"),
+            Place::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// Never holds a secret's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub place: Place,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    pub fn new(place: Place, message: impl Into<String>) -> Problem {
+        Problem {
+            place,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Problem {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  = hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All that is wrong, a line or two each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the configuration is not valid")?;
+        for problem in &self.0 {
+            write!(f, "\n{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Problems {
+        Problems(vec![problem])
+    }
+}

@@ -1,0 +1,103 @@
+//! Values that are not to be seen in logs.
+
+use std::fmt;
+
+use url::Url;
+
+/// What stands for a secret.
+pub const MASK: &str = "***";
+
+/// A password, a token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Secret {
+        Secret(value.into())
+    }
+
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+/// A URL that may hold a password. `Display` and `Debug` hide it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint(Url);
+
+impl Endpoint {
+    pub fn new(url: Url) -> Endpoint {
+        Endpoint(url)
+    }
+
+    /// With its password.
+    pub fn expose(&self) -> &Url {
+        &self.0
+    }
+
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&masked(&self.0))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A URL without its password. A user name without a password may be a token, as NATS takes it.
+fn masked(url: &Url) -> String {
+    let mut shown = url.clone();
+    if url.password().is_some() {
+        let _ = shown.set_password(Some(MASK));
+    } else if !url.username().is_empty() {
+        let _ = shown.set_username(MASK);
+    }
+    shown.to_string()
+}
+
+/// The same for a text that may be no URL at all: then nothing of it is shown before an `@`.
+pub fn mask_url(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) if url.has_host() => masked(&url),
+        _ => match text.rsplit_once('@') {
+            Some((_, host)) => format!("{MASK}@{host}"),
+            None => text.to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_shown() {
+        assert_eq!(format!("{:?}", Secret::new("s3cret")), "***");
+        for (url, shown) in [
+            ("redis://:s3cret@host:1/0", "redis://:***@host:1/0"),
+            ("nats://s3cret@host:4222", "nats://***@host:4222"),
+            ("redis://host:6379", "redis://host:6379"),
+            ("redis://u:s3cret@[bad", "***@[bad"),
+            ("u:s3cret@host", "***@host"),
+        ] {
+            assert_eq!(mask_url(url), shown);
+        }
+        let endpoint = Endpoint::new(Url::parse("redis://u:s3cret@host").unwrap());
+        assert_eq!(format!("{endpoint} {endpoint:?}").matches("***").count(), 2);
+        assert_eq!(endpoint.expose().password(), Some("s3cret"));
+    }
+}

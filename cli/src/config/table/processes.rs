@@ -1,0 +1,152 @@
+//! The two processes, and what they have in common: telemetry, log, HTTP, secrets.
+
+use crate::config::kind::{Kind, SECOND_MS, count, duration};
+use crate::config::setting::Setting;
+
+const TIMEOUT: Kind = duration(100, 300 * SECOND_MS);
+const STOP: Kind = duration(0, 3600 * SECOND_MS);
+
+pub const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "worker.concurrency",
+        count(1, 100_000),
+        "How many scopes are driven at once. One that waits for a function's answer counts.",
+    )
+    .default("1024")
+    .worker(),
+    Setting::new(
+        "worker.lease",
+        duration(SECOND_MS, 3600 * SECOND_MS),
+        "How long a scope belongs to a worker that gives no sign of life. After a crash another \
+         worker goes on this much later.",
+    )
+    .default("30s")
+    .worker(),
+    Setting::new(
+        "worker.shutdown_deadline",
+        STOP,
+        "How long calls that are under way may take when the worker is to stop.",
+    )
+    .default("20s")
+    .worker(),
+    Setting::new(
+        "worker.listen",
+        Kind::Address,
+        "The address of health and metrics. Port 0 takes any free one.",
+    )
+    .default("127.0.0.1:8081")
+    .worker(),
+    Setting::new(
+        "coordinator.listen",
+        Kind::Address,
+        "The address of the HTTP API, health and metrics. Port 0 takes any free one.",
+    )
+    .default("127.0.0.1:8080")
+    .coordinator(),
+    Setting::new(
+        "coordinator.tls_cert",
+        Kind::Path,
+        "The API's certificate chain, in PEM. It is read again when it changes.",
+    )
+    .coordinator(),
+    Setting::new("coordinator.tls_key", Kind::Path, "Its key, in PEM.").coordinator(),
+    Setting::new(
+        "coordinator.shutdown_deadline",
+        STOP,
+        "How long requests that are under way may take when the coordinator is to stop.",
+    )
+    .default("10s")
+    .coordinator(),
+];
+
+pub const COMMON: &[Setting] = &[
+    Setting::new(
+        "telemetry.otlp_endpoint",
+        Kind::Url(&["http", "https"]),
+        "The collector, such as `http://127.0.0.1:4317`. Nothing is sent without one.",
+    ),
+    Setting::new(
+        "telemetry.protocol",
+        Kind::Word(&["grpc", "http"]),
+        "How the collector is spoken to.",
+    )
+    .default("grpc"),
+    Setting::new(
+        "telemetry.headers",
+        Kind::Map,
+        "Headers that the collector wants, such as an API key.",
+    )
+    .secret(),
+    Setting::new(
+        "telemetry.sampling_ratio",
+        Kind::Ratio,
+        "The part of the traces that is kept, where the caller hasn't decided it.",
+    )
+    .default("0.1"),
+    Setting::new(
+        "telemetry.resource_attributes",
+        Kind::Map,
+        "Attributes of all that is sent, such as `deployment.environment.name=test`.",
+    ),
+    Setting::new(
+        "log.format",
+        Kind::Word(&["text", "json"]),
+        "How messages are written.",
+    )
+    .default("text"),
+    Setting::new(
+        "log.filter",
+        Kind::Text,
+        "Which messages are written: a level, or levels by module such as `info,swirl_worker=debug`.",
+    )
+    .default("info"),
+    Setting::new(
+        "http.allow_hosts",
+        Kind::List(&Kind::Text),
+        "The hosts that a definition's documents may be fetched from, beside this machine: \
+         `example.org`, `example.org:8443`, `*.example.org` or `*`.",
+    ),
+    Setting::new(
+        "http.connect_timeout",
+        TIMEOUT,
+        "How long a connection may take to stand.",
+    )
+    .default("5s"),
+    Setting::new(
+        "http.timeout",
+        duration(100, 3600 * SECOND_MS),
+        "How long a whole call may take, where the workflow doesn't say.",
+    )
+    .default("60s"),
+    Setting::new(
+        "http.request_bytes_max",
+        Kind::Bytes,
+        "The largest body that is sent.",
+    )
+    .default("8MiB"),
+    Setting::new(
+        "http.response_bytes_max",
+        Kind::Bytes,
+        "The largest answer that is read.",
+    )
+    .default("8MiB"),
+    Setting::new(
+        "secrets.files",
+        Kind::List(&Kind::Path),
+        "JSON or YAML files of names and values. A change is seen by the next call.",
+    )
+    .worker(),
+    Setting::new(
+        "secrets.folders",
+        Kind::List(&Kind::Path),
+        "Folders with one file a secret, as containers get them mounted.",
+    )
+    .worker(),
+    Setting::new(
+        "secrets.environment",
+        Kind::Flag,
+        "Whether the variables `SWIRL_SECRET_NAME` are looked at, after files and folders.",
+    )
+    .default("true")
+    .worker(),
+];

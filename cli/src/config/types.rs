@@ -1,0 +1,231 @@
+//! The configuration as the processes take it: everything is checked, and secrets in files are read.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::secret::{Endpoint, Secret};
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Installations with different names share servers without seeing each other.
+    pub namespace: String,
+    pub redis: Redis,
+    pub nats: Nats,
+    pub events: Events,
+    pub worker: Worker,
+    pub coordinator: Coordinator,
+    pub auth: Auth,
+    pub telemetry: Telemetry,
+    pub log: Log,
+    pub http: Http,
+    pub secrets: SecretSources,
+}
+
+#[derive(Debug, Clone)]
+pub struct Redis {
+    /// One; several for a cluster or for sentinels. The scheme is `redis` or `rediss`, also for
+    /// sentinels: [`RedisTopology`] tells them apart.
+    pub urls: Vec<Endpoint>,
+    pub topology: RedisTopology,
+    /// Wins over the URL's.
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    pub tls: Tls,
+    pub connections: usize,
+    pub connect_timeout: Duration,
+    pub response_timeout: Duration,
+    /// Fixed when the namespace is made.
+    pub shards: u16,
+    pub limits: RedisLimits,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedisTopology {
+    Single,
+    Cluster,
+    Sentinel { master: String },
+}
+
+/// The same limits as the embedded store has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisLimits {
+    pub history_max: u64,
+    pub inbox_max: usize,
+    pub retain: Duration,
+    pub retain_max: usize,
+    pub dedup: Duration,
+    pub dedup_max: usize,
+    pub sets_max: usize,
+    pub keep_ended: Duration,
+    pub keep_ended_max: usize,
+}
+
+/// Files in PEM. A certificate always comes with its key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    pub ca: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Nats {
+    pub urls: Vec<Endpoint>,
+    pub auth: NatsAuth,
+    pub tls: Tls,
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+    /// Of streams and consumers.
+    pub replicas: usize,
+    pub storage: NatsStorage,
+    pub duplicate_window: Duration,
+    pub tasks_bytes_max: u64,
+    pub events_age_max: Duration,
+    pub events_bytes_max: u64,
+    pub events_messages_max: u64,
+    /// How long JetStream waits for a sign of life before it delivers again.
+    pub ack_wait: Duration,
+    pub ack_pending_max: u64,
+}
+
+/// How this process tells NATS who it is. What a URL says comes on top of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NatsAuth {
+    None,
+    User {
+        user: String,
+        password: Secret,
+    },
+    Token(Secret),
+    /// A seed file.
+    Nkey(PathBuf),
+    Credentials(PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NatsStorage {
+    File,
+    Memory,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Events {
+    /// Subjects, wildcards allowed; `{namespace}` is already replaced.
+    pub subjects: Vec<String>,
+    /// May hold `{type}`; `{namespace}` is already replaced.
+    pub produced_subject: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    pub concurrency: usize,
+    pub lease: Duration,
+    pub shutdown_deadline: Duration,
+    /// Health and metrics.
+    pub listen: SocketAddr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coordinator {
+    /// The API, health and metrics.
+    pub listen: SocketAddr,
+    /// Certificate and key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub shutdown_deadline: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct Auth {
+    pub mode: AuthMode,
+    pub tokens: Vec<TokenEntry>,
+    pub tokens_file: Option<PathBuf>,
+    pub oidc: Option<Oidc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    On,
+    /// Whoever reaches the port may do everything.
+    Off,
+}
+
+/// A static token, known by its hash.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenEntry {
+    pub name: String,
+    pub hash: String,
+    pub roles: Vec<String>,
+    /// All if empty.
+    #[serde(default)]
+    pub namespaces: Vec<String>,
+    /// RFC 3339.
+    #[serde(default)]
+    pub expires: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Oidc {
+    pub issuer: String,
+    pub audience: Vec<String>,
+    /// Found by discovery if neither is given.
+    pub jwks_url: Option<Endpoint>,
+    pub jwks_file: Option<PathBuf>,
+    pub algorithms: Vec<String>,
+    /// A path of member names, with dots between.
+    pub roles_claim: String,
+    /// What the claim says, to one of our roles. Without one, names are taken as they are.
+    pub roles: BTreeMap<String, String>,
+    pub namespaces_claim: Option<String>,
+    pub leeway: Duration,
+    /// A CA in PEM for the issuer, beside those of the machine.
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    /// Nothing is sent without one.
+    pub otlp_endpoint: Option<Endpoint>,
+    pub protocol: OtlpProtocol,
+    pub headers: BTreeMap<String, Secret>,
+    pub sampling_ratio: f64,
+    pub resource_attributes: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    Grpc,
+    Http,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    pub format: LogFormat,
+    pub filter: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// For documents that definitions refer to.
+    pub allow_hosts: Vec<String>,
+    pub connect_timeout: Duration,
+    pub timeout: Duration,
+    pub request_bytes_max: usize,
+    pub response_bytes_max: usize,
+}
+
+/// Asked in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSources {
+    pub files: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
+    pub environment: bool,
+}
