@@ -1,0 +1,320 @@
+//! Connections: to one server, a cluster, or the master that sentinels name.
+//!
+//! All commands go over few connections at once and are pipelined there. A connection that is lost
+//! is made anew in the background; what was under way on it fails, and may or may not have been
+//! carried out. Only what a server refused before it did anything is tried again here.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::{ClusterClient, ClusterClientBuilder};
+use redis::cluster_async::ClusterConnection;
+use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
+use redis::{
+    Client, ClientTlsConfig, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError,
+    RedisResult, ServerErrorKind, TlsCertificates, Value,
+};
+use swirl_ports::Error;
+use tokio::sync::{Mutex, RwLock};
+use tokio::time::{Instant, sleep};
+
+use crate::Redis;
+use crate::options::{ConnectError, Options, Tls, Topology};
+
+pub(crate) struct Link {
+    servers: Servers,
+    limits: Limits,
+}
+
+enum Servers {
+    Single {
+        client: Client,
+        managers: Vec<ConnectionManager>,
+        next: AtomicUsize,
+    },
+    Cluster {
+        // Knows the nodes that were named, for messages.
+        seeds: Vec<ConnectionInfo>,
+        tls: TlsCertificates,
+        connections: Vec<ClusterConnection>,
+        next: AtomicUsize,
+    },
+    Sentinel {
+        client: Box<Mutex<SentinelClient>>,
+        master: RwLock<(Client, ConnectionManager)>,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    connect: Duration,
+    response: Duration,
+    retry: Duration,
+}
+
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+impl Link {
+    pub async fn open(options: &Options) -> Result<Link, ConnectError> {
+        // Another one may be set already: that will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let limits = Limits {
+            connect: Duration::from_millis(options.connect_timeout_ms),
+            response: Duration::from_millis(options.response_timeout_ms),
+            retry: Duration::from_millis(options.retry_ms),
+        };
+        let infos = options
+            .urls
+            .iter()
+            .map(|url| {
+                let info = url.as_str().into_connection_info();
+                info.map_err(|error| url_error(url, &error))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let first = infos.first().cloned().ok_or(ConnectError::Option {
+            name: "urls",
+            reason: "none is given".to_owned(),
+        })?;
+        let tls = certificates(&options.tls);
+        let count = options.connections.max(1);
+        let unusable = |error: RedisError| url_error(&options.urls.join(" "), &error);
+        let servers = match &options.topology {
+            Topology::Single => {
+                let client = Client::build_with_tls(first, tls).map_err(unusable)?;
+                let managers = (0..count).map(|_| limits.manager(&client));
+                Servers::Single {
+                    managers: futures::future::try_join_all(managers)
+                        .await
+                        .map_err(error)?,
+                    client,
+                    next: AtomicUsize::new(0),
+                }
+            }
+            Topology::Cluster => {
+                let client = limits.cluster(&infos, &tls).map_err(unusable)?;
+                let connections = (0..count).map(|_| client.get_async_connection());
+                Servers::Cluster {
+                    connections: futures::future::try_join_all(connections)
+                        .await
+                        .map_err(error)?,
+                    seeds: infos,
+                    tls,
+                    next: AtomicUsize::new(0),
+                }
+            }
+            Topology::Sentinel { master } => {
+                let mut client = SentinelClient::build(
+                    infos,
+                    master,
+                    Some(
+                        SentinelNodeConnectionInfo::default()
+                            .set_redis_connection_info(first.redis_settings().clone()),
+                    ),
+                    SentinelServerType::Master,
+                )
+                .map_err(unusable)?;
+                let found = client.async_get_client().await.map_err(error)?;
+                let manager = limits.manager(&found).await.map_err(error)?;
+                Servers::Sentinel {
+                    client: Box::new(Mutex::new(client)),
+                    master: RwLock::new((found, manager)),
+                }
+            }
+        };
+        Ok(Link { servers, limits })
+    }
+
+    async fn try_send(&self, cmd: &Cmd) -> RedisResult<Value> {
+        match &self.servers {
+            Servers::Single { managers, next, .. } => {
+                let turn = next.fetch_add(1, Ordering::Relaxed) % managers.len();
+                managers[turn].clone().send_packed_command(cmd).await
+            }
+            Servers::Cluster {
+                connections, next, ..
+            } => {
+                let turn = next.fetch_add(1, Ordering::Relaxed) % connections.len();
+                connections[turn].clone().req_packed_command(cmd).await
+            }
+            Servers::Sentinel { master, .. } => {
+                let mut manager = master.read().await.1.clone();
+                let result = manager.send_packed_command(cmd).await;
+                if let Err(error) = &result
+                    && (error.is_io_error() || is(error, ServerErrorKind::ReadOnly))
+                {
+                    self.follow_master().await;
+                }
+                result
+            }
+        }
+    }
+
+    /// Asks the sentinels where the master is now.
+    async fn follow_master(&self) {
+        let Servers::Sentinel { client, master } = &self.servers else {
+            return;
+        };
+        // One asks; the others go on with what is known, and fail or succeed by it.
+        let Ok(mut client) = client.try_lock() else {
+            return;
+        };
+        let look = async {
+            let found = client.async_get_client().await?;
+            let before = master
+                .read()
+                .await
+                .0
+                .get_connection_info()
+                .addr()
+                .to_string();
+            if found.get_connection_info().addr().to_string() != before {
+                let manager = self.limits.manager(&found).await?;
+                *master.write().await = (found, manager);
+                tracing::info!("the Redis master is another one now");
+            }
+            Ok::<(), RedisError>(())
+        };
+        match tokio::time::timeout(self.limits.response, look).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the sentinels name no master"),
+            Err(_) => tracing::warn!("the sentinels don't answer"),
+        }
+    }
+
+    /// Sends a command; what a server refuses only for now is tried again for a while.
+    pub async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
+        let until = Instant::now() + self.limits.retry;
+        let mut wait = BACKOFF_MIN;
+        loop {
+            match self.try_send(cmd).await {
+                Err(error) if not_carried_out(&error) && Instant::now() + wait < until => {
+                    sleep(wait).await;
+                    wait = (wait * 2).min(BACKOFF_MAX);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// A server to subscribe at.
+    pub async fn subscriber(&self, attempt: usize) -> RedisResult<Client> {
+        match &self.servers {
+            Servers::Single { client, .. } => Ok(client.clone()),
+            Servers::Cluster { seeds, tls, .. } => {
+                let seed = seeds[attempt % seeds.len()].clone();
+                Client::build_with_tls(seed, tls.clone())
+            }
+            Servers::Sentinel { master, .. } => {
+                self.follow_master().await;
+                Ok(master.read().await.0.clone())
+            }
+        }
+    }
+
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.servers, Servers::Cluster { .. })
+    }
+}
+
+impl Limits {
+    fn manager(
+        self,
+        client: &Client,
+    ) -> impl Future<Output = RedisResult<ConnectionManager>> + use<> {
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(self.connect))
+            .set_response_timeout(Some(self.response))
+            .set_min_delay(BACKOFF_MIN)
+            .set_max_delay(BACKOFF_MAX)
+            .set_number_of_retries(6);
+        ConnectionManager::new_with_config(client.clone(), config).boxed()
+    }
+
+    fn cluster(
+        self,
+        seeds: &[ConnectionInfo],
+        tls: &TlsCertificates,
+    ) -> RedisResult<ClusterClient> {
+        ClusterClientBuilder::new(seeds.iter().cloned())
+            .certs(tls.clone())
+            .connection_timeout(self.connect)
+            .response_timeout(self.response)
+            .overall_response_timeout(Some(self.response))
+            .retries(8)
+            .min_retry_wait(BACKOFF_MIN.as_millis() as u64)
+            .max_retry_wait(BACKOFF_MAX.as_millis() as u64)
+            .build()
+    }
+}
+
+impl Redis {
+    pub(crate) async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
+        self.inner.link.send(cmd).await
+    }
+}
+
+fn certificates(tls: &Tls) -> TlsCertificates {
+    let client = tls.client.as_ref().map(|(chain, key)| ClientTlsConfig {
+        client_cert: chain.clone(),
+        client_key: key.clone(),
+    });
+    TlsCertificates {
+        client_tls: client,
+        root_cert: tls.ca.clone(),
+    }
+}
+
+fn is(error: &RedisError, kind: ServerErrorKind) -> bool {
+    error.kind() == ErrorKind::Server(kind)
+}
+
+/// Whether the server did nothing, and may do so in a moment.
+fn not_carried_out(error: &RedisError) -> bool {
+    use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
+    [BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain]
+        .into_iter()
+        .any(|kind| is(error, kind))
+        || error.is_connection_refusal()
+}
+
+/// Addresses may hold passwords: what is shown of one is what stands behind them.
+fn url_error(url: &str, error: &RedisError) -> ConnectError {
+    let shown = url
+        .split_whitespace()
+        .map(|url| match url.rsplit_once('@') {
+            Some((_, rest)) => format!("***@{rest}"),
+            None => url.to_owned(),
+        });
+    ConnectError::Url {
+        url: shown.collect::<Vec<_>>().join(" "),
+        reason: error.to_string(),
+    }
+}
+
+pub(crate) fn error(error: RedisError) -> Error {
+    let text = error.to_string();
+    match error.code() {
+        Some("WRONGTYPE") => Error::Damaged {
+            what: "a key in Redis".to_owned(),
+            reason: text,
+        },
+        Some("OOM") => Error::Unavailable(format!(
+            "Redis has no memory left: raise maxmemory or shorten the retention ({text})"
+        )),
+        Some("NOPERM") => Error::Unavailable(format!(
+            "the Redis user may not do this: widen its ACL ({text})"
+        )),
+        _ => Error::Unavailable(format!("Redis: {text}")),
+    }
+}
+
+pub(crate) fn damaged(what: impl Into<String>, reason: impl Display) -> Error {
+    Error::Damaged {
+        what: what.into(),
+        reason: reason.to_string(),
+    }
+}

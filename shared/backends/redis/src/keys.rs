@@ -1,0 +1,116 @@
+//! Names of keys. `docs/adr/0008-redis-layout.md` has the table.
+//!
+//! Everything of an instance, and the indexes in which it stands, carries the hash tag of the
+//! instance's shard, `{namespace:shard}`: one script may change all of it, on a cluster too.
+
+use swirl_model::ids::InstanceId;
+
+/// The keys that every script of an instance gets first, in this order; the prelude names them.
+/// A script that needs fewer gets the first ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Span {
+    /// The instance and the index of what should run.
+    Ready = 2,
+    /// And what waits: timers, events.
+    Waits = 6,
+    /// And what an end touches.
+    All = 9,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    namespace: String,
+    shards: u16,
+}
+
+impl Keys {
+    pub fn new(namespace: impl Into<String>, shards: u16) -> Keys {
+        Keys {
+            namespace: namespace.into(),
+            shards: shards.max(1),
+        }
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    pub fn shard(&self, instance: &InstanceId) -> u16 {
+        let hash = blake3::hash(instance.as_str().as_bytes());
+        let [a, b, c, d, ..] = *hash.as_bytes();
+        (u32::from_le_bytes([a, b, c, d]) % u32::from(self.shards)) as u16
+    }
+
+    /// `{namespace:shard}`
+    pub fn tag(&self, instance: &InstanceId) -> String {
+        self.shard_tag(self.shard(instance))
+    }
+
+    fn shard_tag(&self, shard: u16) -> String {
+        format!("{{{}:{shard}}}", self.namespace)
+    }
+
+    /// An index of a shard.
+    pub fn index(&self, shard: u16, name: &str) -> String {
+        format!("{}:{name}", self.shard_tag(shard))
+    }
+
+    /// A key outside of all shards.
+    pub fn global(&self, name: &str) -> String {
+        format!("{}:{name}", self.namespace)
+    }
+
+    /// The first keys of a script of this instance.
+    pub fn of(&self, instance: &InstanceId, span: Span) -> Vec<String> {
+        let tag = self.tag(instance);
+        let id = instance.as_str();
+        let mut keys = Vec::with_capacity(span as usize + 10);
+        keys.push(format!("{tag}:i:{id}"));
+        keys.push(format!("{tag}:ready"));
+        if span >= Span::Waits {
+            keys.push(format!("{tag}:timers"));
+            keys.push(format!("{tag}:dirty"));
+            keys.push(format!("{tag}:e:{id}"));
+            keys.push(format!("{tag}:got:{id}"));
+        }
+        if span >= Span::All {
+            keys.push(format!("{tag}:outbox"));
+            keys.push(format!("{tag}:ended"));
+            keys.push(format!("{tag}:h:{id}"));
+        }
+        keys
+    }
+
+    /// The listings, by status in the order of [`STATUSES`]: by time, then by workflow and time.
+    pub fn listings(&self, shard: u16) -> Vec<String> {
+        let tag = self.shard_tag(shard);
+        let names = ["lt", "lw"].into_iter();
+        names
+            .flat_map(|name| STATUSES.map(|status| format!("{tag}:{name}:{status}")))
+            .collect()
+    }
+}
+
+/// Letters of statuses in keys and records: running, completed, faulted, cancelled (x), terminated.
+pub(crate) const STATUSES: [&str; 5] = ["r", "c", "f", "x", "t"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_stays_in_its_shard() {
+        let keys = Keys::new("ns", 64);
+        // Fixed for ever: stored instances would not be found any more.
+        assert_eq!(keys.tag(&InstanceId::new("a")), "{ns:23}");
+        let all = keys.of(&InstanceId::new("a"), Span::All);
+        assert_eq!(all.len(), Span::All as usize);
+        assert!(all.iter().all(|key| key.starts_with("{ns:23}:")));
+        assert_eq!(keys.of(&InstanceId::new("a"), Span::Ready), all[..2]);
+        assert_eq!(keys.of(&InstanceId::new("a"), Span::Waits), all[..6]);
+    }
+}

@@ -1,0 +1,150 @@
+//! What can be set, and why there is no connection.
+
+/// How the servers stand together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Topology {
+    #[default]
+    Single,
+    /// Redis Cluster: the URLs are those of some of its nodes.
+    Cluster,
+    /// The URLs are those of the sentinels; user and password in them are the servers' too.
+    Sentinel {
+        /// What the sentinels call the master.
+        master: String,
+    },
+}
+
+/// Certificates in PEM, where the system's don't do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Trusted instead of the system's.
+    pub ca: Option<Vec<u8>>,
+    /// Shown to the server: certificate chain and key.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Where the servers are, and limits. What is over a limit is refused or, where it says so,
+/// dropped, the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS.
+    pub urls: Vec<String>,
+    pub topology: Topology,
+    pub tls: Tls,
+    /// Begins all keys: several systems can share a server.
+    pub namespace: String,
+    /// Into how many parts the instances are divided. Fixed when the namespace is first used.
+    pub shards: u16,
+    /// Connections for commands; more than one helps only beyond what one core sends.
+    pub connections: usize,
+    pub connect_timeout_ms: u64,
+    /// For each command.
+    pub response_timeout_ms: u64,
+    /// How long commands that a server refused for now (it is loading, a replica takes over) are
+    /// tried again.
+    pub retry_ms: u64,
+    /// How often is looked for what no message told.
+    pub poll_ms: u64,
+    /// What became runnable, or was committed, less than this ago is left to those who are at it.
+    pub grace_ms: u64,
+    /// What the reconciler was told of isn't told again for so long.
+    pub repeat_ms: u64,
+    /// History entries of an instance; older ones are dropped.
+    pub history_max: u64,
+    /// Inputs that wait in a scope's inbox.
+    pub inbox_max: usize,
+    /// Bytes of one record: a scope, an input, a fork, an effect.
+    pub record_max: usize,
+    /// How long events are kept for those who wait for them later.
+    pub retain_ms: u64,
+    /// How many events are kept so; older ones are dropped.
+    pub retain_max: usize,
+    /// How long an event is known, so that it isn't taken twice.
+    pub dedup_ms: u64,
+    /// How many events are known so; older ones are dropped.
+    pub dedup_max: usize,
+    /// Sets of events that are not complete yet.
+    pub sets_max: usize,
+    /// How long ended instances can be looked at. Faulted ones count as ended.
+    pub keep_ended_ms: u64,
+    /// How many; older ones are dropped.
+    pub keep_ended_max: usize,
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            urls: vec!["redis://127.0.0.1:6379".to_owned()],
+            topology: Topology::Single,
+            tls: Tls::default(),
+            namespace: "swirl".to_owned(),
+            shards: 64,
+            connections: 1,
+            connect_timeout_ms: 5_000,
+            response_timeout_ms: 10_000,
+            retry_ms: 5_000,
+            poll_ms: 2_000,
+            grace_ms: 5_000,
+            repeat_ms: 30_000,
+            history_max: 10_000,
+            inbox_max: 1_000,
+            record_max: 16 * 1024 * 1024,
+            retain_ms: DAY_MS,
+            retain_max: 100_000,
+            dedup_ms: DAY_MS,
+            dedup_max: 1_000_000,
+            sets_max: 100_000,
+            keep_ended_ms: 7 * DAY_MS,
+            keep_ended_max: 1_000_000,
+        }
+    }
+}
+
+impl Options {
+    pub fn single(url: impl Into<String>) -> Options {
+        Options {
+            urls: vec![url.into()],
+            ..Options::default()
+        }
+    }
+
+    pub fn cluster(urls: Vec<String>) -> Options {
+        Options {
+            urls,
+            topology: Topology::Cluster,
+            ..Options::default()
+        }
+    }
+
+    pub fn sentinel(urls: Vec<String>, master: impl Into<String>) -> Options {
+        Options {
+            urls,
+            topology: Topology::Sentinel {
+                master: master.into(),
+            },
+            ..Options::default()
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("the address '{url}' cannot be used: {reason}")]
+    Url { url: String, reason: String },
+    #[error("the option '{name}' cannot be used: {reason}")]
+    Option { name: &'static str, reason: String },
+    #[error(
+        "the namespace '{namespace}' is divided into {found} shards, not {wanted}: set 'shards' to {found}, or use another namespace"
+    )]
+    Shards {
+        namespace: String,
+        found: String,
+        wanted: u16,
+    },
+    /// Trying again can help.
+    #[error(transparent)]
+    Store(#[from] swirl_ports::Error),
+}
