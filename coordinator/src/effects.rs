@@ -53,7 +53,7 @@ impl Service {
     async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
         let resolved = self
             .registry
-            .resolve(&start.workflow, start.version.as_deref())
+            .resolve(&start.workflow, start.version.as_deref(), self.clock.now())
             .await?;
         let definition = match resolved {
             Ok(definition) => definition,

@@ -12,8 +12,8 @@ impl Service {
     /// Takes an event in. When this returns, all that the event does has been committed; an error
     /// means that it is to be offered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
-        let catalog = self.registry.catalog().await?;
         let now = self.clock.now();
+        let catalog = self.registry.catalog(now).await?;
         let offered = self
             .events
             .offer(event, &catalog.triggers, &catalog.consumed, now)

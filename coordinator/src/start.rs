@@ -45,7 +45,11 @@ impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Result<Started, Refused>, Error> {
         let resolved = self
             .registry
-            .resolve(&request.workflow, request.version.as_deref())
+            .resolve(
+                &request.workflow,
+                request.version.as_deref(),
+                self.clock.now(),
+            )
             .await?;
         let definition = match resolved {
             Ok(definition) => definition,

@@ -75,7 +75,11 @@ pub async fn latest(
     State(api): State<Api>,
     Path(workflow): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let found = api.service.registry.resolve(&workflow, None).await?;
+    let found = api
+        .service
+        .registry
+        .resolve(&workflow, None, api.service.clock.now())
+        .await?;
     let found = found
         .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
     whole(&api, &found.id).await

@@ -30,6 +30,11 @@ pub trait Definitions: Send + Sync {
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
     /// All of them, in the order of deployment.
     async fn all(&self) -> Result<Vec<DefinitionRecord>>;
+    /// Another number whenever something was deployed, by whichever process. A backend of one
+    /// process needs none: who deploys knows.
+    async fn revision(&self) -> Result<u64> {
+        Ok(0)
+    }
     /// A named instant: up to when something has been done.
     async fn mark(&self, name: &str) -> Result<Option<Timestamp>>;
     async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()>;

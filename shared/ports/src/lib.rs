@@ -7,6 +7,7 @@ pub mod call;
 pub mod clock;
 pub mod definitions;
 pub mod events;
+pub mod matching;
 pub mod queue;
 pub mod store;
 

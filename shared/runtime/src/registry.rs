@@ -15,6 +15,10 @@ use crate::Error;
 /// Turns a stored document into its canonical workflow: given by the binary.
 pub type Lower = Box<dyn Fn(&DefinitionRecord) -> Result<Workflow, String> + Send + Sync>;
 
+/// How old what is known of deployments may be: so soon a definition that another process deployed
+/// is heard of.
+const FRESH_MS: u64 = 200;
+
 pub struct Registry {
     store: Arc<dyn Definitions>,
     lower: Lower,
@@ -24,7 +28,22 @@ pub struct Registry {
 #[derive(Default)]
 struct Cache {
     compiled: HashMap<DefinitionId, Arc<Definition>>,
+    index: Option<Arc<Index>>,
     catalog: Option<Arc<Catalog>>,
+    /// When the store was last asked whether there is something new.
+    checked_at: Option<Timestamp>,
+    /// How often this process has deployed something.
+    inserted: u64,
+}
+
+/// What is deployed.
+#[derive(Debug)]
+struct Index {
+    revision: u64,
+    /// In the order of deployment.
+    all: Vec<DefinitionId>,
+    /// The latest version of each workflow, with the time of its deployment.
+    latest: Vec<(DefinitionId, Timestamp)>,
 }
 
 /// What all deployed definitions together listen to.
@@ -68,7 +87,8 @@ impl Registry {
     pub fn insert(&self, definition: Arc<Definition>) {
         let mut cache = self.cache();
         cache.compiled.insert(definition.id.clone(), definition);
-        cache.catalog = None;
+        (cache.index, cache.catalog) = (None, None);
+        cache.inserted += 1;
     }
 
     pub async fn get(&self, id: &DefinitionId) -> Result<Arc<Definition>, Error> {
@@ -102,21 +122,25 @@ impl Registry {
         &self,
         workflow: &str,
         version: Option<&str>,
+        now: Timestamp,
     ) -> Result<Result<Arc<Definition>, Unknown>, Error> {
-        let all = self.store.all().await?;
-        let mut best: Option<&DefinitionRecord> = None;
-        for record in all.iter().filter(|record| *record.id.workflow == *workflow) {
-            let better = match (version, best) {
-                (Some(version), _) => *record.id.version == *version,
-                (None, None) => true,
-                (None, Some(best)) => is_newer(record, best),
-            };
-            if better {
-                best = Some(record);
+        let found = match version {
+            // One that this process doesn't know is always asked for: it may be new.
+            Some(version) => {
+                let id = DefinitionId {
+                    workflow: workflow.into(),
+                    version: version.into(),
+                };
+                let known = self.cache().compiled.contains_key(&id);
+                (known || self.store.get(&id).await?.is_some()).then_some(id)
             }
-        }
-        match best {
-            Some(record) => self.get(&record.id).await.map(Ok),
+            None => match self.index(Some(now)).await?.latest(workflow) {
+                Some(id) => Some(id),
+                None => self.index(None).await?.latest(workflow),
+            },
+        };
+        match found {
+            Some(id) => self.get(&id).await.map(Ok),
             None => Ok(Err(Unknown {
                 workflow: workflow.to_owned(),
                 version: version.map(ToOwned::to_owned),
@@ -124,33 +148,92 @@ impl Registry {
         }
     }
 
-    pub async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+    /// What is deployed, not older than a moment; `None`: as it is now.
+    async fn index(&self, now: Option<Timestamp>) -> Result<Arc<Index>, Error> {
+        let (known, inserted) = {
+            let mut cache = self.cache();
+            let fresh = match (cache.checked_at, now) {
+                (Some(checked), Some(now)) => checked.0.abs_diff(now.0) < FRESH_MS,
+                _ => false,
+            };
+            if let Some(index) = &cache.index
+                && fresh
+            {
+                return Ok(index.clone());
+            }
+            // Noted before the store is asked: others needn't ask, too.
+            cache.checked_at = now.or(cache.checked_at);
+            (cache.index.clone(), cache.inserted)
+        };
+        // Asked for before the list is read: what comes in between is read once more.
+        let revision = self.store.revision().await?;
+        if let Some(index) = known
+            && index.revision == revision
+        {
+            return Ok(index);
+        }
+        let index = Arc::new(Index::new(revision, &self.store.all().await?));
+        let mut cache = self.cache();
+        // What was read may be older than what this process deployed meanwhile.
+        if cache.inserted == inserted {
+            cache.index = Some(index.clone());
+            cache.catalog = None;
+        }
+        Ok(index)
+    }
+
+    pub async fn catalog(&self, now: Timestamp) -> Result<Arc<Catalog>, Error> {
+        let index = self.index(Some(now)).await?;
         if let Some(catalog) = &self.cache().catalog {
             return Ok(catalog.clone());
         }
-        let all = self.store.all().await?;
-        let mut latest: Vec<&DefinitionRecord> = Vec::new();
         let mut catalog = Catalog::default();
-        for record in &all {
-            match latest
-                .iter_mut()
-                .find(|found| found.id.workflow == record.id.workflow)
-            {
+        for id in &index.all {
+            catalog.consumed.extend(correlated(&*self.get(id).await?));
+        }
+        for (id, deployed_at) in &index.latest {
+            let definition = self.get(id).await?;
+            catalog.triggers.extend(trigger(&definition));
+            catalog.latest.push((definition, *deployed_at));
+        }
+        let catalog = Arc::new(catalog);
+        let mut cache = self.cache();
+        // Not if something was deployed meanwhile.
+        if let Some(found) = &cache.index
+            && Arc::ptr_eq(found, &index)
+        {
+            cache.catalog = Some(catalog.clone());
+        }
+        Ok(catalog)
+    }
+}
+
+impl Index {
+    fn new(revision: u64, records: &[DefinitionRecord]) -> Index {
+        let mut latest: Vec<&DefinitionRecord> = Vec::new();
+        for record in records {
+            let mut found = latest.iter_mut();
+            match found.find(|found| found.id.workflow == record.id.workflow) {
                 Some(found) if is_newer(record, found) => *found = record,
                 Some(_) => {}
                 None => latest.push(record),
             }
-            let definition = self.get(&record.id).await?;
-            catalog.consumed.extend(correlated(&definition));
         }
-        for record in latest {
-            let definition = self.get(&record.id).await?;
-            catalog.triggers.extend(trigger(&definition));
-            catalog.latest.push((definition, record.deployed_at));
+        Index {
+            revision,
+            all: records.iter().map(|record| record.id.clone()).collect(),
+            latest: latest
+                .iter()
+                .map(|record| (record.id.clone(), record.deployed_at))
+                .collect(),
         }
-        let catalog = Arc::new(catalog);
-        self.cache().catalog = Some(catalog.clone());
-        Ok(catalog)
+    }
+
+    fn latest(&self, workflow: &str) -> Option<DefinitionId> {
+        let mut latest = self.latest.iter();
+        latest
+            .find(|(id, _)| *id.workflow == *workflow)
+            .map(|(id, _)| id.clone())
     }
 }
 

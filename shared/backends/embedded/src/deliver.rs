@@ -5,25 +5,18 @@ use std::sync::Arc;
 
 use swirl_model::CloudEvent;
 use swirl_model::event::Input;
-use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_ports::InboxItem;
+use swirl_ports::matching::{Correlation, Fit, addressee, fit, learnt};
 
-use crate::buckets::{Fit, fit};
 use crate::record::{Key, inbox_key};
 use crate::state::{Seq, State};
-
-/// An event with this attribute reaches only the instance that it names (decision 49).
-const ADDRESSEE: &str = "swirlinstanceid";
 
 /// One slot of one wait, and what is in it.
 struct Match {
     place: usize,
     item: InboxItem,
-    values: Vec<(Arc<str>, String)>,
-}
-
-pub(crate) fn addressee(event: &CloudEvent) -> Option<InstanceId> {
-    event.attribute(ADDRESSEE).map(InstanceId::new)
+    values: Correlation,
 }
 
 impl State {
@@ -116,12 +109,13 @@ impl State {
         }
         let untouched = had.is_none_or(BTreeSet::is_empty);
         let correlation = &inst.instance.state.correlation;
-        let fits = |filter: &&swirl_model::event::EventMatch| match fit(filter, correlation, event)
-        {
-            Fit::No => false,
-            Fit::Known => true,
-            Fit::Unknown => !early || untouched,
-            Fit::Kind => !early,
+        let fits = |filter: &&swirl_model::event::EventMatch| {
+            let fit = fit(filter, correlation, event);
+            if early {
+                fit.early(untouched)
+            } else {
+                fit != Fit::No
+            }
         };
         wait.slots.iter().enumerate().find_map(|(place, slot)| {
             let filter = slot.filters.iter().find(fits)?;
@@ -134,12 +128,11 @@ impl State {
             if entry.inbox.knows(&item.id) {
                 return None;
             }
-            let names = filter.correlation.iter().map(|(name, _)| name);
-            let values = names.filter_map(|name| Some((name.clone(), event.attribute(name)?)));
+            let values = learnt(filter, event);
             Some(Match {
                 place,
                 item,
-                values: values.collect(),
+                values,
             })
         })
     }
@@ -207,7 +200,7 @@ impl State {
     pub fn correlate(
         &mut self,
         seq: Seq,
-        values: Vec<(Arc<str>, String)>,
+        values: impl IntoIterator<Item = (Arc<str>, String)>,
         woken: &mut Vec<ScopeRef>,
     ) {
         let Some(inst) = self.instances.get_mut(&seq) else {

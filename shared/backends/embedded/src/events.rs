@@ -8,13 +8,14 @@ use swirl_model::event::EventMatch;
 use swirl_model::ids::ScopeRef;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::{Error, EventLog, Offered, Result, Start, Trigger};
+use swirl_ports::matching::{
+    Begun, Correlation, Outcome, Set, addressee, attributes_to_keep, bound, fitting,
+};
+use swirl_ports::{Error, EventLog, Offered, Result, Trigger};
 
 use crate::Embedded;
-use crate::buckets::Correlation;
-use crate::deliver::addressee;
-use crate::kept::{KeptEvent, attributes_to_keep};
-use crate::known::{Begun, KnownEvent, Outcome};
+use crate::kept::KeptEvent;
+use crate::known::KnownEvent;
 use crate::record::Key;
 use crate::state::State;
 
@@ -71,7 +72,7 @@ impl State {
         let key = event.key();
         if let Some(known) = self.known.find(&key) {
             return Ok(match &known.outcome {
-                Some(outcome) => offered(outcome, triggers),
+                Some(outcome) => outcome.offered(triggers),
                 None => Offered {
                     duplicate: true,
                     ..Offered::default()
@@ -87,7 +88,7 @@ impl State {
                 outcome.starts.extend(self.begin(trigger, event, at));
             }
         }
-        let answer = offered(&outcome, triggers);
+        let answer = outcome.offered(triggers);
         let place = self.next();
         self.known.insert(
             place,
@@ -186,10 +187,7 @@ impl State {
     fn begin(&mut self, trigger: &Trigger, event: &CloudEvent, at: Timestamp) -> Option<Begun> {
         let (places, values) = fitting(trigger, event)?;
         let filter = &trigger.events[*places.first()?];
-        if !filter.correlation.is_empty()
-            && values.len() == filter.correlation.len()
-            && self.is_taken(&trigger.definition.workflow, &values)
-        {
+        if bound(filter, &values) && self.is_taken(&trigger.definition.workflow, &values) {
             return None;
         }
         if trigger.exclusive {
@@ -208,12 +206,7 @@ impl State {
         for number in filled.changed {
             self.touch(Key::Set(number));
         }
-        let set = filled.complete?;
-        Some(Begun {
-            definition: set.definition,
-            events: set.events.into_values().map(|(_, start)| start).collect(),
-            correlation: set.values,
-        })
+        filled.complete.map(Set::begun)
     }
 
     /// Whether an active instance of the workflow, or one that is being started, has all of these
@@ -246,70 +239,4 @@ impl State {
                 .is_some_and(|inst| has_all(&inst.instance.state.correlation))
         })
     }
-}
-
-/// The starts as the caller's triggers name them. A newer version that was deployed meanwhile takes
-/// the start over.
-fn offered(outcome: &Outcome, triggers: &[Trigger]) -> Offered {
-    let starts = outcome.starts.iter().filter_map(|begun| {
-        let definition = &begun.definition;
-        if let Some(trigger) = triggers
-            .iter()
-            .position(|found| found.definition == *definition)
-        {
-            return Some(Start {
-                trigger,
-                events: begun.events.clone(),
-            });
-        }
-        let same = |found: &Trigger| found.definition.workflow == definition.workflow;
-        let trigger = triggers.iter().position(same)?;
-        let events = begun.events.iter().map(|start| {
-            let mut filters = triggers[trigger].events.iter();
-            let filter = filters.find(|filter| starts(filter, &start.event))?;
-            Some(StartEvent {
-                def: filter.def.0,
-                event: start.event.clone(),
-            })
-        });
-        Some(Start {
-            trigger,
-            events: events.collect::<Option<_>>()?,
-        })
-    });
-    Offered {
-        duplicate: false,
-        woken: outcome.woken.clone(),
-        starts: starts.collect(),
-    }
-}
-
-/// The places that an event may take in a trigger, and the correlation values that it has there.
-fn fitting(trigger: &Trigger, event: &CloudEvent) -> Option<(Vec<usize>, Correlation)> {
-    let places = trigger.events.iter().enumerate();
-    let mut places = places
-        .filter(|(_, filter)| starts(filter, event))
-        .peekable();
-    let values = values_of(places.peek()?.1, event);
-    let places = places.filter(|(_, filter)| values_of(filter, event) == values);
-    Some((places.map(|(place, _)| place).collect(), values))
-}
-
-/// Whether an event may start an instance as one of these.
-fn starts(filter: &EventMatch, event: &CloudEvent) -> bool {
-    let carried = |name: &str| event.attribute(name).is_some();
-    filter.is_kind(event)
-        && (filter.correlation.is_empty()
-            || filter.correlation.iter().any(|(name, _)| carried(name)))
-        && filter
-            .correlation
-            .iter()
-            .all(|(name, constant)| constant.is_none() || event.attribute(name) == *constant)
-}
-
-fn values_of(filter: &EventMatch, event: &CloudEvent) -> Correlation {
-    let names = filter.correlation.iter().map(|(name, _)| name);
-    names
-        .filter_map(|name| Some((name.to_ascii_lowercase().into(), event.attribute(name)?)))
-        .collect()
 }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::{Correlation, bucket_of, buckets_of, is_valued};
 
-use crate::buckets::{Buckets, Correlation, bucket_of, buckets_of};
+use crate::buckets::Buckets;
 use crate::state::Seq;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,19 +31,6 @@ pub(crate) struct Kept {
     by_value: Buckets,
     /// Those that nobody had yet.
     free: Buckets,
-}
-
-/// The attributes that make an event worth keeping: somebody's, and carried by the event.
-pub(crate) fn attributes_to_keep(
-    event: &CloudEvent,
-    consumed: &[EventMatch],
-) -> BTreeSet<Arc<str>> {
-    let filters = consumed.iter().filter(|filter| filter.is_kind(event));
-    let attributes = filters.flat_map(|filter| filter.correlation.iter().map(|(name, _)| name));
-    attributes
-        .filter(|name| event.attribute(name).is_some())
-        .cloned()
-        .collect()
 }
 
 impl Kept {
@@ -125,7 +113,7 @@ impl Kept {
             return &[];
         }
         let bucket = bucket_of(filter, correlation);
-        if bucket.contains('\0') {
+        if is_valued(&bucket) {
             self.by_value.get(&bucket)
         } else {
             self.free.get(&bucket)

@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use swirl_model::ids::{DefinitionId, ScopeRef};
-use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-
-use crate::buckets::Correlation;
+use swirl_ports::matching::{Begun, Outcome};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KnownEvent {
@@ -17,22 +14,6 @@ pub(crate) struct KnownEvent {
     /// Absent once confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-}
-
-/// An event that is offered again before it was confirmed has the same outcome.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Outcome {
-    pub woken: Vec<ScopeRef>,
-    pub starts: Vec<Begun>,
-}
-
-/// An instance that is being started.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Begun {
-    pub definition: DefinitionId,
-    pub events: Vec<StartEvent>,
-    /// What it will correlate by: until it is there, this stands for it.
-    pub correlation: Correlation,
 }
 
 #[derive(Default)]

@@ -7,9 +7,9 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header, Instance, InstanceState, Status};
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
+use swirl_ports::matching::Correlation;
 use swirl_ports::{Created, InboxItem, NewInstance};
 
-use crate::buckets::Correlation;
 use crate::record::{Key, Write};
 use crate::state::{Inst, Seq, State};
 
@@ -95,13 +95,7 @@ impl State {
             .filter_map(|start| self.known.find(&start.event.key())?.outcome.as_ref());
         let mut begun = outcomes
             .flat_map(|outcome| &outcome.starts)
-            .filter(|begun| {
-                let keys = |list: &[StartEvent]| -> Vec<String> {
-                    list.iter().map(|start| start.event.key()).collect()
-                };
-                begun.definition.workflow == header.definition.workflow
-                    && keys(&begun.events) == keys(events)
-            });
+            .filter(|begun| begun.is_of(&header.definition.workflow, events));
         begun
             .next()
             .map(|begun| begun.correlation.clone())

@@ -11,11 +11,11 @@ use swirl_model::event::{Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, Instance, InstanceState};
 use swirl_model::scope::{Fork, Scope};
+use swirl_ports::matching::Set;
 use swirl_ports::{DefinitionRecord, Error, InboxItem};
 
 use crate::kept::KeptEvent;
 use crate::known::KnownEvent;
-use crate::sets::Set;
 use crate::state::{ForkEntry, Inst, Seq, State, Wait};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,23 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
-use swirl_model::ids::DefinitionId;
-use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::Trigger;
-
-use crate::buckets::Correlation;
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Set {
-    pub definition: DefinitionId,
-    /// By the place in the definition's list; a newer version may have other places.
-    pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
-    /// The correlation values that they share.
-    pub values: Correlation,
-}
+use swirl_ports::matching::{Correlation, Set};
 
 #[derive(Default)]
 pub(crate) struct Sets {
@@ -34,48 +21,8 @@ pub(crate) struct Filled {
     pub complete: Option<Set>,
 }
 
-impl Set {
-    fn group(&self) -> (Arc<str>, String) {
-        (self.definition.workflow.clone(), group(&self.values))
-    }
-
-    /// By the first event, or by the last where each one starts the timeout anew.
-    fn too_old(&self, trigger: &Trigger, at: Timestamp) -> bool {
-        let Some(timeout_ms) = trigger.timeout_ms else {
-            return false;
-        };
-        let times = self.events.values().map(|(at, _)| *at);
-        let since = if trigger.timeout_restarts {
-            times.max()
-        } else {
-            times.min()
-        };
-        since.is_some_and(|since| at.0.saturating_sub(since.0) > timeout_ms as i64)
-    }
-
-    /// Finds its events' places in another version of the definition.
-    fn refit(&mut self, trigger: &Trigger) {
-        if self.definition == trigger.definition {
-            return;
-        }
-        self.definition = trigger.definition.clone();
-        for (_, (at, start)) in std::mem::take(&mut self.events) {
-            let places = trigger.events.iter().enumerate();
-            let mut free = places.filter(|(place, _)| !self.events.contains_key(place));
-            if let Some((place, filter)) = free.find(|(_, filter)| filter.is_kind(&start.event)) {
-                self.events.insert(
-                    place,
-                    (
-                        at,
-                        StartEvent {
-                            def: filter.def.0,
-                            ..start
-                        },
-                    ),
-                );
-            }
-        }
-    }
+fn key(set: &Set) -> (Arc<str>, String) {
+    (set.definition.workflow.clone(), group(&set.values))
 }
 
 fn group(values: &Correlation) -> String {
@@ -96,7 +43,7 @@ impl Sets {
     }
 
     pub fn insert(&mut self, place: u64, set: Set) {
-        self.groups.entry(set.group()).or_default().insert(place);
+        self.groups.entry(key(&set)).or_default().insert(place);
         self.sets.insert(place, set);
     }
 
@@ -111,17 +58,15 @@ impl Sets {
         let key = (trigger.definition.workflow.clone(), group(values));
         let sets = self.groups.get(&key).into_iter().flatten();
         let mut sets = sets.filter_map(|number| self.sets.get(number));
-        sets.any(|set| {
-            !set.too_old(trigger, at) && places.iter().any(|place| !set.events.contains_key(place))
-        })
+        sets.any(|set| !set.too_old(trigger, at) && set.free(places).is_some())
     }
 
     fn remove(&mut self, place: u64) -> Option<Set> {
         let set = self.sets.remove(&place)?;
-        if let Some(places) = self.groups.get_mut(&set.group()) {
+        if let Some(places) = self.groups.get_mut(&key(&set)) {
             places.remove(&place);
             if places.is_empty() {
-                self.groups.remove(&set.group());
+                self.groups.remove(&key(&set));
             }
         }
         Some(set)
@@ -158,9 +103,8 @@ impl Sets {
                 filled.changed.push(number);
                 continue;
             }
-            let free = places.iter().find(|place| !set.events.contains_key(place));
-            if let Some(place) = free {
-                chosen = Some((number, *place));
+            if let Some(place) = set.free(places) {
+                chosen = Some((number, place));
                 break;
             }
         }
@@ -168,28 +112,15 @@ impl Sets {
             (Some(chosen), _) => chosen,
             (None, Some(place)) => {
                 let definition = trigger.definition.clone();
-                self.insert(
-                    new,
-                    Set {
-                        definition,
-                        events: BTreeMap::new(),
-                        values,
-                    },
-                );
+                self.insert(new, Set::new(definition, values));
                 (new, *place)
             }
             (None, None) => return filled,
         };
         filled.changed.push(number);
-        if let Some(set) = self.sets.get_mut(&number) {
-            let start = StartEvent {
-                def: trigger.events[place].def.0,
-                event: event.clone(),
-            };
-            set.events.insert(place, (at, start));
-            if set.events.len() == trigger.events.len() {
-                filled.complete = self.remove(number);
-            }
+        let set = self.sets.get_mut(&number);
+        if set.is_some_and(|set| set.put(trigger, place, event, at)) {
+            filled.complete = self.remove(number);
         }
         filled
     }

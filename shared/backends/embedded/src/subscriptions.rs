@@ -6,8 +6,9 @@ use std::sync::Arc;
 use swirl_model::CloudEvent;
 use swirl_model::event::Subscription;
 use swirl_model::ids::ScopeId;
+use swirl_ports::matching::{attributes_of, bucket_of, buckets_of};
 
-use crate::buckets::{Buckets, attributes_of, bucket_of, buckets_of};
+use crate::buckets::Buckets;
 use crate::record::Key;
 use crate::state::{Seq, State, Wait};
 

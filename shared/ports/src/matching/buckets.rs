@@ -1,0 +1,116 @@
+//! Where waits and kept events are looked for: by type or source, and by one correlation value.
+//!
+//! A wait whose value is known stands only under that value, so an event finds it among any
+//! number of others; one whose values are all unknown stands under the type alone. What is found
+//! is then compared in full.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
+
+use super::Correlation;
+use super::fit::known_value;
+
+fn valued(kind: &str, attribute: &str, value: &str) -> String {
+    format!("{kind}\0{}\0{value}", attribute.to_ascii_lowercase())
+}
+
+fn kind_of(filter: &EventMatch) -> String {
+    match (&filter.kind, &filter.source) {
+        (Some(kind), _) => format!("t{kind}"),
+        (None, Some(source)) => format!("s{source}"),
+        (None, None) => "*".to_owned(),
+    }
+}
+
+/// Where a filter stands, or is to look.
+pub fn bucket_of(filter: &EventMatch, correlation: &Correlation) -> Arc<str> {
+    let kind = kind_of(filter);
+    let known = filter.correlation.iter().find_map(|(attribute, explicit)| {
+        Some((attribute, known_value(attribute, explicit, correlation)?))
+    });
+    match known {
+        Some((attribute, value)) => valued(&kind, attribute, value).into(),
+        None => kind.into(),
+    }
+}
+
+/// Whether a bucket holds one correlation value only, and not all of a kind.
+pub fn is_valued(bucket: &str) -> bool {
+    bucket.contains('\0')
+}
+
+/// The buckets in which an event is to be found or looked for: those of its kinds alone, and those
+/// with each of the given attributes.
+pub fn buckets_of<'a>(
+    event: &CloudEvent,
+    attributes: impl Iterator<Item = &'a str> + Clone,
+) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
+    let kinds = [
+        format!("t{}", event.kind),
+        format!("s{}", event.source),
+        "*".to_owned(),
+    ];
+    let values = kinds.iter().flat_map(|kind| {
+        attributes.clone().filter_map(move |attribute| {
+            Some(valued(kind, attribute, &event.attribute(attribute)?).into())
+        })
+    });
+    let values = values.collect();
+    (kinds.into_iter().map(Arc::from).collect(), values)
+}
+
+/// All attributes of an event that one can correlate by.
+pub fn attributes_of(event: &CloudEvent) -> impl Iterator<Item = &str> + Clone {
+    ["id", "source", "type"]
+        .into_iter()
+        .chain(event.attributes.keys().map(String::as_str))
+}
+
+/// The attributes that make an event worth keeping: somebody's, and carried by the event.
+pub fn attributes_to_keep(event: &CloudEvent, consumed: &[EventMatch]) -> BTreeSet<Arc<str>> {
+    let filters = consumed.iter().filter(|filter| filter.is_kind(event));
+    let attributes = filters.flat_map(|filter| filter.correlation.iter().map(|(name, _)| name));
+    attributes
+        .filter(|name| event.attribute(name).is_some())
+        .cloned()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+    use swirl_model::workflow::EventId;
+
+    use super::*;
+
+    fn event(attributes: swirl_model::Data) -> CloudEvent {
+        let mut all = data!({"specversion": "1.0", "id": "1", "source": "/s", "type": "t"});
+        swirl_model::merge::merge_over(&mut all, &attributes);
+        serde_json::from_str(&all.to_string()).unwrap()
+    }
+
+    fn filter(correlation: &[(&str, Option<&str>)]) -> EventMatch {
+        let pair =
+            |(name, value): &(&str, Option<&str>)| (Arc::from(*name), value.map(str::to_owned));
+        EventMatch {
+            def: EventId(0),
+            source: None,
+            kind: Some("t".to_owned()),
+            correlation: correlation.iter().map(pair).collect(),
+        }
+    }
+
+    #[test]
+    fn a_wait_is_found_by_its_value() {
+        let known = Correlation::from([(Arc::from("a"), "7".to_owned())]);
+        let bucket = bucket_of(&filter(&[("A", None)]), &known);
+        let event = event(data!({"a": 7}));
+        let (kinds, values) = buckets_of(&event, attributes_of(&event));
+        assert!(values.contains(&bucket) && !kinds.contains(&bucket));
+        let unknown = bucket_of(&filter(&[("A", None)]), &Correlation::new());
+        assert!(kinds.contains(&unknown));
+    }
+}

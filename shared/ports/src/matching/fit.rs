@@ -1,0 +1,157 @@
+//! Whether an event fits a wait.
+
+use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
+use swirl_model::ids::InstanceId;
+
+use super::Correlation;
+
+/// An event with this attribute reaches only the instance that it names (decision 49).
+const ADDRESSEE: &str = "swirlinstanceid";
+
+/// The only instance that an event may reach, if it names one.
+pub fn addressee(event: &CloudEvent) -> Option<InstanceId> {
+    event.attribute(ADDRESSEE).map(InstanceId::new)
+}
+
+/// How an event and a filter go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    No,
+    /// It has no correlation: any event of the kind will do.
+    Kind,
+    /// A correlation, but no value of it is known yet.
+    Unknown,
+    /// All values that are known are equal.
+    Known,
+}
+
+impl Fit {
+    /// Whether an event that came before the wait began may go to it: only a correlation binds the
+    /// two. `untouched`: no other instance had the event.
+    pub fn early(self, untouched: bool) -> bool {
+        match self {
+            Fit::No | Fit::Kind => false,
+            Fit::Known => true,
+            Fit::Unknown => untouched,
+        }
+    }
+}
+
+/// The value that an event must have in this attribute to be the instance's, as far as known.
+pub(super) fn known_value<'a>(
+    attribute: &str,
+    explicit: &'a Option<String>,
+    correlation: &'a Correlation,
+) -> Option<&'a String> {
+    let lower = attribute.to_ascii_lowercase();
+    explicit
+        .as_ref()
+        .or_else(|| correlation.get(lower.as_str()))
+}
+
+pub fn fit(filter: &EventMatch, correlation: &Correlation, event: &CloudEvent) -> Fit {
+    if !filter.is_kind(event) {
+        return Fit::No;
+    }
+    if filter.correlation.is_empty() {
+        return Fit::Kind;
+    }
+    let (mut carried, mut known) = (false, false);
+    for (attribute, explicit) in &filter.correlation {
+        let found = event.attribute(attribute);
+        carried |= found.is_some();
+        if let Some(value) = known_value(attribute, explicit, correlation) {
+            if found.as_ref() != Some(value) {
+                return Fit::No;
+            }
+            known = true;
+        }
+    }
+    match (carried, known) {
+        (false, _) => Fit::No,
+        (true, false) => Fit::Unknown,
+        (true, true) => Fit::Known,
+    }
+}
+
+/// The values that an event has in the attributes that a filter correlates by.
+pub fn learnt(filter: &EventMatch, event: &CloudEvent) -> Correlation {
+    let names = filter.correlation.iter().map(|(name, _)| name);
+    names
+        .filter_map(|name| Some((name.to_ascii_lowercase().into(), event.attribute(name)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use swirl_model::data;
+    use swirl_model::workflow::EventId;
+
+    use super::*;
+
+    fn event(attributes: swirl_model::Data) -> CloudEvent {
+        let mut all = data!({"specversion": "1.0", "id": "1", "source": "/s", "type": "t"});
+        swirl_model::merge::merge_over(&mut all, &attributes);
+        serde_json::from_str(&all.to_string()).unwrap()
+    }
+
+    fn filter(correlation: &[(&str, Option<&str>)]) -> EventMatch {
+        let pair =
+            |(name, value): &(&str, Option<&str>)| (Arc::from(*name), value.map(str::to_owned));
+        EventMatch {
+            def: EventId(0),
+            source: None,
+            kind: Some("t".to_owned()),
+            correlation: correlation.iter().map(pair).collect(),
+        }
+    }
+
+    fn give(
+        correlation: &[(&str, Option<&str>)],
+        known: &[(&str, &str)],
+        carried: swirl_model::Data,
+    ) -> Fit {
+        let known = known
+            .iter()
+            .map(|(name, value)| (Arc::from(*name), (*value).to_owned()));
+        fit(&filter(correlation), &known.collect(), &event(carried))
+    }
+
+    #[test]
+    fn fits() {
+        assert_eq!(give(&[], &[], data!({})), Fit::Kind);
+        assert_eq!(give(&[("a", None)], &[], data!({"a": "1"})), Fit::Unknown);
+        assert_eq!(give(&[("a", None)], &[], data!({"b": "1"})), Fit::No);
+        assert_eq!(
+            give(&[("a", None)], &[("a", "1")], data!({"a": 1})),
+            Fit::Known
+        );
+        assert_eq!(
+            give(&[("a", None)], &[("a", "2")], data!({"a": "1"})),
+            Fit::No
+        );
+        assert_eq!(
+            give(&[("a", Some("1"))], &[("a", "2")], data!({"a": "1"})),
+            Fit::Known
+        );
+        assert_eq!(
+            give(
+                &[("a", None), ("b", None)],
+                &[("b", "1")],
+                data!({"a": "1"})
+            ),
+            Fit::No
+        );
+        assert_eq!(
+            give(
+                &[("Patient", None)],
+                &[("patient", "1")],
+                data!({"patient": "1"})
+            ),
+            Fit::Known
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Events that wait for others to start an instance together.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use swirl_model::CloudEvent;
+use swirl_model::ids::DefinitionId;
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+
+use super::{Begun, Correlation};
+use crate::events::Trigger;
+
+/// A set that is not complete yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Set {
+    pub definition: DefinitionId,
+    /// By the place in the definition's list; a newer version may have other places.
+    pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
+    /// The correlation values that they share.
+    pub values: Correlation,
+}
+
+impl Set {
+    pub fn new(definition: DefinitionId, values: Correlation) -> Set {
+        Set {
+            definition,
+            events: BTreeMap::new(),
+            values,
+        }
+    }
+
+    /// By the first event, or by the last where each one starts the timeout anew.
+    pub fn too_old(&self, trigger: &Trigger, at: Timestamp) -> bool {
+        let Some(timeout_ms) = trigger.timeout_ms else {
+            return false;
+        };
+        let times = self.events.values().map(|(at, _)| *at);
+        let since = if trigger.timeout_restarts {
+            times.max()
+        } else {
+            times.min()
+        };
+        since.is_some_and(|since| at.0.saturating_sub(since.0) > timeout_ms as i64)
+    }
+
+    /// Finds its events' places in another version of the definition.
+    pub fn refit(&mut self, trigger: &Trigger) {
+        if self.definition == trigger.definition {
+            return;
+        }
+        self.definition = trigger.definition.clone();
+        for (_, (at, start)) in std::mem::take(&mut self.events) {
+            let places = trigger.events.iter().enumerate();
+            let mut free = places.filter(|(place, _)| !self.events.contains_key(place));
+            if let Some((place, filter)) = free.find(|(_, filter)| filter.is_kind(&start.event)) {
+                let def = filter.def.0;
+                self.events.insert(place, (at, StartEvent { def, ..start }));
+            }
+        }
+    }
+
+    /// The first of these places that is free.
+    pub fn free(&self, places: &[usize]) -> Option<usize> {
+        let mut places = places.iter();
+        places
+            .find(|place| !self.events.contains_key(place))
+            .copied()
+    }
+
+    /// True: the set is complete now.
+    pub fn put(
+        &mut self,
+        trigger: &Trigger,
+        place: usize,
+        event: &CloudEvent,
+        at: Timestamp,
+    ) -> bool {
+        let start = StartEvent {
+            def: trigger.events[place].def.0,
+            event: event.clone(),
+        };
+        self.events.insert(place, (at, start));
+        self.events.len() == trigger.events.len()
+    }
+
+    /// What a complete set starts.
+    pub fn begun(self) -> Begun {
+        Begun {
+            definition: self.definition,
+            events: self.events.into_values().map(|(_, start)| start).collect(),
+            correlation: self.values,
+        }
+    }
+}
