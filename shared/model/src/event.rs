@@ -77,6 +77,15 @@ impl Input {
             Input::Rerun { .. } => "rerun".to_owned(),
         }
     }
+
+    /// What an operator or a closed fork says: it is acted on while the instance stands still, and
+    /// may be said again.
+    pub fn is_operator(&self) -> bool {
+        matches!(
+            self,
+            Input::Cancel { .. } | Input::Retry | Input::Skip { .. } | Input::Rerun { .. }
+        )
+    }
 }
 
 /// What happened: the only thing that changes a scope, and the instance's history.

@@ -428,6 +428,25 @@ impl Scope {
     pub fn ended(&self) -> bool {
         matches!(self.cursor, Cursor::Ended)
     }
+
+    /// Whether it goes on without an input.
+    pub fn goes_on(&self) -> bool {
+        if self.fault.is_some() {
+            return false;
+        }
+        match &self.cursor {
+            Cursor::Fresh => true,
+            Cursor::Idle | Cursor::Ended => false,
+            Cursor::At(position) => match &position.work {
+                Work::Begin => true,
+                Work::List(run) => matches!(
+                    run.step,
+                    ActionStep::Ready | ActionStep::Attempt | ActionStep::Call { .. }
+                ),
+                Work::Fork(_) | Work::Sleep | Work::Events | Work::Retry => false,
+            },
+        }
+    }
 }
 
 impl Role {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use swirl_ports::{Definitions, EventLog, Store};
 
 pub mod events;
+pub mod expiry;
 pub mod forks;
 pub mod kit;
 pub mod leases;
@@ -27,10 +28,25 @@ pub struct Backend {
 }
 
 /// A `#[test]` for each case. `$make` makes a [`Backend`], `$run` runs a future to its end.
+///
+/// With `@one` before `$make` all cases are one test, for backends that are slow to start: `$make`
+/// may then give them parts of one.
 #[macro_export]
 macro_rules! suite {
+    (@$mode:ident $make:expr, $run:expr) => {
+        $crate::store_suite!(@$mode $make, $run);
+        $crate::event_suite!(@$mode $make, $run);
+    };
     ($make:expr, $run:expr) => {
-        $crate::suite! { @ $make, $run,
+        $crate::suite!(@each $make, $run);
+    };
+}
+
+/// The cases of the store alone; see [`suite!`].
+#[macro_export]
+macro_rules! store_suite {
+    (@$mode:ident $make:expr, $run:expr) => {
+        $crate::cases! { @$mode store_cases, $make, $run,
             leases {
                 a_scope_is_held_by_one, commits_need_the_lease_and_the_revision,
                 inputs_come_once_and_in_order, an_input_that_came_meanwhile_keeps_the_lease,
@@ -52,6 +68,18 @@ macro_rules! suite {
                 due_in_order_until_disarmed, a_fired_timer_waits_in_the_inbox,
                 an_earlier_timer_is_news, ended_scopes_have_no_timers
             }
+        }
+    };
+    ($make:expr, $run:expr) => {
+        $crate::store_suite!(@each $make, $run);
+    };
+}
+
+/// The cases of events; see [`suite!`].
+#[macro_export]
+macro_rules! event_suite {
+    (@$mode:ident $make:expr, $run:expr) => {
+        $crate::cases! { @$mode event_cases, $make, $run,
             events {
                 an_event_reaches_who_waits, a_slot_takes_one_event, correlation_is_learnt,
                 early_events_are_kept, events_without_correlation_are_not_kept,
@@ -67,7 +95,31 @@ macro_rules! suite {
             }
         }
     };
-    (@ $make:expr, $run:expr, $($module:ident { $($case:ident),+ })+) => {
+    ($make:expr, $run:expr) => {
+        $crate::event_suite!(@each $make, $run);
+    };
+}
+
+/// For backends whose leases run out by themselves; see [`suite!`].
+#[macro_export]
+macro_rules! expiry_suite {
+    (@$mode:ident $make:expr, $run:expr) => {
+        $crate::cases! { @$mode expiry_cases, $make, $run,
+            expiry {
+                an_expired_lease_is_taken_over, a_renewed_lease_stays,
+                a_late_holder_that_nobody_followed_goes_on
+            }
+        }
+    };
+    ($make:expr, $run:expr) => {
+        $crate::expiry_suite!(@each $make, $run);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! cases {
+    (@each $name:ident, $make:expr, $run:expr, $($module:ident { $($case:ident),+ })+) => {
         $(mod $module {
             use super::*;
             $(#[test]
@@ -75,5 +127,13 @@ macro_rules! suite {
                 $run($crate::$module::$case($make));
             })+
         })+
+    };
+    (@one $name:ident, $make:expr, $run:expr, $($module:ident { $($case:ident),+ })+) => {
+        #[test]
+        fn $name() {
+            // What the cases share lives until the last one has ended.
+            let _kept = $make;
+            $($($run($crate::$module::$case($make));)+)+
+        }
     };
 }

@@ -26,17 +26,8 @@ struct Entry {
     handed: u64,
 }
 
-/// What an operator or a closed fork says: it is acted on while the instance stands still, and
-/// may be said again.
-pub(crate) fn is_operator(input: &Input) -> bool {
-    matches!(
-        input,
-        Input::Cancel { .. } | Input::Retry | Input::Skip { .. } | Input::Rerun { .. }
-    )
-}
-
 fn is_remembered(input: &Input) -> bool {
-    !is_operator(input) && !matches!(input, Input::Wake | Input::Timer { .. })
+    !input.is_operator() && !matches!(input, Input::Wake | Input::Timer { .. })
 }
 
 impl Inbox {
@@ -121,7 +112,7 @@ impl Inbox {
     }
 
     pub fn has_operator(&self) -> bool {
-        self.waiting > 0 && self.inputs().any(is_operator)
+        self.waiting > 0 && self.inputs().any(Input::is_operator)
     }
 
     /// Whether there is something that this lease has not been given.
@@ -166,7 +157,7 @@ impl Entry {
         let Some(input) = &self.input else {
             return false;
         };
-        self.handed != token && (!frozen || is_operator(input))
+        self.handed != token && (!frozen || input.is_operator())
     }
 }
 

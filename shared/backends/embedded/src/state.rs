@@ -14,7 +14,7 @@ use std::task::Waker;
 use swirl_model::event::{Command, HistoryEntry, Slot};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, Status};
-use swirl_model::scope::{ActionStep, Cursor, Fork, Role, Scope, Timer, Work};
+use swirl_model::scope::{Fork, Role, Scope, Timer};
 use swirl_model::time::Timestamp;
 use swirl_ports::DefinitionRecord;
 
@@ -258,27 +258,8 @@ impl Inst {
             None => self.unborn(id).is_some(),
             Some(scope) if scope.ended() => false,
             Some(_) if !entry.inbox.is_empty() => true,
-            Some(scope) => !self.closed(id) && can_go_on(scope),
+            Some(scope) => !self.closed(id) && scope.goes_on(),
         }
-    }
-}
-
-/// Whether the scope goes on without an input.
-fn can_go_on(scope: &Scope) -> bool {
-    if scope.fault.is_some() {
-        return false;
-    }
-    match &scope.cursor {
-        Cursor::Fresh => true,
-        Cursor::Idle | Cursor::Ended => false,
-        Cursor::At(position) => match &position.work {
-            Work::Begin => true,
-            Work::List(run) => matches!(
-                run.step,
-                ActionStep::Ready | ActionStep::Attempt | ActionStep::Call { .. }
-            ),
-            Work::Fork(_) | Work::Sleep | Work::Events | Work::Retry => false,
-        },
     }
 }
 

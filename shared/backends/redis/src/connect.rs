@@ -14,8 +14,8 @@ use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
 use redis::{
-    Client, ClientTlsConfig, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError,
-    RedisResult, ServerErrorKind, TlsCertificates, Value,
+    Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    RedisError, RedisResult, ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
 use swirl_ports::Error;
 use tokio::sync::{Mutex, RwLock};
@@ -84,7 +84,7 @@ impl Link {
         let unusable = |error: RedisError| url_error(&options.urls.join(" "), &error);
         let servers = match &options.topology {
             Topology::Single => {
-                let client = Client::build_with_tls(first, tls).map_err(unusable)?;
+                let client = open(first, tls).map_err(unusable)?;
                 let managers = (0..count).map(|_| limits.manager(&client));
                 Servers::Single {
                     managers: futures::future::try_join_all(managers)
@@ -107,16 +107,21 @@ impl Link {
                 }
             }
             Topology::Sentinel { master } => {
-                let mut client = SentinelClient::build(
-                    infos,
-                    master,
-                    Some(
-                        SentinelNodeConnectionInfo::default()
-                            .set_redis_connection_info(first.redis_settings().clone()),
-                    ),
-                    SentinelServerType::Master,
-                )
-                .map_err(unusable)?;
+                if options.tls != Tls::default() {
+                    return Err(ConnectError::Option {
+                        name: "tls",
+                        reason: "sentinels are asked with the system's certificates only"
+                            .to_owned(),
+                    });
+                }
+                let mut servers = SentinelNodeConnectionInfo::default()
+                    .set_redis_connection_info(first.redis_settings().clone());
+                if is_tls(&first) {
+                    servers = servers.set_tls_mode(TlsMode::Secure);
+                }
+                let kind = SentinelServerType::Master;
+                let mut client =
+                    SentinelClient::build(infos, master, Some(servers), kind).map_err(unusable)?;
                 let found = client.async_get_client().await.map_err(error)?;
                 let manager = limits.manager(&found).await.map_err(error)?;
                 Servers::Sentinel {
@@ -143,6 +148,7 @@ impl Link {
             Servers::Sentinel { master, .. } => {
                 let mut manager = master.read().await.1.clone();
                 let result = manager.send_packed_command(cmd).await;
+                let result = result.and_then(Value::extract_error);
                 if let Err(error) = &result
                     && (error.is_io_error() || is(error, ServerErrorKind::ReadOnly))
                 {
@@ -190,7 +196,9 @@ impl Link {
         let until = Instant::now() + self.limits.retry;
         let mut wait = BACKOFF_MIN;
         loop {
-            match self.try_send(cmd).await {
+            let sent = self.try_send(cmd).await;
+            // An error that the server answered with is an answer at first.
+            match sent.and_then(Value::extract_error) {
                 Err(error) if not_carried_out(&error) && Instant::now() + wait < until => {
                     sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF_MAX);
@@ -206,7 +214,7 @@ impl Link {
             Servers::Single { client, .. } => Ok(client.clone()),
             Servers::Cluster { seeds, tls, .. } => {
                 let seed = seeds[attempt % seeds.len()].clone();
-                Client::build_with_tls(seed, tls.clone())
+                open(seed, tls.clone())
             }
             Servers::Sentinel { master, .. } => {
                 self.follow_master().await;
@@ -215,8 +223,8 @@ impl Link {
         }
     }
 
-    pub fn is_cluster(&self) -> bool {
-        matches!(self.servers, Servers::Cluster { .. })
+    pub fn response_limit(&self) -> Duration {
+        self.limits.response
     }
 }
 
@@ -239,8 +247,11 @@ impl Limits {
         seeds: &[ConnectionInfo],
         tls: &TlsCertificates,
     ) -> RedisResult<ClusterClient> {
-        ClusterClientBuilder::new(seeds.iter().cloned())
-            .certs(tls.clone())
+        let mut builder = ClusterClientBuilder::new(seeds.iter().cloned());
+        if seeds.iter().any(is_tls) {
+            builder = builder.certs(tls.clone());
+        }
+        builder
             .connection_timeout(self.connect)
             .response_timeout(self.response)
             .overall_response_timeout(Some(self.response))
@@ -265,6 +276,18 @@ fn certificates(tls: &Tls) -> TlsCertificates {
     TlsCertificates {
         client_tls: client,
         root_cert: tls.ca.clone(),
+    }
+}
+
+fn is_tls(info: &ConnectionInfo) -> bool {
+    matches!(info.addr(), ConnectionAddr::TcpTls { .. })
+}
+
+fn open(info: ConnectionInfo, tls: TlsCertificates) -> RedisResult<Client> {
+    if is_tls(&info) {
+        Client::build_with_tls(info, tls)
+    } else {
+        Client::open(info)
     }
 }
 

@@ -238,6 +238,8 @@ local function inbox_add(scope, id, kind, payload)
 end
 
 -- The global index of events is to be brought in line with the instance.
+local is_dirty = 0
 local function dirty()
+  is_dirty = 1
   call('ZADD', DIRTY, MICROS, INST)
 end

@@ -1,0 +1,224 @@
+//! A commit, as arguments of one script.
+
+use redis::Cmd;
+use swirl_model::event::{Command, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::EndStatus;
+use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Result};
+
+use crate::Redis;
+use crate::keys::Span;
+use crate::record::{encode, end_letter, flags, kind, timer_kind};
+use crate::reply::Reply;
+use crate::script::{Lazy, Script};
+
+static COMMIT: Lazy = Lazy::new(|| {
+    Script::of_instance(&[
+        include_str!("lua/leases.lua"),
+        include_str!("lua/scopes.lua"),
+        include_str!("lua/listing.lua"),
+        include_str!("lua/commit.lua"),
+    ])
+});
+
+/// The arguments of a script, while they are put together.
+struct Arguments<'a> {
+    call: Cmd,
+    scope: &'a ScopeRef,
+    limit: usize,
+    /// Effects that the script gives numbers to.
+    effects: Vec<Command>,
+}
+
+impl Redis {
+    pub(crate) async fn commit_scope(&self, commit: Commit) -> Result<Committed> {
+        let Commit {
+            lease,
+            mut scope,
+            consumed,
+            history,
+            commands,
+            at,
+        } = commit;
+        let id = &lease.scope.instance;
+        let gone = scope.ended() || commands.contains(&Command::Drop);
+        let rev = scope.rev;
+        scope.rev += 1;
+        let mut keys = self.keys().of(id, Span::All);
+        let lists = |command: &Command| matches!(command, Command::End { .. } | Command::Reopen);
+        if commands.iter().any(lists) {
+            keys.extend(self.keys().listings(self.keys().shard(id)));
+        }
+        let limit = self.options().record_max;
+        let mut call = self.call_scope(&COMMIT, &keys, &lease.scope);
+        call.arg(lease.token).arg(rev);
+        call.arg(encode(&scope, || lease.scope.to_string(), limit)?);
+        call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
+        call.arg(self.options().history_max.max(1));
+        call.arg(consumed.len()).arg(&consumed);
+        let again = scope.timers.iter().filter(|timer| {
+            let id = Input::Timer { seq: timer.seq }.id();
+            consumed.contains(&id)
+        });
+        let again: Vec<_> = again.collect();
+        call.arg(again.len());
+        for timer in again {
+            call.arg(timer.seq).arg(timer.due.0);
+            call.arg(timer_kind(timer.kind));
+        }
+        call.arg(history.len());
+        for entry in &history {
+            call.arg(encode(entry, || format!("the history of {id}"), limit)?);
+        }
+        let mut arguments = Arguments {
+            call,
+            scope: &lease.scope,
+            limit,
+            effects: Vec::new(),
+        };
+        for command in commands {
+            arguments.add(command)?;
+        }
+        let Arguments { call, effects, .. } = arguments;
+        let reply = Reply::new(self.run(&COMMIT, call).await?)?;
+        self.committed(reply, &lease.scope, effects).await
+    }
+
+    async fn committed(
+        &self,
+        mut reply: Reply,
+        scope: &ScopeRef,
+        effects: Vec<Command>,
+    ) -> Result<Committed> {
+        if reply.text()? == "refused" {
+            return Ok(Committed::Refused);
+        }
+        let instance = &scope.instance;
+        let mut effects = effects.into_iter();
+        let mut outbox = Vec::new();
+        let mut numbers = reply.list()?;
+        while !numbers.is_empty() {
+            let id = numbers.number()?;
+            let child = numbers.text()?;
+            let command = match effects.next() {
+                Some(effect) if child.is_empty() => Some(effect),
+                _ if child.is_empty() => None,
+                // Children end last: what the caller knows stands before them.
+                _ => Some(Command::EndInstance {
+                    id: InstanceId::new(child),
+                    status: EndStatus::Terminated,
+                }),
+            };
+            outbox.extend(command.map(|command| OutboxEntry {
+                instance: instance.clone(),
+                id,
+                command,
+            }));
+        }
+        let mut wake = self.read_scopes(instance, reply.value()?)?;
+        if reply.text()? == "1"
+            && let Err(error) = self.reindex(instance, &mut wake).await
+        {
+            // The commit stands; the mark that the script left is seen to by the reconciler.
+            tracing::warn!(%instance, %error, "the index of events is late");
+        }
+        wake.retain(|found| found != scope);
+        Ok(Committed::Done { outbox, wake })
+    }
+}
+
+impl Arguments<'_> {
+    fn record(&mut self, value: &impl serde::Serialize, what: &str) -> Result<()> {
+        let scope = self.scope;
+        let record = encode(value, || format!("{what} of {scope}"), self.limit)?;
+        self.call.arg(record);
+        Ok(())
+    }
+
+    fn optional(&mut self, value: Option<&impl serde::Serialize>, what: &str) -> Result<()> {
+        match value {
+            Some(value) => self.record(value, what),
+            None => {
+                self.call.arg("");
+                Ok(())
+            }
+        }
+    }
+
+    fn add(&mut self, command: Command) -> Result<()> {
+        let call = &mut self.call;
+        match command {
+            Command::Arm(timer) => {
+                call.arg("arm").arg(timer.seq).arg(timer.due.0);
+                call.arg(timer_kind(timer.kind));
+            }
+            Command::Disarm(seq) => {
+                call.arg("disarm").arg(seq);
+            }
+            Command::Subscribe(subscription) => {
+                call.arg("subscribe").arg(subscription.wait);
+                self.record(&subscription.slots, "a wait")?;
+            }
+            Command::Unsubscribe(wait) => {
+                call.arg("unsubscribe").arg(wait);
+            }
+            Command::Correlate(values) => {
+                for (name, value) in values {
+                    call.arg("correlate").arg(name.to_ascii_lowercase());
+                    call.arg(value);
+                }
+            }
+            Command::Fork(fork) => {
+                call.arg("fork").arg(fork.parent.as_str()).arg(fork.fork);
+                self.record(&fork, "a fork")?;
+                let open = fork.open.min(fork.total);
+                self.call.arg(fork.total).arg(open).arg(fork.needed);
+            }
+            Command::ExtendFork { fork, open, needed } => {
+                call.arg("extend").arg(fork).arg(open).arg(needed);
+            }
+            Command::CloseFork(fork) => {
+                call.arg("close").arg(fork);
+            }
+            Command::ReviveBranch { fork, index, input } => {
+                let item = InboxItem::new(*input);
+                call.arg("revive").arg(fork).arg(index);
+                call.arg(&item.id).arg(kind(&item.input));
+                self.record(&item.input, "an input")?;
+            }
+            Command::Detach(scope) => {
+                call.arg("detach").arg(scope.id.as_str());
+                self.record(&scope, "a detached scope")?;
+                self.call.arg(scope.rev).arg(flags(&scope));
+            }
+            Command::Report(result) => {
+                call.arg("report");
+                self.record(&result, "the result")?;
+            }
+            Command::End {
+                status,
+                output,
+                error,
+            } => {
+                call.arg("end").arg(end_letter(status));
+                self.optional(output.as_ref(), "the output")?;
+                self.optional(error.as_ref(), "the error")?;
+            }
+            Command::Reopen => {
+                call.arg("reopen");
+            }
+            Command::Publish(_)
+            | Command::Start(_)
+            | Command::EndInstance { .. }
+            | Command::Tell { .. } => {
+                call.arg("effect");
+                self.record(&command, "an effect")?;
+                self.effects.push(command);
+            }
+            // The driver puts a scope that yields into the queue when it has given the lease back;
+            // what is dropped goes when all else is done.
+            Command::Yield | Command::Drop => {}
+        }
+        Ok(())
+    }
+}

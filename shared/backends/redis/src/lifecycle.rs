@@ -1,0 +1,210 @@
+//! The beginning and the end of instances, their outboxes, and what becomes of those that ended.
+
+use std::collections::BTreeMap;
+
+use futures::future::{join_all, try_join_all};
+use redis::{Cmd, Value};
+use swirl_model::event::Input;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{EndStatus, Header};
+use swirl_model::time::Timestamp;
+use swirl_ports::{Created, InboxItem, NewInstance, OutboxEntry, Result, Store};
+
+use crate::Redis;
+use crate::keys::Span;
+use crate::record::{encode, flags, timer_kind};
+use crate::reply::{Reply, bytes, json};
+use crate::script::{Lazy, Script};
+
+const SCOPES: &str = include_str!("lua/scopes.lua");
+const LISTING: &str = include_str!("lua/listing.lua");
+
+static CREATE: Lazy =
+    Lazy::new(|| Script::of_instance(&[SCOPES, LISTING, include_str!("lua/create.lua")]));
+static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
+static SUSPEND: Lazy =
+    Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]));
+static REMOVE: Lazy = Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]));
+static OUTBOX: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/outbox.lua")]));
+
+/// How many ended instances of a shard are removed at a time.
+const REMOVED_AT_ONCE: usize = 500;
+
+impl Redis {
+    pub(crate) async fn create_instance(&self, new: NewInstance) -> Result<Created> {
+        let NewInstance {
+            header,
+            root,
+            ends_with_parent,
+        } = new;
+        let id = header.id.clone();
+        let events = &root.start_events;
+        let correlation = if events.is_empty() {
+            BTreeMap::new()
+        } else {
+            self.begun(&header, events).await?
+        };
+        let limit = self.options().record_max;
+        let mut keys = self.keys().of(&id, Span::All);
+        let shard = self.keys().shard(&id);
+        keys.push(self.keys().index(shard, "keys"));
+        keys.extend(self.keys().listings(shard));
+        let mut call = self.call_instance(&CREATE, &keys, &id, Some(&root.id));
+        call.arg(encode(&header, || format!("instance {id}"), limit)?);
+        call.arg(encode(&root, || format!("{id}/{}", root.id), limit)?);
+        call.arg(flags(&root));
+        call.arg(&*header.definition.workflow);
+        call.arg(&*header.definition.version);
+        call.arg(header.key.as_deref().unwrap_or_default());
+        call.arg(correlation.len());
+        for (name, value) in &correlation {
+            call.arg(&**name).arg(value);
+        }
+        for timer in &root.timers {
+            call.arg(timer.seq).arg(timer.due.0);
+            call.arg(timer_kind(timer.kind));
+        }
+        let created = match self.run(&CREATE, call).await? {
+            Value::Nil => Created::New,
+            found => exists(&json(&bytes(found)?, &format!("instance {id}"))?, &header),
+        };
+        if !events.is_empty() {
+            self.started(&id, events).await?;
+        }
+        // Also where it exists: what was to follow its creation may not have been reached.
+        if created != (Created::Exists { conflict: true }) {
+            if !correlation.is_empty() {
+                self.reindex(&id, &mut Vec::new()).await?;
+            }
+            if ends_with_parent && let Some(parent) = &header.parent {
+                self.follow(&id, &parent.scope.instance).await?;
+            }
+        }
+        Ok(created)
+    }
+
+    /// Notes with the parent that an instance ends with it. If the parent was faster, its end
+    /// reaches the instance too.
+    async fn follow(&self, child: &InstanceId, parent: &InstanceId) -> Result<()> {
+        let keys = self.keys().of(parent, Span::Ready);
+        let mut call = self.call_instance(&CHILD, &keys, parent, None);
+        call.arg(child.as_str());
+        if self.run::<i64>(&CHILD, call).await? == 1 {
+            return Ok(());
+        }
+        let cancel = Input::Cancel {
+            status: EndStatus::Terminated,
+        };
+        self.add_input(&ScopeRef::root(child.clone()), InboxItem::new(cancel))
+            .await?;
+        Ok(())
+    }
+
+    pub(crate) async fn suspend_instance(
+        &self,
+        id: &InstanceId,
+        on: bool,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        let keys = self.keys().of(id, Span::Waits);
+        let mut call = self.call_instance(&SUSPEND, &keys, id, None);
+        call.arg(u8::from(on));
+        match self.run(&SUSPEND, call).await? {
+            Value::Nil => Ok(None),
+            names => self.read_scopes(id, names).map(Some),
+        }
+    }
+
+    pub(crate) async fn take_from_outbox(&self, entries: &[OutboxEntry]) -> Result<()> {
+        let mut instances: BTreeMap<&InstanceId, Vec<u64>> = BTreeMap::new();
+        for entry in entries {
+            instances.entry(&entry.instance).or_default().push(entry.id);
+        }
+        let calls = instances.into_iter().map(async |(id, numbers)| {
+            let mut call = self.call_outbox(id);
+            call.arg(numbers);
+            self.run::<()>(&OUTBOX, call).await
+        });
+        try_join_all(calls).await?;
+        Ok(())
+    }
+
+    fn call_outbox(&self, id: &InstanceId) -> Cmd {
+        let keys = self.keys().of(id, Span::All);
+        let mut call = OUTBOX.call(&[keys[0].clone(), keys[6].clone()]);
+        call.arg(id.as_str());
+        call
+    }
+
+    pub(crate) async fn outbox(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        let mut instances = self.overdue("outbox", limit).await?;
+        instances.truncate(limit);
+        let calls = instances.into_iter().map(async |id| {
+            let id = InstanceId::new(id);
+            let what = format!("the outbox of {id}");
+            let mut parts = Reply::new(self.run(&OUTBOX, self.call_outbox(&id)).await?)?;
+            let mut entries = Vec::new();
+            while !parts.is_empty() {
+                entries.push(OutboxEntry {
+                    instance: id.clone(),
+                    id: parts.number()?,
+                    command: parts.json(&what)?,
+                });
+            }
+            Ok::<_, swirl_ports::Error>(entries)
+        });
+        let mut entries = try_join_all(calls).await?.concat();
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    /// Removes ended instances that are too old or too many, oldest first. One that still has
+    /// something to do or to say stays.
+    pub async fn expire_instances(&self, now: Timestamp) -> Result<()> {
+        let shards = self.shards();
+        try_join_all(
+            shards
+                .into_iter()
+                .map(|shard| self.expire_shard(shard, now)),
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn expire_shard(&self, shard: u16, now: Timestamp) -> Result<()> {
+        let options = self.options();
+        let ended = self.keys().index(shard, "ended");
+        let before = now.0.saturating_sub_unsigned(options.keep_ended_ms);
+        let mut count = Cmd::new();
+        count.arg("ZCARD").arg(&ended);
+        let size: usize = self.query(count).await?;
+        let most = options
+            .keep_ended_max
+            .div_ceil(usize::from(self.keys().shards()));
+        let surplus = size.saturating_sub(most).min(REMOVED_AT_ONCE);
+        let mut read = Cmd::new();
+        read.arg("ZRANGE").arg(&ended);
+        read.arg(0).arg(REMOVED_AT_ONCE - 1).arg("WITHSCORES");
+        let oldest: Vec<(String, f64)> = self.query(read).await?;
+        let old = oldest.into_iter().enumerate();
+        let old = old.filter(|(place, (_, at))| *place < surplus || (*at as i64) < before);
+        let removals = old.map(async |(_, (id, at))| {
+            let id = InstanceId::new(id);
+            let mut keys = self.keys().of(&id, Span::All);
+            keys.push(self.keys().index(shard, "keys"));
+            keys.extend(self.keys().listings(shard));
+            let mut call = self.call_instance(&REMOVE, &keys, &id, None);
+            call.arg(at as i64);
+            self.run::<i64>(&REMOVE, call).await
+        });
+        for removed in join_all(removals).await {
+            removed?;
+        }
+        Ok(())
+    }
+}
+
+fn exists(found: &Header, wanted: &Header) -> Created {
+    let conflict =
+        found.input != wanted.input || found.definition.workflow != wanted.definition.workflow;
+    Created::Exists { conflict }
+}

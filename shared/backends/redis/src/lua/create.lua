@@ -1,0 +1,28 @@
+-- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 number of
+-- correlation values, then name and value of each, then sequence, due time and kind of timers.
+-- KEYS: 10 keys by which instances were started, 11.. listings.
+-- Returns nothing, or the header of the instance that is there.
+
+if STATUS then
+  return call('HGET', K, 'h')
+end
+local place = ARGV[7] .. '\1' .. MICROS .. '\1' .. ARGV[8] .. '\1' .. INST
+STATUS = 'r'
+call('HSET', K, 's', 'r', 'h', ARGV[4], 'lw', place)
+if ARGV[9] ~= '' then
+  call('HSET', K, 'key', ARGV[9])
+  call('ZADD', KEYS[10], 0, ARGV[9] .. '\1' .. INST)
+end
+put_scope('r', ARGV[5], 0, ARGV[6])
+list_add(11, 'r', place)
+local at = 11
+for _ = 1, tonumber(ARGV[10]) do
+  correlate(ARGV[at], ARGV[at + 1])
+  at = at + 2
+end
+while ARGV[at] do
+  arm('r', ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  at = at + 3
+end
+refresh('r')
+return false

@@ -1,0 +1,29 @@
+-- Operations of who holds a lease. ARGV: 4 token, 5 what: 'renew' (6 milliseconds), 'drain',
+-- 'peek', 'release'. KEYS: those of Span::Ready.
+
+local lease = STATUS and held(ARGV[4])
+ME = SCOPE
+if not lease then return { 'lost' } end
+local what = ARGV[5]
+if what == 'renew' then
+  lease.till = NOW + ARGV[6]
+  put_lease(SCOPE, lease)
+  call('ZADD', READY, 'XX', lease.till, INST .. '/' .. SCOPE)
+  return { 'held' }
+end
+if what == 'release' then
+  if has_news(SCOPE, ARGV[4]) then return { 'more' } end
+  drop_lease(SCOPE)
+  refresh(SCOPE)
+  return { 'free' }
+end
+local told = closed(SCOPE) and '1' or '0'
+if what == 'peek' then
+  local news = lease.told ~= told or has_news(SCOPE, ARGV[4])
+  return { news and 'news' or 'none' }
+end
+if lease.told ~= told then
+  lease.told = told
+  put_lease(SCOPE, lease)
+end
+return { 'held', tonumber(told), hand_out(SCOPE, ARGV[4]) }

@@ -1,0 +1,11 @@
+-- Adds an input. ARGV: 4 id, 5 kind, 6 the input, 7 how many may wait, 8 the timer's sequence
+-- number or ''. KEYS: those of Span::Waits. Returns 1 (added), 0, or -n: n wait already.
+
+if not STATUS or not is_there(SCOPE) or knows(SCOPE, ARGV[4]) then return 0 end
+local size = #box_of(SCOPE)
+if size >= tonumber(ARGV[7]) then return -size end
+-- It has fired: until the engine refuses it, it is not due once more.
+if ARGV[8] ~= '' and not disarm(SCOPE, ARGV[8]) then return 0 end
+inbox_add(SCOPE, ARGV[4], ARGV[5], ARGV[6])
+wake(SCOPE)
+return 1

@@ -1,0 +1,51 @@
+-- What holders of leases share. Stands between the prelude and the scripts that need it.
+
+-- The lease, if it is still this one's. One that has run out counts until somebody else takes it.
+local function held(token)
+  local lease = lease_of(SCOPE)
+  if lease and lease.token == token then return lease end
+  return nil
+end
+
+local function is_news(item, token, stands_still)
+  return item[4] ~= token and (not stands_still or item[3] == 'o')
+end
+
+local function has_news(scope, token)
+  local stands_still = frozen()
+  for _, item in ipairs(box_of(scope)) do
+    if is_news(item, token, stands_still) then return true end
+  end
+  return false
+end
+
+-- What this lease has not been given yet: ids and inputs in turn. It counts as given from now on.
+local function hand_out(scope, token)
+  local stands_still = frozen()
+  local items = {}
+  for _, item in ipairs(box_of(scope)) do
+    if is_news(item, token, stands_still) then
+      item[4] = token
+      items[#items + 1] = item[2]
+      items[#items + 1] = call('HGET', K, 'i:' .. scope .. ':' .. item[1])
+    end
+  end
+  if #items > 0 then put_box(scope) end
+  return items
+end
+
+-- Status, suspended, header, output, error, end, then names and values of the correlation.
+local function instance_parts()
+  local found = call('HMGET', K, 'h', 'out', 'err', 'end')
+  local parts = { STATUS, SUSPENDED and 1 or 0, found[1], found[2], found[3], found[4] }
+  -- What waits for nothing has no such hash; an absent part ends an answer, so text stands for it.
+  for at = 3, 6 do parts[at] = parts[at] or '' end
+  local waits = call('HGETALL', EVENTS)
+  for at = 1, #waits, 2 do
+    if string.sub(waits[at], 1, 2) == 'c:' then
+      parts[#parts + 1] = string.sub(waits[at], 3)
+      parts[#parts + 1] = waits[at + 1]
+    end
+  end
+  return parts
+end

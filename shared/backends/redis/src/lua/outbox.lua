@@ -1,0 +1,24 @@
+-- Effects of an instance. KEYS: 1 instance, 2 the shard's outbox. ARGV: 1 instance, then ids of
+-- those that were carried out. Returns ids and effects of those that are left where no id is given.
+
+local gone = {}
+for at = 2, #ARGV do gone[ARGV[at]] = true end
+local left, answer = {}, {}
+for id in string.gmatch(redis.call('HGET', KEYS[1], 'O') or '', '%d+') do
+  if gone[id] then
+    redis.call('HDEL', KEYS[1], 'o:' .. id)
+  else
+    left[#left + 1] = id
+    if #ARGV == 1 then
+      answer[#answer + 1] = id
+      answer[#answer + 1] = redis.call('HGET', KEYS[1], 'o:' .. id)
+    end
+  end
+end
+if #left == 0 then
+  redis.call('HDEL', KEYS[1], 'O')
+  redis.call('ZREM', KEYS[2], ARGV[1])
+elseif #ARGV > 1 then
+  redis.call('HSET', KEYS[1], 'O', table.concat(left, ' '))
+end
+return answer

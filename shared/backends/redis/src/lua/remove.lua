@@ -1,0 +1,36 @@
+-- Removes an instance that has ended. ARGV: 4 only if it ended before this. KEYS: those of
+-- Span::All, 10 keys by which instances were started, 11.. listings.
+-- Returns 1, or 0: it still has something to do or to say, or isn't what it was.
+
+local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
+if not STATUS then
+  call('ZREM', ENDED, INST)
+  return 1
+end
+if STATUS == 'r' then
+  call('ZREM', ENDED, INST)
+  return 0
+end
+local ended_at = call('HGET', K, 'end')
+if not ended_at or tonumber(ended_at) > tonumber(ARGV[4]) then return 0 end
+if call('HEXISTS', K, 'O') == 1 or call('ZSCORE', DIRTY, INST) then return 0 end
+local fields = call('HKEYS', K)
+for _, field in ipairs(fields) do
+  local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
+  if kind == 'l:' and lease_of(scope).till > NOW then return 0 end
+  if kind == 'm:' and over() and not marks_of(scope).ended then return 0 end
+end
+for _, field in ipairs(fields) do
+  local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
+  if kind == 'm:' then call('ZREM', READY, INST .. '/' .. scope) end
+  if kind == 't:' then
+    for _, timer in ipairs(cmsgpack.unpack(call('HGET', K, field))) do call('ZREM', TIMERS, timer[2]) end
+  end
+end
+local place, key = call('HGET', K, 'lw'), call('HGET', K, 'key')
+list_remove(11, STATUS, place)
+if key then call('ZREM', KEYS[10], key .. '\1' .. INST) end
+call('ZREM', ENDED, INST)
+call('ZREM', OUTBOX, INST)
+call('DEL', K, EVENTS, HAD, HISTORY)
+return 1

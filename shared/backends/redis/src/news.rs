@@ -1,0 +1,148 @@
+//! What other processes do that somebody here waits for: inputs of scopes that are held, timers
+//! that are due earlier. It comes as messages, which may be lost: who waits looks now and then.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::StreamExt;
+use redis::{RedisError, RedisResult};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::connect::Link;
+
+/// How often the connection is looked at.
+const PING: Duration = Duration::from_secs(10);
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+pub(crate) struct News {
+    /// By `<instance>/<scope>`: who waits for it here.
+    waiting: Mutex<HashMap<String, Vec<Weak<Notify>>>>,
+    /// Counts what may have made the next timer earlier.
+    timers: watch::Sender<u64>,
+    connected: watch::Sender<bool>,
+}
+
+/// Somebody who waits, until dropped.
+pub(crate) struct Listener<'a> {
+    news: &'a News,
+    member: String,
+    pub told: Arc<Notify>,
+}
+
+impl News {
+    pub fn new() -> News {
+        News {
+            waiting: Mutex::default(),
+            timers: watch::Sender::new(0),
+            connected: watch::Sender::new(false),
+        }
+    }
+
+    pub fn listen(&self, member: String) -> Listener<'_> {
+        let told = Arc::new(Notify::new());
+        let mut waiting = self.lock();
+        waiting
+            .entry(member.clone())
+            .or_default()
+            .push(Arc::downgrade(&told));
+        Listener {
+            news: self,
+            member,
+            told,
+        }
+    }
+
+    pub fn timers(&self) -> watch::Receiver<u64> {
+        self.timers.subscribe()
+    }
+
+    pub fn connected(&self) -> watch::Receiver<bool> {
+        self.connected.subscribe()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Weak<Notify>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, member: &str) {
+        for told in self.lock().get(member).into_iter().flatten() {
+            if let Some(told) = told.upgrade() {
+                told.notify_one();
+            }
+        }
+    }
+
+    /// Messages may have been missed.
+    fn tell_all(&self) {
+        let members: Vec<String> = self.lock().keys().cloned().collect();
+        members.iter().for_each(|member| self.tell(member));
+        self.timers.send_modify(|count| *count += 1);
+    }
+
+    /// Takes messages for ever; connects again where the connection is lost.
+    pub async fn run(self: Arc<News>, link: Arc<Link>, namespace: String, process: String) {
+        let timers = format!("{namespace}:timers");
+        let mine = format!("{namespace}:p:{process}");
+        let mut wait = BACKOFF_MIN;
+        for attempt in 0.. {
+            let heard = self.hear(&link, attempt, &timers, &mine).await;
+            if self.connected.send_replace(false) {
+                wait = BACKOFF_MIN;
+            }
+            if let Err(error) = heard {
+                tracing::debug!(%error, "the connection for messages is lost");
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    async fn hear(&self, link: &Link, attempt: usize, timers: &str, mine: &str) -> RedisResult<()> {
+        let connect = async {
+            let client = link.subscriber(attempt).await?;
+            let mut pubsub = client.get_async_pubsub().await?;
+            pubsub.subscribe(&[timers, mine][..]).await?;
+            Ok::<_, RedisError>(pubsub)
+        };
+        let (mut sink, mut stream) = match timeout(link.response_limit(), connect).await {
+            Ok(connected) => connected?.split(),
+            Err(_) => return Ok(()),
+        };
+        self.connected.send_replace(true);
+        self.tell_all();
+        loop {
+            match timeout(PING, stream.next()).await {
+                Ok(Some(message)) if message.get_channel_name() == timers => {
+                    self.timers.send_modify(|count| *count += 1);
+                }
+                Ok(Some(message)) => {
+                    if let Ok(member) = message.get_payload::<String>() {
+                        self.tell(&member);
+                    }
+                }
+                Ok(None) => return Ok(()),
+                // A network that is broken in the middle says nothing at all.
+                Err(_) => match timeout(link.response_limit(), sink.ping::<()>()).await {
+                    Ok(answered) => answered?,
+                    Err(_) => return Ok(()),
+                },
+            }
+        }
+    }
+}
+
+impl Drop for Listener<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.news.lock();
+        if let Some(all) = waiting.get_mut(&self.member) {
+            let mine = Arc::downgrade(&self.told);
+            all.retain(|other| !other.ptr_eq(&mine));
+            if all.is_empty() {
+                waiting.remove(&self.member);
+            }
+        }
+    }
+}

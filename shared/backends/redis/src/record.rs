@@ -1,0 +1,209 @@
+//! Records as they are stored: JSON, and the few facts about them that scripts go by.
+
+use serde::Serialize;
+use swirl_model::Data;
+use swirl_model::event::Input;
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{EndStatus, Instance, InstanceState, Status};
+use swirl_model::scope::{Fork, Role, Scope, Timer, TimerKind};
+use swirl_model::time::Timestamp;
+use swirl_ports::{Error, InboxItem, Result};
+
+use crate::connect::damaged;
+use crate::reply::{Reply, json};
+
+/// As JSON, if it isn't too large.
+pub(crate) fn encode(
+    value: &impl Serialize,
+    what: impl FnOnce() -> String,
+    limit: usize,
+) -> Result<Vec<u8>> {
+    let bytes = match serde_json::to_vec(value) {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(damaged(what(), format!("it is no JSON: {error}"))),
+    };
+    if bytes.len() > limit {
+        return Err(Error::TooLarge {
+            what: what(),
+            size: bytes.len(),
+            limit,
+        });
+    }
+    Ok(bytes)
+}
+
+/// What a script needs to know of a scope.
+pub(crate) fn flags(scope: &Scope) -> String {
+    let mut flags = String::new();
+    if scope.ended() {
+        flags.push('e');
+    }
+    if matches!(scope.role, Role::Detached { .. }) {
+        flags.push('d');
+    }
+    if scope.goes_on() {
+        flags.push('g');
+    }
+    flags
+}
+
+/// The kind of an input, as the inbox knows it.
+pub(crate) fn kind(input: &Input) -> &'static str {
+    match input {
+        input if input.is_operator() => "o",
+        Input::Wake | Input::Timer { .. } => "t",
+        Input::Event { .. } => "e",
+        _ => "k",
+    }
+}
+
+pub(crate) fn timer_kind(kind: TimerKind) -> &'static str {
+    match kind {
+        TimerKind::Workflow => "workflow",
+        TimerKind::State => "state",
+        TimerKind::Branch => "branch",
+        TimerKind::Action => "action",
+        TimerKind::Event => "event",
+        TimerKind::ConsumeEvent => "consume_event",
+        TimerKind::Sleep => "sleep",
+        TimerKind::RetryDelay => "retry_delay",
+    }
+}
+
+/// A member of the index of timers: order, scope, sequence number, kind, instance.
+pub(crate) fn read_timer(member: &str, due: Timestamp) -> Result<(String, ScopeRef, Timer)> {
+    let bad = || damaged("a timer", format!("'{member}' isn't one"));
+    let mut parts = member.splitn(5, ' ');
+    let mut next = || parts.next().ok_or_else(bad);
+    let (order, scope, seq, kind, instance) = (next()?, next()?, next()?, next()?, next()?);
+    let timer = Timer {
+        seq: seq.parse().map_err(|_| bad())?,
+        kind: serde_json::from_value(kind.into()).map_err(|_| bad())?,
+        due,
+    };
+    let scope = ScopeRef {
+        instance: InstanceId::new(instance),
+        scope: ScopeId::new(scope),
+    };
+    Ok((order.to_owned(), scope, timer))
+}
+
+/// `<instance>/<scope>`, as the index of what should run has it.
+pub(crate) fn read_scope_ref(member: &str) -> Result<ScopeRef> {
+    let bad = || damaged("the index of what should run", format!("'{member}'"));
+    let (instance, scope) = member.rsplit_once('/').ok_or_else(bad)?;
+    Ok(ScopeRef {
+        instance: InstanceId::new(instance),
+        scope: ScopeId::new(scope),
+    })
+}
+
+pub(crate) fn end_letter(status: EndStatus) -> &'static str {
+    status_letter(status.into())
+}
+
+pub(crate) fn status_letter(status: Status) -> &'static str {
+    match status {
+        Status::Running => "r",
+        Status::Completed => "c",
+        Status::Faulted => "f",
+        Status::Cancelled => "x",
+        Status::Terminated => "t",
+    }
+}
+
+pub(crate) fn read_status(letter: &str) -> Result<Status> {
+    Ok(match letter {
+        "r" => Status::Running,
+        "c" => Status::Completed,
+        "f" => Status::Faulted,
+        "x" => Status::Cancelled,
+        "t" => Status::Terminated,
+        other => return Err(damaged("a status", format!("'{other}' isn't one"))),
+    })
+}
+
+/// Empty stands for nothing.
+fn optional<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<Option<T>> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    json(bytes, what).map(Some)
+}
+
+/// As `instance_parts` in `lua/leases.lua` gives it.
+pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instance> {
+    let what = format!("instance {id}");
+    let status = read_status(&parts.text()?)?;
+    let suspended = parts.text()? == "1";
+    let header = parts.json(&what)?;
+    let output: Option<Data> = optional(&parts.bytes()?, &what)?;
+    let error = optional(&parts.bytes()?, &what)?;
+    let ended_at: Option<i64> = optional(&parts.bytes()?, &what)?;
+    let mut state = InstanceState {
+        status,
+        suspended,
+        output,
+        error,
+        ended_at: ended_at.map(Timestamp),
+        correlation: Default::default(),
+    };
+    while !parts.is_empty() {
+        let name = parts.text()?;
+        state.correlation.insert(name.into(), parts.text()?);
+    }
+    Ok(Instance {
+        header: std::sync::Arc::new(header),
+        state,
+    })
+}
+
+/// A fork's origin with its numbers as they are now: `open`, `needed`, `told`, `closed`.
+pub(crate) fn read_branch(mut parts: Reply, origin: &[u8], what: &str) -> Result<(Fork, u32)> {
+    let mut fork: Fork = json(origin, what)?;
+    fork.open = parts.number()?;
+    fork.needed = parts.number()?;
+    fork.told = parts.text()? == "1";
+    fork.closed = parts.text()? == "1";
+    Ok((fork, parts.number()?))
+}
+
+/// Ids and inputs in turn.
+pub(crate) fn read_items(mut parts: Reply, what: &str) -> Result<Vec<InboxItem>> {
+    let mut items = Vec::new();
+    while !parts.is_empty() {
+        let id = parts.text()?;
+        let input = parts.json(what)?;
+        items.push(InboxItem { id, input });
+    }
+    Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_timers_are_their_names_in_json() {
+        use TimerKind::*;
+        for kind in [
+            Workflow,
+            State,
+            Branch,
+            Action,
+            Event,
+            ConsumeEvent,
+            Sleep,
+            RetryDelay,
+        ] {
+            let member = format!("1 r.1.2 7 {} a b/c", timer_kind(kind));
+            let (order, scope, timer) = read_timer(&member, Timestamp(5)).unwrap();
+            assert_eq!(
+                (order.as_str(), scope.to_string().as_str()),
+                ("1", "a b/c/r.1.2")
+            );
+            assert_eq!((timer.seq, timer.kind), (7, kind));
+        }
+        assert!(read_timer("1 r 7 nap a", Timestamp(5)).is_err());
+    }
+}

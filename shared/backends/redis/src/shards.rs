@@ -1,0 +1,51 @@
+//! Which shards are this process' to look after: their timers, their reconciling, their retention.
+//!
+//! A shard that two processes look after for a moment costs time, never correctness.
+
+use std::sync::PoisonError;
+
+use swirl_ports::Result;
+
+use crate::Redis;
+use crate::script::{Lazy, Script};
+
+static SHARDS: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/shards.lua")]));
+
+impl Redis {
+    /// Leases this process' fair share of the shards for `ttl_ms`, and tells which they are. Call
+    /// it at least three times in that time, and give the answer to [`Redis::set_shards`]. Shards
+    /// of processes that don't call any more are divided among the others.
+    pub async fn lease_shards(&self, process: &str, ttl_ms: u64) -> Result<Vec<u16>> {
+        let keys = ["{shards}:processes", "{shards}:owners"];
+        let keys = keys.map(|name| self.keys().global(name));
+        let args = [
+            process.to_owned(),
+            ttl_ms.to_string(),
+            self.keys().shards().to_string(),
+        ];
+        self.eval(&SHARDS, &keys, &args).await
+    }
+
+    /// Gives all shards back, for others to take at once.
+    pub async fn release_shards(&self, process: &str) -> Result<()> {
+        self.lease_shards(process, 0).await.map(drop)
+    }
+
+    /// The shards that this handle and its clones look after; all, until this is called.
+    pub fn set_shards(&self, shards: Vec<u16>) {
+        let mut mine = self
+            .inner
+            .shards
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *mine = shards
+            .into_iter()
+            .filter(|shard| *shard < self.keys().shards())
+            .collect();
+    }
+
+    pub fn shards(&self) -> Vec<u16> {
+        let mine = self.inner.shards.read();
+        mine.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,333 @@
+//! The store's port: leases, inboxes, looks. Commits are in [`crate::commit`], beginnings and ends
+//! in [`crate::lifecycle`], listings in [`crate::listing`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::try_join_all;
+use redis::{Cmd, Value};
+use swirl_model::event::{HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::Instance;
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_ports::store::Record;
+use swirl_ports::{
+    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
+    NewInstance, OutboxEntry, Released, Result, Store, Summary,
+};
+use tokio::time::{sleep, timeout};
+
+use crate::Redis;
+use crate::connect::damaged;
+use crate::keys::Span;
+use crate::record::{
+    encode, kind, read_branch, read_instance, read_items, read_scope_ref, read_timer,
+};
+use crate::reply::{Reply, json};
+use crate::script::{Lazy, Script};
+
+const LEASES: &str = include_str!("lua/leases.lua");
+const SCOPES: &str = include_str!("lua/scopes.lua");
+
+static ACQUIRE: Lazy =
+    Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/acquire.lua")]));
+static HOLD: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]));
+static INPUT: Lazy = Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/input.lua")]));
+static LOOK: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]));
+static DUE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/due.lua")]));
+
+/// After a failed look while waiting: who waits will hear of it from what it does next.
+const PAUSE: Duration = Duration::from_millis(200);
+
+#[async_trait]
+impl Store for Redis {
+    async fn create(&self, new: NewInstance) -> Result<Created> {
+        self.create_instance(new).await
+    }
+
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        let keys = self.keys().of(&scope.instance, Span::Waits);
+        let mut call = self.call_scope(&ACQUIRE, &keys, scope);
+        call.arg(lease_ms).arg(self.process()).arg(self.attempt());
+        let mut reply = Reply::new(self.run(&ACQUIRE, call).await?)?;
+        match reply.text()?.as_str() {
+            "gone" => return Ok(Acquired::Gone),
+            "busy" => return Ok(Acquired::Busy),
+            _ => {}
+        }
+        let lease = Lease {
+            scope: scope.clone(),
+            token: reply.number()?,
+        };
+        let closed = reply.text()? == "1";
+        let instance = read_instance(reply.list()?, &scope.instance)?;
+        let what = || scope.to_string();
+        let mut parts = reply.list()?;
+        let record = parts.bytes()?;
+        let record = if parts.is_empty() {
+            Record::Scope(json(&record, &what())?)
+        } else {
+            let (fork, index) = read_branch(parts, &record, &what())?;
+            Record::Branch { fork, index }
+        };
+        let inbox = read_items(reply.list()?, &what())?;
+        Ok(Acquired::Held(Box::new(Held {
+            lease,
+            instance,
+            record,
+            inbox,
+            closed,
+        })))
+    }
+
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
+        let mut reply = self.hold(lease, "renew", Some(lease_ms)).await?;
+        Ok(reply.text()? == "held")
+    }
+
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        let mut reply = self.hold(lease, "drain", None).await?;
+        if reply.text()? == "lost" {
+            return Ok(None);
+        }
+        let closed = reply.text()? == "1";
+        let items = read_items(reply.list()?, &lease.scope.to_string())?;
+        Ok(Some((items, closed)))
+    }
+
+    async fn wait_input(&self, lease: &Lease) {
+        // First listen, then look: what comes in between is heard.
+        let listener = self.news().listen(lease.scope.to_string());
+        let poll = Duration::from_millis(self.options().poll_ms);
+        loop {
+            let word = match self.hold(lease, "peek", None).await {
+                Ok(mut reply) => reply.text(),
+                Err(error) => Err(error),
+            };
+            match word.as_deref() {
+                Ok("none") => {}
+                Ok(_) => return,
+                Err(_) => return sleep(PAUSE.min(poll)).await,
+            }
+            // Either way it is time to look.
+            let _ = timeout(poll, listener.told.notified()).await;
+        }
+    }
+
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
+        let keys = self.keys().of(instance, Span::Ready);
+        let mut read = Cmd::new();
+        read.arg("HMGET").arg(&keys[0]).arg("s").arg("p");
+        let (status, suspended): (Option<String>, Option<String>) = self.query(read).await?;
+        Ok(status.is_some_and(|status| status != "f") && suspended.is_none())
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.commit_scope(commit).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<Released> {
+        let mut reply = self.hold(lease, "release", None).await?;
+        Ok(match reply.text()?.as_str() {
+            "free" => Released::Free,
+            "more" => Released::More,
+            _ => Released::Lost,
+        })
+    }
+
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        let what = || format!("the input '{}' of {to}", item.id);
+        let payload = encode(&item.input, what, self.options().record_max)?;
+        let keys = self.keys().of(&to.instance, Span::Waits);
+        let limit = self.options().inbox_max;
+        let mut call = self.call_scope(&INPUT, &keys, to);
+        call.arg(&item.id).arg(kind(&item.input));
+        call.arg(payload).arg(limit);
+        match item.input {
+            Input::Timer { seq } => call.arg(seq),
+            _ => call.arg(""),
+        };
+        let added: i64 = self.run(&INPUT, call).await?;
+        if added < 0 {
+            return Err(Error::TooLarge {
+                what: format!("the inbox of {to}"),
+                size: added.unsigned_abs() as usize,
+                limit,
+            });
+        }
+        Ok(added == 1)
+    }
+
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()> {
+        self.take_from_outbox(entries).await
+    }
+
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        self.outbox(limit).await
+    }
+
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        let mut found = Vec::new();
+        self.settle_dirty(limit, &mut found).await?;
+        for member in self.overdue("ready", limit).await? {
+            found.push(read_scope_ref(&member)?);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        let parts = self.look(id, "instance").await?;
+        parts.map(|parts| read_instance(parts, id)).transpose()
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.listing(filter).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        let keys = self.keys().of(id, Span::All);
+        let mut read = Cmd::new();
+        read.arg("LRANGE").arg(&keys[8]).arg(0).arg(-1);
+        let mut entries = Reply::new(self.query(read).await?)?;
+        let mut history = Vec::new();
+        while !entries.is_empty() {
+            history.push(entries.json(&format!("the history of {id}"))?);
+        }
+        Ok(history)
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        let mut scopes = Vec::new();
+        if let Some(mut records) = self.look(id, "scopes").await? {
+            while !records.is_empty() {
+                scopes.push(records.json(&format!("a scope of {id}"))?);
+            }
+        }
+        Ok(scopes)
+    }
+
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        _at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        self.suspend_instance(id, on).await
+    }
+
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+        let pages = self.shards().into_iter().map(|shard| {
+            let mut read = Cmd::new();
+            read.arg("ZRANGE").arg(self.keys().index(shard, "timers"));
+            read.arg("-inf").arg(now.0).arg("BYSCORE");
+            read.arg("LIMIT").arg(0).arg(limit).arg("WITHSCORES");
+            self.query::<Vec<(String, f64)>>(read)
+        });
+        let mut due = Vec::new();
+        for (member, score) in try_join_all(pages).await?.into_iter().flatten() {
+            let (order, scope, timer) = read_timer(&member, Timestamp(score as i64))?;
+            due.push((timer.due, order, DueTimer { scope, timer }));
+        }
+        due.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        due.truncate(limit);
+        Ok(due.into_iter().map(|(_, _, timer)| timer).collect())
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>> {
+        let firsts = self.shards().into_iter().map(|shard| {
+            let mut read = Cmd::new();
+            read.arg("ZRANGE").arg(self.keys().index(shard, "timers"));
+            read.arg(0).arg(0).arg("WITHSCORES");
+            self.query::<Vec<(String, f64)>>(read)
+        });
+        let firsts = try_join_all(firsts).await?.into_iter().flatten();
+        Ok(firsts.map(|(_, due)| Timestamp(due as i64)).min())
+    }
+
+    // By hand, because what counts is the call, not the first poll: a timer that is armed in
+    // between is a change.
+    fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let mut changes = self.news().timers();
+        let poll = Duration::from_millis(self.options().poll_ms);
+        Box::pin(async move {
+            // A message may have been lost: then it is time to look anyway.
+            let _ = timeout(poll, changes.changed()).await;
+        })
+    }
+}
+
+impl Redis {
+    /// A script's call with what the prelude expects.
+    pub(crate) fn call_scope(&self, script: &Script, keys: &[String], scope: &ScopeRef) -> Cmd {
+        self.call_instance(script, keys, &scope.instance, Some(&scope.scope))
+    }
+
+    pub(crate) fn call_instance(
+        &self,
+        script: &Script,
+        keys: &[String],
+        instance: &InstanceId,
+        scope: Option<&ScopeId>,
+    ) -> Cmd {
+        let mut call = script.call(keys);
+        call.arg(instance.as_str()).arg(self.keys().namespace());
+        call.arg(scope.map_or("", ScopeId::as_str));
+        call
+    }
+
+    async fn hold(&self, lease: &Lease, what: &str, ms: Option<u64>) -> Result<Reply> {
+        let keys = self.keys().of(&lease.scope.instance, Span::Ready);
+        let mut call = self.call_scope(&HOLD, &keys, &lease.scope);
+        call.arg(lease.token).arg(what);
+        if let Some(ms) = ms {
+            call.arg(ms);
+        }
+        Reply::new(self.run(&HOLD, call).await?)
+    }
+
+    async fn look(&self, id: &InstanceId, what: &str) -> Result<Option<Reply>> {
+        let keys = self.keys().of(id, Span::Waits);
+        let mut call = self.call_instance(&LOOK, &keys, id, None);
+        call.arg(what);
+        Reply::optional(self.run(&LOOK, call).await?)
+    }
+
+    /// Members of an index of our shards that have stood there for longer than the grace time.
+    pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
+        let options = self.options();
+        let pages = self.shards().into_iter().map(|shard| {
+            let keys = [self.keys().index(shard, index)];
+            let mut call = DUE.call(&keys);
+            call.arg(options.grace_ms).arg(options.repeat_ms).arg(limit);
+            self.run::<Vec<String>>(&DUE, call)
+        });
+        Ok(try_join_all(pages).await?.concat())
+    }
+
+    /// Scopes of an instance, as a script names them.
+    pub(crate) fn read_scopes(&self, instance: &InstanceId, names: Value) -> Result<Vec<ScopeRef>> {
+        let mut names = Reply::new(names)?;
+        let mut scopes = Vec::new();
+        while !names.is_empty() {
+            let scope = names.text()?;
+            if scope.is_empty() {
+                return Err(damaged("a scope's name", "it is empty"));
+            }
+            scopes.push(ScopeRef {
+                instance: instance.clone(),
+                scope: ScopeId::new(scope),
+            });
+        }
+        Ok(scopes)
+    }
+}

@@ -1,0 +1,80 @@
+//! Leases that run out because their holder is gone or too slow.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use swirl_model::data;
+use swirl_model::event::Input;
+use swirl_model::scope::Work;
+use swirl_ports::{Acquired, Held, Released};
+
+use crate::Backend;
+use crate::kit::*;
+
+const SHORT_MS: u64 = 60;
+
+fn wait() {
+    sleep(Duration::from_millis(2 * SHORT_MS));
+}
+
+async fn hold_shortly(b: &Backend) -> Held {
+    match b.store.acquire(&root("a"), SHORT_MS).await.unwrap() {
+        Acquired::Held(held) => *held,
+        other => panic!("it cannot be held: {other:?}"),
+    }
+}
+
+pub async fn an_expired_lease_is_taken_over(b: Backend) {
+    b.create(new("a")).await;
+    b.add(
+        &root("a"),
+        Input::CallDone {
+            call: 1,
+            result: Ok(data!(1)),
+        },
+    )
+    .await;
+    let mut first = hold_shortly(&b).await;
+    assert_eq!(first.inbox.len(), 1);
+    wait();
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+    let mut second = b.hold(&root("a")).await;
+    assert!(second.lease.token > first.lease.token);
+    assert_eq!(
+        second.inbox, first.inbox,
+        "what nobody acted on is given again"
+    );
+    assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
+    assert!(!b.store.renew(&first.lease, LEASE_MS).await.unwrap());
+    assert!(b.store.drain(&first.lease).await.unwrap().is_none());
+    assert_eq!(b.release(&first).await, Released::Lost);
+    // It returns: there is nothing to wait for.
+    b.store.wait_input(&first.lease).await;
+    assert!(b.is_busy(&root("a")).await);
+    b.commit(
+        &mut second,
+        change(vec![])
+            .at(blocked(Work::Sleep))
+            .consumed(&["call-1"]),
+    )
+    .await;
+    assert_eq!(b.release(&second).await, Released::Free);
+    assert!(b.store.runnable(10).await.unwrap().is_empty());
+}
+
+pub async fn a_renewed_lease_stays(b: Backend) {
+    b.create(new("a")).await;
+    let held = hold_shortly(&b).await;
+    assert!(b.store.renew(&held.lease, LEASE_MS).await.unwrap());
+    wait();
+    assert!(b.is_busy(&root("a")).await);
+    assert!(b.store.runnable(10).await.unwrap().is_empty());
+}
+
+pub async fn a_late_holder_that_nobody_followed_goes_on(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = hold_shortly(&b).await;
+    wait();
+    b.commit(&mut held, change(vec![])).await;
+    assert_eq!(b.release(&held).await, Released::Free);
+}
