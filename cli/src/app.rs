@@ -15,6 +15,7 @@ use swirl_spec::Options;
 use swirl_spec::resource::{FileResources, MapResources, Resources};
 use swirl_worker::Caller;
 use swirl_worker::auth::Auth;
+use swirl_worker::functions::Settings;
 use swirl_worker::http::{Http, HttpConfig};
 use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
 use swirl_worker::secrets::{Chain, Environment, Fixed};
@@ -42,14 +43,18 @@ pub enum DeployError {
 
 impl App {
     /// `hosts`: from which hosts documents may be fetched, beside this machine.
-    pub fn new(hosts: &[String]) -> anyhow::Result<App> {
+    /// `settings`: what carries out functions, as the operator says.
+    pub fn new(hosts: &[String], settings: Settings) -> anyhow::Result<App> {
         let options = HttpOptions {
             hosts: Hosts::parse(hosts)?,
             ..HttpOptions::default()
         };
         Ok(App {
             fetcher: HttpResources::new(options)?,
-            caller: Arc::new(Caller::new(Http::new(HttpConfig::default())?)),
+            caller: Arc::new(Caller::with_settings(
+                Http::new(HttpConfig::default())?,
+                settings,
+            )),
         })
     }
 

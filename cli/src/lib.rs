@@ -6,6 +6,7 @@ mod commands;
 pub mod config;
 mod dev;
 pub mod diagram;
+mod functions;
 mod node;
 mod progress;
 mod resources;

@@ -18,7 +18,8 @@ use swirl_ports::{CallRequest, FunctionCaller};
 
 use crate::auth::Auth;
 use crate::functions::{
-    self, Clients, CompileResult, Compiled, Context, Documents, TYPES, rest::RestCaller,
+    self, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES,
+    custom::CustomCaller, rest::RestCaller, rpc::RpcCaller,
 };
 use crate::http::Http;
 
@@ -47,6 +48,7 @@ pub struct Needed<'a> {
 /// Calls the functions of all prepared definitions over shared connections.
 pub struct Caller {
     clients: Clients,
+    settings: Settings,
     /// For a call whose actions have no timeout of their own.
     timeout: Duration,
     definitions: RwLock<HashMap<DefinitionId, Arc<Prepared>>>,
@@ -61,11 +63,18 @@ struct Entry {
 
 impl Caller {
     pub fn new(http: Http) -> Caller {
+        Caller::with_settings(http, Settings::default())
+    }
+
+    pub fn with_settings(http: Http, settings: Settings) -> Caller {
         Caller {
             timeout: http.config().timeout,
             clients: Clients {
+                custom: CustomCaller::new(http.clone()),
+                rpc: RpcCaller::new(http.clone()),
                 rest: RestCaller::new(http),
             },
+            settings,
             definitions: RwLock::default(),
         }
     }
@@ -75,7 +84,7 @@ impl Caller {
     pub fn needs(workflow: &Workflow) -> Vec<Needed<'_>> {
         let mut needed: Vec<Needed<'_>> = Vec::new();
         for function in &workflow.functions {
-            let kind = functions::find(function.kind.word());
+            let kind = functions::find(functions::word(&function.kind));
             let Some(uri) = kind.and_then(|kind| (kind.document)(function)) else {
                 continue;
             };
@@ -100,13 +109,16 @@ impl Caller {
         workflow: &Workflow,
         resources: &[(String, String)],
     ) -> Result<(), Vec<Problem>> {
-        let documents = Documents(resources);
+        let documents = Documents {
+            resources,
+            settings: &self.settings,
+        };
         let mut results: Vec<Option<CompileResult>> = Vec::new();
         results.resize_with(workflow.functions.len(), || None);
         for kind in &TYPES {
             let (places, own): (Vec<usize>, Vec<&Function>) = (workflow.functions.iter())
                 .enumerate()
-                .filter(|(_, function)| function.kind.word() == kind.word)
+                .filter(|(_, function)| functions::word(&function.kind) == kind.word)
                 .unzip();
             for (place, result) in places.into_iter().zip((kind.compile)(&own, &documents)) {
                 results[place] = Some(result);
@@ -218,7 +230,7 @@ fn no_caller(kind: &FunctionKind) -> String {
 
 fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
     let function = &request.function;
-    let message = if functions::find(function.kind.word()).is_none() {
+    let message = if functions::find(functions::word(&function.kind)).is_none() {
         format!(
             "function `{}`: {}",
             function.name,

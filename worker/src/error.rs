@@ -6,6 +6,8 @@ use std::time::Duration;
 use swirl_model::error::names;
 use swirl_model::{Data, WorkflowError};
 
+use crate::functions::rpc;
+
 /// Why a call failed. Its code, not its message, is what a definition's `errors` match.
 ///
 /// No field holds a credential: those of the call are cut out of everything a service answered.
@@ -21,6 +23,10 @@ pub struct CallError {
     pub can_retry: bool,
     /// How long the service asks to wait (`Retry-After` in seconds).
     pub retry_after: Option<Duration>,
+    /// The name that the service gave; it goes before ours.
+    pub given_name: Option<String>,
+    /// The code that the service gave; it goes before ours.
+    pub given_code: Option<String>,
 }
 
 /// What went wrong.
@@ -34,8 +40,14 @@ pub enum CallErrorKind {
     Connection,
     /// The answer, or the request, is larger than the limit.
     Limit,
+    /// The service, or the command, says that it failed, and nothing else does.
+    Failed,
+    /// A command that ended otherwise than with exit status 0; none if a signal ended it.
+    Exit(Option<i32>),
     /// The answer isn't what its content type says.
     Response,
+    /// A gRPC status other than `OK`.
+    Rpc(tonic::Code),
     /// An answer other than 2xx.
     Status(u16),
     /// No answer in time.
@@ -52,7 +64,7 @@ impl CallErrorKind {
     }
 }
 
-/// The error's code: the HTTP status, or a word.
+/// The error's code: the HTTP status, the name of the gRPC status, the exit status, or a word.
 impl fmt::Display for CallErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,7 +72,11 @@ impl fmt::Display for CallErrorKind {
             CallErrorKind::Auth => f.write_str("auth"),
             CallErrorKind::Connection => f.write_str("connection"),
             CallErrorKind::Limit => f.write_str("limit"),
+            CallErrorKind::Failed => f.write_str("failed"),
+            CallErrorKind::Exit(Some(status)) => write!(f, "{status}"),
+            CallErrorKind::Exit(None) => f.write_str("signal"),
             CallErrorKind::Response => f.write_str("response"),
+            CallErrorKind::Rpc(code) => f.write_str(rpc::name(*code)),
             CallErrorKind::Status(status) => write!(f, "{status}"),
             CallErrorKind::Timeout => f.write_str("timeout"),
         }
@@ -72,9 +88,12 @@ impl CallError {
     pub fn new(kind: CallErrorKind, message: impl Into<String>) -> CallError {
         let can_retry = match kind {
             CallErrorKind::Connection | CallErrorKind::Timeout => true,
+            CallErrorKind::Exit(_) => true,
+            CallErrorKind::Rpc(code) => rpc::can_pass(code),
             CallErrorKind::Status(status) => status_can_pass(status),
             CallErrorKind::Arguments
             | CallErrorKind::Auth
+            | CallErrorKind::Failed
             | CallErrorKind::Limit
             | CallErrorKind::Response => false,
         };
@@ -84,6 +103,8 @@ impl CallError {
             body: None,
             can_retry,
             retry_after: None,
+            given_name: None,
+            given_code: None,
         }
     }
 
@@ -91,16 +112,19 @@ impl CallError {
         CallError::new(CallErrorKind::Arguments, message)
     }
 
-    /// The error's name: `LimitExceeded` for a limit, else `FunctionError`.
-    pub fn name(&self) -> &'static str {
-        match self.kind {
-            CallErrorKind::Limit => names::LIMIT_EXCEEDED,
-            _ => names::FUNCTION_ERROR,
+    /// The error's name: what the service gave, else `LimitExceeded` for a limit and `FunctionError`
+    /// for all others.
+    pub fn name(&self) -> &str {
+        match (&self.given_name, self.kind) {
+            (Some(name), _) => name,
+            (None, CallErrorKind::Limit) => names::LIMIT_EXCEEDED,
+            (None, _) => names::FUNCTION_ERROR,
         }
     }
 
     pub fn code(&self) -> String {
-        self.kind.to_string()
+        let given = self.given_code.clone();
+        given.unwrap_or_else(|| self.kind.to_string())
     }
 
     pub fn status(&self) -> Option<u16> {

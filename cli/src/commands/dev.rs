@@ -11,6 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::app::{App, secrets};
 use crate::dev::{DocumentReader, Folder, Log};
+use crate::functions::FunctionArgs;
 use crate::node::Node;
 use crate::terminal::{Output, Terminal};
 
@@ -55,6 +56,9 @@ pub struct Args {
     /// A host that documents may be fetched from, beside this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+
+    #[command(flatten)]
+    functions: FunctionArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -84,7 +88,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
-    let app = Arc::new(App::new(&args.allow_host)?);
+    let app = Arc::new(App::new(&args.allow_host, args.functions.settings()?)?);
     let store = match (&args.store, args.memory) {
         (Some(store), _) => Some(store.clone()),
         (None, true) => None,

@@ -13,6 +13,7 @@ use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, Store};
 
 use crate::app::{App, DeployError, json_argument, secrets};
+use crate::functions::FunctionArgs;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::terminal::{Output, Terminal};
@@ -62,6 +63,9 @@ pub struct Args {
     /// A host that documents may be fetched from, beside this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
+
+    #[command(flatten)]
+    pub functions: FunctionArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -89,7 +93,7 @@ async fn run_one(
     input: Data,
     events: Vec<CloudEvent>,
 ) -> anyhow::Result<u8> {
-    let app = App::new(&args.allow_host)?;
+    let app = App::new(&args.allow_host, args.functions.settings()?)?;
     let secrets = secrets(&args.secret)?;
     let mut node = Node::new(
         args.store.as_deref(),

@@ -3,10 +3,12 @@
 //! Language 0.7 and 0.8, "Auth Definition". Secrets are read by whoever makes an [`Auth`], just
 //! before the call; they live in [`Secret`]s, which no log or error shows.
 
+mod authorization;
 mod oauth2;
 mod properties;
 mod secret;
 
+pub(crate) use authorization::Authorization;
 pub(crate) use oauth2::Hints;
 pub use oauth2::{GrantType, OAuth2, Tokens};
 pub use secret::Secret;

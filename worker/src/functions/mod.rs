@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use swirl_model::Data;
-use swirl_model::workflow::Function;
+use swirl_model::workflow::{Function, FunctionKind};
 use swirl_ports::CallRequest;
 
 use crate::CallError;
 use crate::auth::Auth;
 
+pub mod custom;
 pub mod rest;
+pub mod rpc;
 
 /// The function types that the worker calls, by their name in a definition (language 0.8,
 /// "Function Definition"). Kept in alphabetical order.
-pub static TYPES: [FunctionType; 1] = [rest::TYPE];
+pub static TYPES: [FunctionType; 3] = [custom::TYPE, rest::TYPE, rpc::TYPE];
 
 /// A function type: its two halves are reading what a definition says, and calling it.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +36,23 @@ pub struct FunctionType {
 /// The type of this name.
 pub fn find(word: &str) -> Option<&'static FunctionType> {
     TYPES.iter().find(|known| known.word == word)
+}
+
+/// The name in the table of a function's type: `custom` for those that the language doesn't know.
+pub fn word(kind: &FunctionKind) -> &str {
+    match kind {
+        FunctionKind::Custom(_) => custom::TYPE.word,
+        kind => kind.word(),
+    }
+}
+
+/// What the operator of a runtime says of the function types.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What carries out custom function types.
+    pub connectors: custom::Connectors,
+    /// Where gRPC services listen; goes before what a definition says.
+    pub rpc_servers: rpc::Servers,
 }
 
 /// A function that can be called.
@@ -56,6 +75,8 @@ pub(crate) trait CompiledFunction: Send + Sync {
 /// The shared clients, one for each type.
 #[derive(Debug)]
 pub(crate) struct Clients {
+    pub(crate) custom: custom::CustomCaller,
+    pub(crate) rpc: rpc::RpcCaller,
     pub(crate) rest: rest::RestCaller,
 }
 
@@ -66,12 +87,15 @@ pub(crate) struct Context<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// The documents that a definition was deployed with, by URI.
-pub(crate) struct Documents<'a>(pub(crate) &'a [(String, String)]);
+/// The documents that a definition was deployed with, by URI, and what the operator says.
+pub(crate) struct Documents<'a> {
+    pub(crate) resources: &'a [(String, String)],
+    pub(crate) settings: &'a Settings,
+}
 
 impl<'a> Documents<'a> {
     pub(crate) fn get(&self, uri: &str) -> Option<&'a str> {
-        let mut all = self.0.iter();
+        let mut all = self.resources.iter();
         all.find(|(known, _)| known == uri)
             .map(|(_, content)| content.as_str())
     }

@@ -22,7 +22,7 @@
 //! JSON gives its value, other text a string, anything else a string of base64; no body gives
 //! null. Any status but 2xx is an error; redirects are not followed.
 
-mod answer;
+pub(crate) mod answer;
 mod body;
 mod caller;
 mod compile;

@@ -1,0 +1,48 @@
+//! What the operator says of function types: flags that all commands which call functions share.
+
+use anyhow::Context;
+use swirl_worker::functions::Settings;
+use swirl_worker::functions::custom::Connectors;
+use swirl_worker::functions::rpc::Servers;
+
+/// Further connectors and servers, separated by semicolons.
+const CONNECTORS: &str = "SWIRL_CONNECTORS";
+const RPC_SERVERS: &str = "SWIRL_RPC_SERVERS";
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct FunctionArgs {
+    /// What carries out a custom function type: NAME=http://host/path or NAME=exec:PROGRAM ARGUMENTS,
+    /// where NAME is the type; may be given again. Others are taken from SWIRL_CONNECTORS,
+    /// separated by semicolons.
+    #[arg(long, value_name = "NAME=TARGET")]
+    connector: Vec<String>,
+
+    /// Where a gRPC service listens, as SERVICE=grpc://host:port (grpcs for TLS); goes before what a
+    /// definition says; may be given again. Others are taken from SWIRL_RPC_SERVERS, separated by
+    /// semicolons.
+    #[arg(long, value_name = "SERVICE=ADDRESS")]
+    rpc_server: Vec<String>,
+}
+
+impl FunctionArgs {
+    /// What is given on the command line first, then what the environment says.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let connectors = with_environment(&self.connector, CONNECTORS);
+        let rpc_servers = with_environment(&self.rpc_server, RPC_SERVERS);
+        Ok(Settings {
+            connectors: Connectors::parse(&connectors).context("--connector")?,
+            rpc_servers: Servers::parse(&rpc_servers).context("--rpc-server")?,
+        })
+    }
+}
+
+fn with_environment(given: &[String], variable: &str) -> Vec<String> {
+    let others = std::env::var(variable).unwrap_or_default();
+    let others = others.split(';').map(str::trim);
+    let others = others.filter(|entry| !entry.is_empty());
+    given
+        .iter()
+        .cloned()
+        .chain(others.map(str::to_owned))
+        .collect()
+}

@@ -1,0 +1,62 @@
+//! Credentials as the `Authorization` header, for services that don't say how they want them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Auth, Hints, Secret, Tokens};
+use crate::CallError;
+
+/// A header's value.
+pub(crate) struct Authorization {
+    pub(crate) value: Secret,
+    /// To be cut out of what the service answers.
+    pub(crate) secrets: Vec<String>,
+    /// The token in it, if a fresh one could be had in its place.
+    token: Option<Secret>,
+}
+
+impl Authorization {
+    /// Gets the token first, where it takes one. `refused` is what the service did not take: it
+    /// isn't given again.
+    ///
+    /// # Errors
+    /// No token could be had.
+    pub(crate) async fn of(
+        auth: &Auth,
+        tokens: &Tokens,
+        refused: Option<&Authorization>,
+    ) -> Result<Authorization, CallError> {
+        Ok(match auth {
+            Auth::Basic { username, password } => {
+                let encoded = STANDARD.encode(format!("{username}:{}", password.expose()));
+                Authorization {
+                    value: Secret::new(format!("Basic {encoded}")),
+                    secrets: vec![password.expose().to_owned(), encoded],
+                    token: None,
+                }
+            }
+            Auth::Bearer { token } => Authorization::bearer(token),
+            Auth::OAuth2(oauth2) => {
+                let refused = refused.and_then(|refused| refused.token.as_ref());
+                let token = tokens.token(oauth2, &Hints::default(), refused).await?;
+                Authorization {
+                    token: Some(token.clone()),
+                    ..Authorization::bearer(&token)
+                }
+            }
+        })
+    }
+
+    fn bearer(token: &Secret) -> Authorization {
+        Authorization {
+            value: Secret::new(format!("Bearer {}", token.expose())),
+            secrets: vec![token.expose().to_owned()],
+            token: None,
+        }
+    }
+
+    /// Whether another try with a fresh token makes sense when the service refuses this one.
+    pub(crate) fn can_renew(&self) -> bool {
+        self.token.is_some()
+    }
+}

@@ -1,0 +1,168 @@
+//! What the operator of a runtime says of custom function types.
+
+use std::fmt;
+
+use url::Url;
+
+use crate::functions::TYPES;
+use crate::http::shown;
+
+/// The `type` that the language itself has for functions of a runtime's own.
+const CUSTOM: &str = "custom";
+
+/// How a command begins.
+const EXEC: &str = "exec:";
+
+/// What carries out a custom function type.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Connector {
+    /// A service that takes a call as a POST of JSON.
+    Http(Url),
+    /// A command that takes a call as JSON on stdin; its words, the program first.
+    Exec(Vec<String>),
+}
+
+/// Connectors by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connectors(Vec<(String, Connector)>);
+
+/// An entry that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectorError {
+    #[error("`{0}` names no connector: write NAME=http://host/path or NAME=exec:PROGRAM ARGUMENTS")]
+    Entry(String),
+    #[error("a connector cannot have the name `{0}`: it is a function type of the language")]
+    Name(String),
+    #[error(
+        "the connector `{0}` is neither an http or https URL with a host nor `exec:` and a command"
+    )]
+    Target(String),
+    #[error("the command of the connector `{0}` has a quote that isn't closed")]
+    Quotes(String),
+}
+
+impl Connectors {
+    /// Each entry is `NAME=http(s)://host/path` or `NAME=exec:PROGRAM ARGUMENTS`; the words of a
+    /// command are split as a shell does, and nothing in them is expanded. Of two with one name the
+    /// first counts.
+    ///
+    /// # Errors
+    /// [`ConnectorError`] for the first entry that is none.
+    pub fn parse(entries: &[impl AsRef<str>]) -> Result<Connectors, ConnectorError> {
+        let entries = entries.iter().map(|text| entry(text.as_ref()));
+        entries.collect::<Result<_, _>>().map(Connectors)
+    }
+
+    /// The connector for a function's type, and its name. Functions of type `custom` may name
+    /// theirs before a colon in their operation.
+    pub(super) fn find(&self, kind: &str, operation: &str) -> Option<(&str, &Connector)> {
+        let named = |wanted: &str| {
+            let found = self.0.iter().find(|(name, _)| name == wanted);
+            found.map(|(name, connector)| (name.as_str(), connector))
+        };
+        let prefix = operation.split_once(':').filter(|_| kind == CUSTOM);
+        prefix
+            .and_then(|(prefix, _)| named(prefix))
+            .or_else(|| named(kind))
+    }
+}
+
+fn entry(entry: &str) -> Result<(String, Connector), ConnectorError> {
+    let parts = entry.split_once('=');
+    let (name, target) = parts
+        .map(|(name, target)| (name.trim(), target.trim()))
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| ConnectorError::Entry(entry.to_owned()))?;
+    let is_known = TYPES
+        .iter()
+        .any(|known| known.word == name && name != CUSTOM);
+    if is_known || name == "expression" {
+        return Err(ConnectorError::Name(name.to_owned()));
+    }
+    let connector = connector(name, target)?;
+    Ok((name.to_owned(), connector))
+}
+
+fn connector(name: &str, target: &str) -> Result<Connector, ConnectorError> {
+    let wrong = || ConnectorError::Target(name.to_owned());
+    if let Some(command) = target.strip_prefix(EXEC) {
+        let words = shlex::split(command).ok_or_else(|| ConnectorError::Quotes(name.to_owned()))?;
+        return match words.first() {
+            Some(program) if !program.is_empty() => Ok(Connector::Exec(words)),
+            _ => Err(wrong()),
+        };
+    }
+    let url = Url::parse(target).map_err(|_| wrong())?;
+    if matches!(url.scheme(), "http" | "https") && url.has_host() {
+        Ok(Connector::Http(url))
+    } else {
+        Err(wrong())
+    }
+}
+
+/// Without what may be a secret: a URL's user and query, a command's arguments.
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Connector::Http(url) => write!(f, "Http({})", shown(url)),
+            Connector::Exec(words) => {
+                write!(f, "Exec({})", words.first().map_or("", String::as_str))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries() {
+        let connectors = Connectors::parse(&[
+            "mail=https://me:pw@mail.example.org/send?key=1",
+            "script = exec:deno run '/opt/my scripts/run.ts' \"a b\" $HOME",
+            "mail=exec:other",
+        ])
+        .unwrap();
+        let find = |kind| connectors.find(kind, "x").map(|(_, connector)| connector);
+        assert!(matches!(find("mail"), Some(Connector::Http(_))));
+        let words = ["deno", "run", "/opt/my scripts/run.ts", "a b", "$HOME"];
+        let words = words.map(str::to_owned).to_vec();
+        assert_eq!(find("script"), Some(&Connector::Exec(words)));
+        assert_eq!(find("none"), None);
+        let shown = format!("{connectors:?}");
+        assert!(!shown.contains("pw") && !shown.contains("key"), "{shown}");
+        for (entry, expected) in [
+            ("mail", ConnectorError::Entry("mail".to_owned())),
+            ("=exec:cat", ConnectorError::Entry("=exec:cat".to_owned())),
+            ("rest=exec:cat", ConnectorError::Name("rest".to_owned())),
+            (
+                "expression=exec:cat",
+                ConnectorError::Name("expression".to_owned()),
+            ),
+            ("a=exec:", ConnectorError::Target("a".to_owned())),
+            ("a=exec:''", ConnectorError::Target("a".to_owned())),
+            ("a=cat", ConnectorError::Target("a".to_owned())),
+            ("a=ftp://h/", ConnectorError::Target("a".to_owned())),
+            ("a=exec:cat 'b", ConnectorError::Quotes("a".to_owned())),
+        ] {
+            assert_eq!(Connectors::parse(&[entry]), Err(expected), "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_function_of_type_custom_may_name_its_connector() {
+        let connectors =
+            Connectors::parse(&["sysout=exec:log", "custom=exec:any", "acme=exec:own"]).unwrap();
+        for (kind, operation, expected) in [
+            ("custom", "sysout:INFO", Some("sysout")),
+            ("custom", "/path/to/script.ts#main", Some("custom")),
+            ("custom", "service:java:a.B", Some("custom")),
+            ("acme", "sysout:INFO", Some("acme")),
+            ("other", "sysout:INFO", None),
+        ] {
+            let found = connectors.find(kind, operation).map(|(name, _)| name);
+            assert_eq!(found, expected, "{kind} {operation}");
+        }
+    }
+}

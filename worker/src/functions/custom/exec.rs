@@ -1,0 +1,196 @@
+//! A connector that is a command.
+//!
+//! The call goes to its stdin, the result comes from its stdout. A call that ends early (a timeout,
+//! a cancellation, an answer that is too long) kills the command and what it has started.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use crate::secrets::PREFIX;
+use crate::{CallError, CallErrorKind};
+
+/// How much of stderr is kept, in bytes: its end says what went wrong.
+const STDERR_BYTES_MAX: usize = 4 * 1024;
+
+/// How many of its last lines an error shows.
+const STDERR_LINES_MAX: usize = 5;
+
+/// What a command answered.
+pub(super) struct Finished {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    /// Its last lines, as one.
+    pub(super) stderr: String,
+}
+
+/// Runs a command to its end; it has ended when its output is closed as well. `what` names it in
+/// errors.
+pub(super) async fn run(
+    words: &[String],
+    input: &[u8],
+    stdout_bytes_max: usize,
+    what: &str,
+) -> Result<Finished, CallError> {
+    let mut child = start(words).map_err(|error| {
+        let message = format!("{what}: it cannot be started: {error}");
+        CallError::new(CallErrorKind::Connection, message)
+    })?;
+    let _group = Group::of(&child);
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let broken = |error: io::Error| {
+        let message = format!("{what}: {error}");
+        CallError::new(CallErrorKind::Connection, message)
+    };
+    let feed = async {
+        if let Some(mut stdin) = stdin {
+            // A command need not read its input.
+            match stdin.write_all(input).await {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    let ((), stdout, stderr) = tokio::try_join!(
+        async { feed.await.map_err(broken) },
+        async {
+            let read = read(stdout, stdout_bytes_max).await.map_err(broken)?;
+            read.ok_or_else(|| {
+                let message = format!("{what}: the answer is larger than {stdout_bytes_max} bytes");
+                CallError::new(CallErrorKind::Limit, message)
+            })
+        },
+        async { end(stderr).await.map_err(broken) },
+    )?;
+    let status = child.wait().await.map_err(broken)?;
+    Ok(Finished {
+        status,
+        stdout,
+        stderr: last_lines(&stderr),
+    })
+}
+
+fn start(words: &[String]) -> io::Result<Child> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(io::Error::other("there is no program"));
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    // The command is told a call's arguments, not the secrets of all workflows.
+    let secrets = std::env::vars_os().map(|(name, _)| name);
+    for name in secrets.filter(|name| name.to_string_lossy().starts_with(PREFIX)) {
+        command.env_remove(name);
+    }
+    #[cfg(unix)]
+    command.process_group(0);
+    command.spawn()
+}
+
+/// All of it, or none if it is more than `limit`.
+async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        let limit = limit as u64;
+        stream
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .await?;
+    }
+    Ok((bytes.len() <= limit).then_some(bytes))
+}
+
+/// The last bytes of a stream.
+async fn end(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let Some(mut stream) = stream else {
+        return Ok(bytes);
+    };
+    let mut chunk = [0; 1024];
+    loop {
+        let count = stream.read(&mut chunk).await?;
+        if count == 0 {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&chunk[..count]);
+        let surplus = bytes.len().saturating_sub(STDERR_BYTES_MAX);
+        bytes.drain(..surplus);
+    }
+}
+
+fn last_lines(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(STDERR_LINES_MAX)..];
+    let clean = |c: char| if c.is_control() { ' ' } else { c };
+    last.join("; ").chars().map(clean).collect()
+}
+
+/// Kills a command's process group when a call ends early. Once the command has ended and its
+/// output is closed there is nothing of it that a call would still wait for.
+struct Group {
+    #[cfg(unix)]
+    leader: Option<rustix::process::Pid>,
+}
+
+impl Group {
+    #[cfg(unix)]
+    fn of(child: &Child) -> Group {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Group {
+            leader: id.and_then(rustix::process::Pid::from_raw),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Child) -> Group {
+        Group {}
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.leader {
+            // It fails if the group is gone, which is what is wanted.
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_the_last_lines() {
+        let text = (1..=9)
+            .map(|line| format!("line {line}\n\n"))
+            .collect::<String>();
+        assert_eq!(
+            last_lines(text.as_bytes()),
+            "line 5; line 6; line 7; line 8; line 9"
+        );
+        assert_eq!(last_lines(b"\n a\tb \xff\n"), "a b \u{fffd}");
+    }
+
+    #[tokio::test]
+    async fn only_the_end_of_a_stream_is_kept() {
+        let long = [vec![b'a'; 100_000], b"end".to_vec()].concat();
+        let kept = end(Some(&long[..])).await.unwrap();
+        assert!(kept.len() == STDERR_BYTES_MAX && kept.ends_with(b"aend"));
+        assert_eq!(read(Some(&long[..]), 100_002).await.unwrap(), None);
+        assert_eq!(read(Some(&long[..]), 100_003).await.unwrap(), Some(long));
+    }
+}

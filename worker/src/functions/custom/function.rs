@@ -1,0 +1,69 @@
+//! Custom types as a function type: what carries one out is found at deployment.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::Data;
+use swirl_model::workflow::Function;
+use swirl_ports::CallRequest;
+
+use super::Connector;
+use crate::CallError;
+use crate::functions::{
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+};
+
+pub(crate) const TYPE: FunctionType = FunctionType {
+    word: "custom",
+    document: |_| None,
+    compile,
+};
+
+fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
+    let connectors = &documents.settings.connectors;
+    let compile = |function: &&Function| {
+        let kind = function.kind.word();
+        let Some((name, connector)) = connectors.find(kind, &function.operation) else {
+            return Err(format!(
+                "nothing here carries out functions of type `{kind}`: name what does with \
+                 `--connector {kind}=http://host/path` or `--connector {kind}=exec:program`"
+            ));
+        };
+        if function.auth.is_some() && matches!(connector, Connector::Exec(_)) {
+            return Err(format!(
+                "the connector `{name}` is a command, which takes no `authRef`: hand it what it \
+                 needs as arguments"
+            ));
+        }
+        Ok(Arc::new(CustomFunction {
+            name: name.to_owned(),
+            connector: connector.clone(),
+        }) as Compiled)
+    };
+    functions.iter().map(compile).collect()
+}
+
+struct CustomFunction {
+    name: String,
+    connector: Connector,
+}
+
+#[async_trait]
+impl CompiledFunction for CustomFunction {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let (caller, timeout) = (&clients.custom, context.timeout);
+        match &self.connector {
+            Connector::Http(url) => {
+                caller
+                    .post(&self.name, url, request, context.auth, timeout)
+                    .await
+            }
+            Connector::Exec(words) => caller.run(&self.name, words, request, timeout).await,
+        }
+    }
+}

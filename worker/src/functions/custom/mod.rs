@@ -1,0 +1,16 @@
+//! Custom function types: every `type` that the language doesn't define.
+//!
+//! Language 0.8, "Defining custom function types". What carries such a type out is a *connector*
+//! that the operator of a runtime names ([`Connectors`]): a service that takes calls as JSON over
+//! HTTP, or a command that takes them on stdin. A definition can choose among connectors, but not
+//! say what one does. A type without a connector is refused at deployment.
+
+mod caller;
+mod connectors;
+mod exec;
+mod function;
+mod wire;
+
+pub(crate) use caller::CustomCaller;
+pub use connectors::{Connector, ConnectorError, Connectors};
+pub(crate) use function::TYPE;

@@ -1,0 +1,123 @@
+//! Calls and answers of connectors, as JSON.
+
+use serde_json::{Value, json};
+use swirl_model::Data;
+use swirl_ports::CallRequest;
+
+use crate::CallError;
+use crate::auth::redact;
+
+/// How much of a given message an error shows, in characters.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// What a connector is told of a call. `key` is the idempotency key: a repeat after a crash has the
+/// same, a retry another.
+pub(super) fn call(request: &CallRequest) -> Vec<u8> {
+    let function = &request.function;
+    let call = json!({
+        "function": &*function.name,
+        "type": function.kind.word(),
+        "operation": function.operation,
+        "arguments": Value::from(&request.arguments),
+        "metadata": Value::from(&function.metadata),
+        "workflow": {
+            "id": request.definition.workflow.to_string(),
+            "version": request.definition.version.to_string(),
+        },
+        "instance": request.scope.instance.to_string(),
+        "key": request.key,
+    });
+    call.to_string().into_bytes()
+}
+
+/// An error that a connector answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Given {
+    name: Option<String>,
+    code: Option<String>,
+    message: Option<String>,
+    can_retry: Option<bool>,
+}
+
+impl Given {
+    /// `{"error": {"name": ..., "code": ..., "message": ..., "retryable": ...}}`, with nothing
+    /// beside it; any of the four may be missing, but not all of the first three.
+    pub(super) fn of(answer: &Data) -> Option<Given> {
+        let Value::Object(answer) = Value::from(answer) else {
+            return None;
+        };
+        let error = answer.get("error").filter(|_| answer.len() == 1)?;
+        let error = error.as_object()?;
+        let text = |key: &str| match error.get(key) {
+            Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+            Some(Value::Number(number)) => Some(number.to_string()),
+            _ => None,
+        };
+        let given = Given {
+            name: text("name"),
+            code: text("code"),
+            message: text("message"),
+            can_retry: error.get("retryable").and_then(Value::as_bool),
+        };
+        let says = given.name.is_some() || given.code.is_some() || given.message.is_some();
+        says.then_some(given)
+    }
+
+    /// What the connector says goes before what we found ourselves.
+    pub(super) fn apply(self, mut error: CallError, what: &str, secrets: &[String]) -> CallError {
+        if let Some(message) = self.message {
+            let message: String = redact(&message, secrets)
+                .chars()
+                .take(MESSAGE_CHARS_MAX)
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect();
+            error.message = format!("{what}: {message}");
+        }
+        error.can_retry = self.can_retry.unwrap_or(error.can_retry);
+        error.given_name = self.name;
+        error.given_code = self.code;
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+
+    use super::*;
+    use crate::CallErrorKind;
+
+    #[test]
+    fn an_answer_is_an_error_only_if_it_says_nothing_else() {
+        for (answer, expected) in [
+            (data!({"error": {"name": "Full", "code": 7}}), true),
+            (data!({"error": {"message": "no"}}), true),
+            (data!({"error": {"retryable": true}}), false),
+            (data!({"error": {}}), false),
+            (data!({"error": "no"}), false),
+            (data!({"error": null}), false),
+            (data!({"error": {"name": "Full"}, "a": 1}), false),
+            (data!([{"error": {"name": "Full"}}]), false),
+        ] {
+            assert_eq!(Given::of(&answer).is_some(), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_goes_first() {
+        let answer = data!({"error": {"name": "Full", "code": 7, "message": "s3cret!\n", "retryable": false}});
+        let own = CallError::new(CallErrorKind::Status(503), "own");
+        let given = Given::of(&answer).unwrap();
+        let error = given.apply(own.clone(), "call", &["s3cret".to_owned()]);
+        assert_eq!((error.name(), error.code().as_str()), ("Full", "7"));
+        assert_eq!((error.status(), error.can_retry), (Some(503), false));
+        assert_eq!(error.message, "call: ***! ");
+        let given = Given::of(&data!({"error": {"code": "busy"}})).unwrap();
+        let error = given.apply(own, "call", &[]);
+        assert_eq!(
+            (error.name(), error.message.as_str()),
+            ("FunctionError", "own")
+        );
+        assert!(error.can_retry);
+    }
+}

@@ -1,0 +1,95 @@
+//! Connections, one for each server: HTTP/2 carries many calls at once over it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+
+use super::Server;
+use crate::{CallError, CallErrorKind};
+
+/// How many connections are kept; beyond it the one that was used longest ago goes. A call that is
+/// under way on it goes on.
+const CHANNELS_MAX: usize = 256;
+
+/// How often a silent connection is probed, so that one whose other end is gone is found out.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(super) struct Channels {
+    connect_timeout: Duration,
+    kept: Mutex<HashMap<Server, Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    channel: Channel,
+    used_at: Instant,
+}
+
+impl Channels {
+    pub(super) fn new(connect_timeout: Duration) -> Channels {
+        Channels {
+            connect_timeout,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// A server's connection. It is made by the first call, and again after it broke.
+    pub(super) fn get(&self, server: &Server) -> Result<Channel, CallError> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some(kept) = kept.get_mut(server) {
+            kept.used_at = now;
+            return Ok(kept.channel.clone());
+        }
+        if kept.len() >= CHANNELS_MAX {
+            let oldest = kept.iter().min_by_key(|(_, kept)| kept.used_at);
+            if let Some(oldest) = oldest.map(|(server, _)| server.clone()) {
+                kept.remove(&oldest);
+            }
+        }
+        let channel = self.channel(server).map_err(|error| {
+            let message = format!("no connection to {server} can be made: {error}");
+            CallError::new(CallErrorKind::Connection, message)
+        })?;
+        let entry = Kept {
+            channel: channel.clone(),
+            used_at: now,
+        };
+        kept.insert(server.clone(), entry);
+        Ok(channel)
+    }
+
+    fn channel(&self, server: &Server) -> Result<Channel, tonic::transport::Error> {
+        let mut endpoint = Endpoint::from_shared(server.http_uri())?
+            .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))?
+            .connect_timeout(self.connect_timeout)
+            .tcp_keepalive(Some(TCP_KEEPALIVE));
+        if server.uses_tls() {
+            let tls = ClientTlsConfig::new()
+                .with_native_roots()
+                .timeout(self.connect_timeout);
+            endpoint = endpoint.tls_config(tls)?;
+        }
+        Ok(endpoint.connect_lazy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_are_bounded() {
+        let channels = Channels::new(Duration::from_secs(1));
+        for port in 1..=CHANNELS_MAX + 10 {
+            let server = format!("grpc://127.0.0.1:{port}").parse().unwrap();
+            channels.get(&server).unwrap();
+        }
+        let kept = channels.kept.lock().unwrap();
+        assert_eq!(kept.len(), CHANNELS_MAX);
+        assert!(!kept.contains_key(&"grpc://127.0.0.1:1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,281 @@
+//! Messages as data: the JSON mapping of protobuf.
+
+use bytes::Bytes;
+use prost_reflect::prost::Message as _;
+use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
+use serde_json::Value;
+use swirl_model::Data;
+
+/// The argument that holds what isn't an object: the messages of a stream, a message whose JSON
+/// form is a string, a number or a list.
+const MESSAGES: &str = "messages";
+const VALUE: &str = "value";
+
+/// Messages of these types have a JSON form that is no object.
+const NOT_OBJECTS: [&str; 14] = [
+    "google.protobuf.BoolValue",
+    "google.protobuf.BytesValue",
+    "google.protobuf.DoubleValue",
+    "google.protobuf.Duration",
+    "google.protobuf.FieldMask",
+    "google.protobuf.FloatValue",
+    "google.protobuf.Int32Value",
+    "google.protobuf.Int64Value",
+    "google.protobuf.ListValue",
+    "google.protobuf.StringValue",
+    "google.protobuf.Timestamp",
+    "google.protobuf.UInt32Value",
+    "google.protobuf.UInt64Value",
+    "google.protobuf.Value",
+];
+
+/// The request messages that a call's arguments stand for, on the wire.
+///
+/// # Errors
+/// A sentence that names the argument.
+pub(super) fn requests(method: &MethodDescriptor, arguments: &Data) -> Result<Vec<Bytes>, String> {
+    let arguments = match Value::from(arguments) {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        arguments => arguments,
+    };
+    let input = method.input();
+    if !method.is_client_streaming() {
+        return encode(&input, arguments).map(|message| vec![message]);
+    }
+    let Value::Object(mut arguments) = arguments else {
+        return Err("the arguments must be an object".to_owned());
+    };
+    let messages = arguments.remove(MESSAGES);
+    let (Some(Value::Array(messages)), true) = (messages, arguments.is_empty()) else {
+        return Err(format!(
+            "the method takes a stream: its only argument is `{MESSAGES}`, a list of messages of \
+             the type {}",
+            input.full_name()
+        ));
+    };
+    let messages = messages.into_iter().enumerate();
+    messages
+        .map(|(index, message)| {
+            encode(&input, message).map_err(|error| format!("message {index}: {error}"))
+        })
+        .collect()
+}
+
+fn encode(descriptor: &MessageDescriptor, arguments: Value) -> Result<Bytes, String> {
+    let arguments = match arguments {
+        Value::Object(mut object) if NOT_OBJECTS.contains(&descriptor.full_name()) => {
+            match (object.remove(VALUE), object.is_empty()) {
+                (Some(value), true) => value,
+                _ => {
+                    return Err(format!(
+                        "the request is a {}: its only argument is `{VALUE}`",
+                        descriptor.full_name()
+                    ));
+                }
+            }
+        }
+        arguments => arguments,
+    };
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(arguments, &mut track);
+    let message = DynamicMessage::deserialize(descriptor.clone(), tracked);
+    let message = message.map_err(|error: serde_json::Error| {
+        let path = track.path().to_string();
+        match path.as_str() {
+            "." => format!("{error}, in a {}", descriptor.full_name()),
+            path => format!("`{path}`: {error}, in a {}", descriptor.full_name()),
+        }
+    })?;
+    Ok(Bytes::from(message.encode_to_vec()))
+}
+
+/// An answer's message as data. Fields without a value are there with their default, so that an
+/// expression finds a list where the proto file says that there is one.
+///
+/// # Errors
+/// The bytes are no such message, or it has no JSON form.
+pub(super) fn answer(descriptor: &MessageDescriptor, bytes: Bytes) -> Result<Data, String> {
+    let message = DynamicMessage::decode(descriptor.clone(), bytes)
+        .map_err(|error| format!("it is no {}: {error}", descriptor.full_name()))?;
+    let options = SerializeOptions::new().skip_default_fields(false);
+    let value = message.serialize_with_options(serde_json::value::Serializer, &options);
+    value.map(Data::from).map_err(|error| {
+        let name = descriptor.full_name();
+        format!("a {name} in it has no JSON form: {error}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+
+    use super::super::proto::Proto;
+    use super::*;
+
+    const ALL: &str = r#"
+        syntax = "proto3";
+        import "google/protobuf/any.proto";
+        import "google/protobuf/duration.proto";
+        import "google/protobuf/struct.proto";
+        import "google/protobuf/timestamp.proto";
+        import "google/protobuf/wrappers.proto";
+        service S {
+          rpc One(All) returns (All);
+          rpc Many(stream All) returns (All);
+          rpc Text(google.protobuf.StringValue) returns (google.protobuf.StringValue);
+          rpc Free(google.protobuf.Struct) returns (google.protobuf.Struct);
+        }
+        enum Colour { NONE = 0; RED = 1; }
+        message All {
+          string user_name = 1;
+          int32 count = 2;
+          int64 total = 3;
+          bool good = 4;
+          bytes raw = 5;
+          Colour colour = 6;
+          repeated string tags = 7;
+          map<string, All> parts = 8;
+          All inner = 9;
+          double ratio = 10;
+          optional int32 maybe = 11;
+          oneof way { string left = 12; string right = 13; }
+          google.protobuf.Timestamp at = 14;
+          google.protobuf.Duration took = 15;
+          google.protobuf.Struct free = 16;
+          google.protobuf.Int32Value boxed = 17;
+          google.protobuf.Any any = 18;
+        }"#;
+
+    fn method(name: &str) -> MethodDescriptor {
+        Proto::compile("a.proto", ALL)
+            .unwrap()
+            .method("S", name)
+            .unwrap()
+    }
+
+    fn round(name: &str, arguments: Data) -> Result<Data, String> {
+        let method = method(name);
+        let mut messages = requests(&method, &arguments)?;
+        answer(&method.input(), messages.remove(0))
+    }
+
+    /// Cases: argument, what comes back if the service echoes it.
+    #[test]
+    fn fields_follow_the_json_mapping() {
+        for (field, value, expected) in [
+            ("userName", data!("Ada"), data!("Ada")),
+            ("count", data!(7), data!(7)),
+            ("count", data!("7"), data!(7)),
+            ("count", data!(7.0), data!(7)),
+            (
+                "total",
+                data!(9007199254740993_i64),
+                data!("9007199254740993"),
+            ),
+            ("total", data!("-1"), data!("-1")),
+            ("raw", data!("aGk="), data!("aGk=")),
+            ("colour", data!("RED"), data!("RED")),
+            ("colour", data!(1), data!("RED")),
+            ("ratio", data!("NaN"), data!("NaN")),
+            ("maybe", data!(0), data!(0)),
+            ("left", data!(""), data!("")),
+            (
+                "at",
+                data!("2024-01-01T00:00:00Z"),
+                data!("2024-01-01T00:00:00Z"),
+            ),
+            ("took", data!("1.5s"), data!("1.500s")),
+            ("free", data!({"a": [1, null]}), data!({"a": [1.0, null]})),
+            ("boxed", data!(0), data!(0)),
+        ] {
+            let mut arguments = Data::object();
+            arguments.set(field, value);
+            let found = round("One", arguments).unwrap();
+            assert_eq!(found.get(field), Some(expected), "{field}");
+        }
+        let found = round("One", data!({"user_name": "by its own name", "tags": null})).unwrap();
+        assert_eq!(found.get("userName"), Some(data!("by its own name")));
+    }
+
+    #[test]
+    fn fields_without_a_value_have_their_default() {
+        assert_eq!(
+            round("One", Data::NULL).unwrap(),
+            data!({"userName": "", "count": 0, "total": "0", "good": false, "raw": "",
+                "colour": "NONE", "tags": [], "parts": {}, "ratio": 0.0})
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (arguments, expected) in [
+            (data!({"nam": 1}), "unrecognized field name 'nam'"),
+            (data!({"count": "x"}), "`count`: "),
+            (data!({"count": 1.5}), "`count`: "),
+            (data!({"count": 3000000000_i64}), "`count`: "),
+            (
+                data!({"userName": 1}),
+                "`userName`: invalid type: integer `1`",
+            ),
+            (
+                data!({"parts": {"a": {"inner": {"tags": ["x", 1]}}}}),
+                "`parts.a.inner.tags[1]`: ",
+            ),
+            (data!({"inner": {"zap": 1}}), "'zap'"),
+            (data!({"colour": "BLUE"}), "`colour`: "),
+            (data!({"at": "yesterday"}), "`at`: "),
+            (data!({"raw": "*"}), "`raw`: "),
+            (data!({"left": "a", "right": "b"}), "way"),
+            (data!([1]), "All"),
+        ] {
+            let error = round("One", arguments).unwrap_err();
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
+    }
+
+    #[test]
+    fn streams_and_messages_that_are_no_objects_have_an_argument_of_their_own() {
+        let method = method("Many");
+        let messages = requests(&method, &data!({"messages": [{"count": 1}, {}]})).unwrap();
+        assert_eq!(messages.len(), 2);
+        assert_eq!(
+            requests(&method, &data!({"messages": []})).unwrap().len(),
+            0
+        );
+        for (arguments, expected) in [
+            (data!({"count": 1}), "a list of messages of the type All"),
+            (
+                data!({"messages": [], "count": 1}),
+                "its only argument is `messages`",
+            ),
+            (data!({"messages": [{}, {"x": 1}]}), "message 1: "),
+            (Data::NULL, "`messages`"),
+        ] {
+            let error = requests(&method, &arguments).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        assert_eq!(round("Text", data!({"value": "hi"})).unwrap(), data!("hi"));
+        assert!(
+            round("Text", data!({"text": "hi"}))
+                .unwrap_err()
+                .contains("`value`")
+        );
+        assert_eq!(
+            round("Free", data!({"value": "hi"})).unwrap(),
+            data!({"value": "hi"})
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_such_message_are_told() {
+        let error = answer(&method("One").output(), Bytes::from_static(b"\x0a\xff")).unwrap_err();
+        assert!(error.contains("it is no All"), "{error}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_a_message_or_not(bytes: Vec<u8>) {
+            let _ = answer(&method("One").output(), bytes.into());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `rpc` functions: methods of gRPC services that a proto file describes.
+//!
+//! Language 0.8, "Using Functions for RPC Service Invocations". The file is compiled at deployment,
+//! without generated code: messages are handled by what the file says of them.
+//!
+//! # The server
+//!
+//! A proto file doesn't say where its services listen. The function's `metadata.server` does
+//! (`grpc://host:port`, `grpcs://host:port` for TLS), or the operator by service ([`Servers`]), who
+//! has the last word: addresses differ from one installation to the next.
+//!
+//! # Arguments and results
+//!
+//! Both follow the JSON mapping of protobuf. The arguments are the fields of the request message;
+//! one that the message doesn't have is an error. A method that takes a stream has the one argument
+//! `messages`, a list. A method that answers with a stream gives the list of its messages.
+//!
+//! # Errors
+//!
+//! The code is the name of gRPC's status, such as `NOT_FOUND`.
+
+mod caller;
+mod channels;
+mod codec;
+mod function;
+mod message;
+mod proto;
+mod server;
+mod status;
+
+pub(crate) use caller::RpcCaller;
+pub(crate) use function::TYPE;
+pub use server::{Server, ServerError, Servers, ServersError};
+pub(crate) use status::{can_pass, name};

@@ -1,0 +1,330 @@
+//! Proto files, compiled at deployment.
+
+use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
+use protox::Compiler;
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+
+/// The largest proto file, in bytes.
+const PROTO_BYTES_MAX: usize = 1024 * 1024;
+
+/// How deep braces may be nested in it: its reader recurses.
+const NESTING_MAX: usize = 100;
+
+/// How much a name must be like another to be suggested for it.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// Options that service files carry. No call needs what they say, but a file that imports them
+/// doesn't compile without.
+const GOOGLE_API: [(&str, &str); 5] = [
+    (
+        "google/api/annotations.proto",
+        include_str!("google/annotations.proto"),
+    ),
+    (
+        "google/api/client.proto",
+        include_str!("google/client.proto"),
+    ),
+    (
+        "google/api/field_behavior.proto",
+        include_str!("google/field_behavior.proto"),
+    ),
+    ("google/api/http.proto", include_str!("google/http.proto")),
+    (
+        "google/api/resource.proto",
+        include_str!("google/resource.proto"),
+    ),
+];
+
+/// A compiled proto file.
+pub(super) struct Proto {
+    pool: DescriptorPool,
+    name: String,
+}
+
+impl Proto {
+    /// Compiles a file. `uri` is where it came from.
+    ///
+    /// # Errors
+    /// A sentence; with line and column where it is the file's text that is wrong.
+    pub(super) fn compile(uri: &str, text: &str) -> Result<Proto, String> {
+        if text.len() > PROTO_BYTES_MAX {
+            return Err(format!(
+                "it has {} bytes; at most {PROTO_BYTES_MAX} are read",
+                text.len()
+            ));
+        }
+        if nesting(text) > NESTING_MAX {
+            return Err(format!(
+                "its braces are nested more than {NESTING_MAX} deep"
+            ));
+        }
+        let name = file_name(uri);
+        let mut resolver = ChainFileResolver::new();
+        resolver.add(One {
+            name: name.clone(),
+            text: text.to_owned(),
+        });
+        resolver.add(GoogleApi);
+        resolver.add(GoogleFileResolver::new());
+        let mut compiler = Compiler::with_file_resolver(resolver);
+        // The `Debug` form of these errors is the one with line and column.
+        compiler
+            .include_imports(true)
+            .open_file(&name)
+            .map_err(|error| explain(&format!("{error:?}")))?;
+        Ok(Proto {
+            pool: compiler.descriptor_pool(),
+            name,
+        })
+    }
+
+    /// A method of a service; the service with or without its package.
+    pub(super) fn method(&self, service: &str, method: &str) -> Result<MethodDescriptor, String> {
+        let service = self.service(service)?;
+        let found = service.methods().find(|known| known.name() == method);
+        found.ok_or_else(|| {
+            let known: Vec<String> = service
+                .methods()
+                .map(|known| known.name().to_owned())
+                .collect();
+            format!(
+                "the service `{}` has no method `{method}`; {}",
+                service.full_name(),
+                suggest(method, &known)
+            )
+        })
+    }
+
+    fn service(&self, name: &str) -> Result<ServiceDescriptor, String> {
+        let own: Vec<ServiceDescriptor> = self
+            .pool
+            .get_file_by_name(&self.name)
+            .map(|file| file.services().collect())
+            .unwrap_or_default();
+        let named = own
+            .iter()
+            .find(|known| known.full_name() == name)
+            .or_else(|| own.iter().find(|known| known.name() == name));
+        if let Some(service) = named {
+            return Ok(service.clone());
+        }
+        let known: Vec<String> = own.iter().map(|known| known.name().to_owned()).collect();
+        Err(format!(
+            "it has no service `{name}`; {}",
+            suggest(name, &known)
+        ))
+    }
+}
+
+/// The file's own name: what its errors show.
+fn file_name(uri: &str) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or(uri);
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    if name.is_empty() {
+        "service.proto".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+fn explain(error: &str) -> String {
+    let error: String = error.chars().take(500).collect();
+    if error.contains("import '") && error.contains("not found") {
+        format!(
+            "{error}; of imports only google/protobuf and google/api are known: put what else is \
+             needed into the file itself"
+        )
+    } else {
+        error
+    }
+}
+
+fn suggest(wanted: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        return "it has none at all".to_owned();
+    }
+    let likeness = |other: &&String| {
+        let score = strsim::jaro_winkler(&wanted.to_lowercase(), &other.to_lowercase());
+        (score * 1000.0) as u32
+    };
+    let best = known.iter().max_by_key(likeness);
+    match best.filter(|best| f64::from(likeness(best)) >= LIKENESS_MIN * 1000.0) {
+        Some(best) => format!("did you mean `{best}`?"),
+        None => {
+            let shown: Vec<_> = known
+                .iter()
+                .take(10)
+                .map(|name| format!("`{name}`"))
+                .collect();
+            format!("there is {}", shown.join(", "))
+        }
+    }
+}
+
+/// How deep braces and angle brackets are nested, outside of strings and comments.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    let mut bytes = text.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'<' | b'[' => depth += 1,
+            b'}' | b'>' | b']' => depth = depth.saturating_sub(1),
+            b'"' | b'\'' => skip_string(&mut bytes, byte),
+            b'/' if bytes.peek() == Some(&b'/') => {
+                bytes.by_ref().find(|byte| *byte == b'\n');
+            }
+            b'/' if bytes.peek() == Some(&b'*') => skip_comment(&mut bytes),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+fn skip_string(bytes: &mut impl Iterator<Item = u8>, quote: u8) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => {
+                bytes.next();
+            }
+            // A string ends with its line, at the latest: an error that the compiler tells.
+            b'\n' => return,
+            byte if byte == quote => return,
+            _ => {}
+        }
+    }
+}
+
+fn skip_comment(bytes: &mut impl Iterator<Item = u8>) {
+    bytes.next();
+    let mut last = 0;
+    for byte in bytes {
+        if last == b'*' && byte == b'/' {
+            return;
+        }
+        last = byte;
+    }
+}
+
+/// The operation's own file.
+struct One {
+    name: String,
+    text: String,
+}
+
+impl FileResolver for One {
+    fn resolve_path(&self, path: &std::path::Path) -> Option<String> {
+        (path.to_str() == Some(&self.name)).then(|| self.name.clone())
+    }
+
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        if name == self.name {
+            File::from_source(name, &self.text)
+        } else {
+            Err(protox::Error::file_not_found(name))
+        }
+    }
+}
+
+struct GoogleApi;
+
+impl FileResolver for GoogleApi {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match GOOGLE_API.iter().find(|(known, _)| *known == name) {
+            Some((name, text)) => File::from_source(name, text),
+            None => Err(protox::Error::file_not_found(name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = r#"
+        syntax = "proto3";
+        package acme.v1;
+        import "google/api/annotations.proto";
+        import "google/api/client.proto";
+        import "google/api/field_behavior.proto";
+        import "google/api/resource.proto";
+        import "google/protobuf/empty.proto";
+        import "google/protobuf/timestamp.proto";
+        service UserService {
+          option (google.api.default_host) = "users.example.org";
+          rpc AddUser(User) returns (google.protobuf.Empty) {
+            option (google.api.http) = { post: "/api/v1/users" body: "*" };
+            option (google.api.method_signature) = "name";
+          }
+          rpc ListUsers(User) returns (stream User);
+        }
+        message User {
+          option (google.api.resource) = { type: "acme/User" pattern: "users/{user}" };
+          string name = 1 [(google.api.field_behavior) = REQUIRED];
+          google.protobuf.Timestamp since = 2;
+        }"#;
+
+    fn refused(text: &str) -> String {
+        match Proto::compile("file://a/users.proto", text) {
+            Ok(_) => panic!("it compiled"),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn a_method_is_found_with_and_without_the_package() {
+        let proto = Proto::compile("http://h/users.proto?v=1", USERS).unwrap();
+        for service in ["UserService", "acme.v1.UserService"] {
+            let method = proto.method(service, "ListUsers").unwrap();
+            assert_eq!(method.full_name(), "acme.v1.UserService.ListUsers");
+            assert!(method.is_server_streaming() && !method.is_client_streaming());
+        }
+        for (service, method, expected) in [
+            ("userService", "AddUser", "did you mean `UserService`?"),
+            (
+                "v1.UserService",
+                "AddUser",
+                "has no service `v1.UserService`",
+            ),
+            ("UserService", "addUser", "did you mean `AddUser`?"),
+            ("UserService", "Zap", "there is `AddUser`, `ListUsers`"),
+        ] {
+            let error = proto.method(service, method).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_compile_is_told_with_its_place() {
+        let error =
+            refused("syntax = \"proto3\";\nservice S { rpc M(Missing) returns (Missing); }");
+        assert!(
+            error.contains("users.proto:2:") && error.contains("Missing"),
+            "{error}"
+        );
+        let error = refused("syntax = \"proto3\";\nimport \"other.proto\";");
+        assert!(
+            error.contains("other.proto") && error.contains("only google/protobuf"),
+            "{error}"
+        );
+        assert!(refused("openapi: 3.0.3").contains("users.proto:1:"));
+        assert!(refused(&"x".repeat(PROTO_BYTES_MAX + 1)).contains("at most"));
+        assert!(refused("import \"users.proto\";").contains("cycle"));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = "option (x) = { a ".repeat(200);
+        assert!(refused(&deep).contains("nested more than 100"));
+        assert_eq!(nesting("a { \"{{{\" '{\\'{' // {{{\n /* {{{ **/ { } }"), 2);
+        assert_eq!(nesting("\"{\n{"), 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_compiles_or_is_refused(text in "[a-z{}\\[\\]<>()=;\"'/* \n0-9.]{0,200}") {
+            let _ = Proto::compile("a.proto", &text);
+            let _ = Proto::compile("a.proto", &format!("syntax = \"proto3\";\nmessage A {{ {text} }}"));
+        }
+    }
+}

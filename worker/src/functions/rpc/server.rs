@@ -1,0 +1,170 @@
+//! Where a service listens.
+
+use std::fmt;
+use std::str::FromStr;
+
+use url::Url;
+
+/// A server's address: `grpc://host:port` in the clear, `grpcs://host:port` over TLS.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Server {
+    host: String,
+    port: u16,
+    tls: bool,
+}
+
+/// A text that is no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no address of a gRPC server: write grpc://host:port, or grpcs://host:port for TLS"
+)]
+pub struct ServerError(pub String);
+
+impl Server {
+    pub fn uses_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// As HTTP/2 wants it.
+    pub(super) fn http_uri(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "grpcs" } else { "grpc" };
+        write!(f, "{scheme}://{}:{}", self.host, self.port)
+    }
+}
+
+impl FromStr for Server {
+    type Err = ServerError;
+
+    /// `http` and `https` stand for `grpc` and `grpcs`. Without a port it is 80, or 443 with TLS.
+    fn from_str(text: &str) -> Result<Server, ServerError> {
+        // What is wrong may hold a password: only what is before the host is shown then.
+        let wrong = || {
+            let shown = text.split_once('@').map_or(text, |(_, rest)| rest);
+            ServerError(shown.chars().take(200).collect())
+        };
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        let tls = match scheme {
+            "grpc" | "http" => false,
+            "grpcs" | "https" => true,
+            _ => return Err(wrong()),
+        };
+        // The URL of a known scheme: hosts are checked and written in one way.
+        let scheme = if tls { "https" } else { "http" };
+        let url = Url::parse(&format!("{scheme}://{rest}")).map_err(|_| wrong())?;
+        let is_bare = url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none();
+        let host = url.host_str().filter(|_| is_bare).ok_or_else(wrong)?;
+        Ok(Server {
+            host: host.to_owned(),
+            port: url.port_or_known_default().unwrap_or(80),
+            tls,
+        })
+    }
+}
+
+/// The servers that the operator of a runtime names, by service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Servers(Vec<(String, Server)>);
+
+/// An entry that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServersError {
+    #[error("`{0}` names no server: write SERVICE=grpc://host:port")]
+    Entry(String),
+    #[error("the server of `{service}`: {error}")]
+    Server { service: String, error: ServerError },
+}
+
+impl Servers {
+    /// Each entry is `SERVICE=grpc://host:port`; the service with or without its package. Of two
+    /// for one service the first counts.
+    ///
+    /// # Errors
+    /// [`ServersError`] for the first entry that is none.
+    pub fn parse(entries: &[impl AsRef<str>]) -> Result<Servers, ServersError> {
+        let entry = |entry: &str| {
+            let (service, server) = entry
+                .split_once('=')
+                .filter(|(service, _)| !service.trim().is_empty())
+                .ok_or_else(|| ServersError::Entry(entry.to_owned()))?;
+            let service = service.trim().to_owned();
+            match server.trim().parse() {
+                Ok(server) => Ok((service, server)),
+                Err(error) => Err(ServersError::Server { service, error }),
+            }
+        };
+        let entries = entries.iter().map(|text| entry(text.as_ref()));
+        entries.collect::<Result<_, _>>().map(Servers)
+    }
+
+    /// The server of a service, by its full name before its short one.
+    pub(super) fn get(&self, full_name: &str, name: &str) -> Option<&Server> {
+        let named = |wanted: &str| {
+            let mut entries = self.0.iter();
+            entries.find(|(service, _)| service == wanted)
+        };
+        named(full_name)
+            .or_else(|| named(name))
+            .map(|(_, server)| server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, expected) in [
+            ("grpc://users:9000", "grpc://users:9000"),
+            ("http://127.0.0.1:1/", "grpc://127.0.0.1:1"),
+            ("grpcs://Users.Example.org", "grpcs://users.example.org:443"),
+            ("https://h", "grpcs://h:443"),
+            ("grpc://h", "grpc://h:80"),
+            ("grpc://[::1]:9000", "grpc://[::1]:9000"),
+        ] {
+            let server: Server = text.parse().unwrap();
+            assert_eq!(server.to_string(), expected);
+        }
+        for text in [
+            "",
+            "users:9000",
+            "users",
+            "ftp://users:9000",
+            "grpc://",
+            "grpc://h:9000/path",
+            "grpc://h:9000?a",
+            "grpc://h:99999",
+            "grpc://a b:1",
+        ] {
+            assert_eq!(text.parse::<Server>(), Err(ServerError(text.to_owned())));
+        }
+        let error = "grpc://me:pw@h:1".parse::<Server>().unwrap_err();
+        assert!(!error.to_string().contains("pw"), "{error}");
+    }
+
+    #[test]
+    fn the_full_name_goes_before_the_short_one() {
+        let servers = Servers::parse(&[
+            "Users=grpc://a:1",
+            "acme.Users = grpc://b:1",
+            "Users=grpc://c:1",
+        ])
+        .unwrap();
+        let get = |full, short| servers.get(full, short).map(Server::to_string);
+        assert_eq!(get("acme.Users", "Users").as_deref(), Some("grpc://b:1"));
+        assert_eq!(get("other.Users", "Users").as_deref(), Some("grpc://a:1"));
+        assert_eq!(get("acme.Orders", "Orders"), None);
+        assert!(Servers::parse(&["Users"]).is_err() && Servers::parse(&["=grpc://a:1"]).is_err());
+    }
+}

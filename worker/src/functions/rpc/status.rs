@@ -1,0 +1,97 @@
+//! From gRPC's status to a call's error.
+
+use std::error::Error as _;
+
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
+
+use crate::auth::redact;
+use crate::{CallError, CallErrorKind};
+
+/// How much of a status's message an error shows, in characters.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// What tonic says of a message beyond the limit that it was given.
+const TOO_LARGE: &str = "decoded message length too large";
+
+/// The name of a code, as gRPC writes it: what a definition's `errors` match.
+pub(crate) fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+/// Whether the same call may succeed later.
+pub(crate) fn can_pass(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::Internal
+            | Code::Unavailable
+    )
+}
+
+/// `what` names the call, `server` whom it went to; `secrets` are cut out of what the server said.
+pub(super) fn error(status: &Status, what: &str, server: &str, secrets: &[String]) -> CallError {
+    // A status that the server sent has no cause here.
+    if let Some(cause) = status.source() {
+        return local(cause, what, server);
+    }
+    if status.code() == Code::OutOfRange && status.message().contains(TOO_LARGE) {
+        let message = format!("{what}: {}", status.message());
+        return CallError::new(CallErrorKind::Limit, message);
+    }
+    let said = redact(status.message(), secrets);
+    let said: String = said
+        .trim()
+        .chars()
+        .take(MESSAGE_CHARS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let mut message = format!("{what}: {}", name(status.code()));
+    if !said.is_empty() {
+        message.push_str(&format!(": {said}"));
+    }
+    CallError::new(CallErrorKind::Rpc(status.code()), message)
+}
+
+/// What went wrong on the way, and what at the beginning of the chain of causes.
+fn local(cause: &(dyn std::error::Error + 'static), what: &str, server: &str) -> CallError {
+    let (mut at, mut no_connection, mut too_late) = (cause, false, false);
+    loop {
+        no_connection |= at.is::<ConnectError>();
+        too_late |= at.is::<TimeoutExpired>();
+        match at.source() {
+            Some(inner) => at = inner,
+            None => break,
+        }
+    }
+    if too_late {
+        return CallError::new(CallErrorKind::Timeout, format!("{what}: no answer in time"));
+    }
+    let message = if no_connection {
+        format!("{what}: no connection to {server}: {at}")
+    } else {
+        format!("{what}: the connection to {server} broke: {at}")
+    };
+    CallError::new(CallErrorKind::Connection, message)
+}
