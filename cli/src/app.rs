@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use swirl_coordinator::{Deployed, Deployment, Service};
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
-use swirl_model::workflow::{Template, Workflow};
+use swirl_model::workflow::{AuthDef, Template, Workflow};
 use swirl_ports::DefinitionRecord;
 use swirl_runtime::Lower;
 use swirl_spec::Options;
@@ -69,20 +69,21 @@ impl App {
         let document =
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let folder = file.parent().unwrap_or(Path::new(""));
-        self.read(&document, file, folder, colour)
+        let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
+        self.read(&document, file, files, colour)
     }
 
-    /// Reads a document; files that it refers to are relative to `folder`.
+    /// Reads a document; `files` are those that it may refer to.
     pub fn read(
         &self,
         document: &[u8],
         name: &Path,
-        folder: &Path,
+        files: FileResources,
         colour: bool,
     ) -> Result<Deployment, DeployError> {
         let mut fetcher = Fetcher {
             http: self.fetcher.clone(),
-            files: FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere(),
+            files,
         };
         let reading = swirl_spec::read(document, &fetcher, &Options::default());
         let text = String::from_utf8_lossy(document).into_owned();
@@ -108,7 +109,7 @@ impl App {
         })
     }
 
-    /// The documents that describe the functions' services.
+    /// The documents that describe the functions' services, and what these refer to in turn.
     fn fetch_documents(
         &self,
         workflow: &Workflow,
@@ -116,31 +117,17 @@ impl App {
         resources: &mut Vec<(String, String)>,
     ) -> Result<(), DeployError> {
         for needed in Caller::needs(workflow) {
-            if resources.iter().any(|(uri, _)| uri == needed.uri) {
-                continue;
-            }
-            if let Some(auth) = needed.auth {
-                let Template::Literal(properties) = &auth.properties else {
-                    let message = format!(
-                        "the auth definition '{}' is used to fetch '{}', so its properties must be \
-                         constants: no workflow runs yet that could evaluate them",
-                        auth.name, needed.uri
-                    );
-                    return Err(DeployError::Refused(message));
-                };
-                let auth = Auth::from_properties(auth.scheme, properties)
-                    .map_err(|error| DeployError::Refused(error.to_string()))?;
-                fetcher.http = fetcher.http.clone().with_auth(needed.uri, auth);
-            }
-            let content = fetcher.fetch(needed.uri, None).map_err(|error| {
-                DeployError::Refused(format!("the document of a function cannot be had: {error}"))
-            })?;
-            let content = String::from_utf8(content).map_err(|_| {
-                DeployError::Refused(format!("'{}' is no text in UTF-8", needed.uri))
-            })?;
-            resources.push((needed.uri.to_owned(), content));
+            fetch_document(needed.uri, needed.auth, fetcher, resources)?;
         }
-        Ok(())
+        loop {
+            let needed = self.caller.needs_also(workflow, resources);
+            if needed.is_empty() {
+                return Ok(());
+            }
+            for (uri, auth) in needed {
+                fetch_document(&uri, auth, fetcher, resources)?;
+            }
+        }
     }
 
     /// Deploys; the functions are callable before the first instance can be.
@@ -162,6 +149,37 @@ impl App {
             .await
             .map_err(|error| DeployError::Other(anyhow!(error)))
     }
+}
+
+fn fetch_document(
+    uri: &str,
+    auth: Option<&AuthDef>,
+    fetcher: &mut Fetcher,
+    resources: &mut Vec<(String, String)>,
+) -> Result<(), DeployError> {
+    if resources.iter().any(|(known, _)| known == uri) {
+        return Ok(());
+    }
+    if let Some(auth) = auth {
+        let Template::Literal(properties) = &auth.properties else {
+            let message = format!(
+                "the auth definition '{}' is used to fetch '{uri}', so its properties must be \
+                 constants: no workflow runs yet that could evaluate them",
+                auth.name
+            );
+            return Err(DeployError::Refused(message));
+        };
+        let auth = Auth::from_properties(auth.scheme, properties)
+            .map_err(|error| DeployError::Refused(error.to_string()))?;
+        fetcher.http = fetcher.http.clone().with_auth(uri, auth);
+    }
+    let content = fetcher.fetch(uri, None).map_err(|error| {
+        DeployError::Refused(format!("the document of a function cannot be had: {error}"))
+    })?;
+    let content = String::from_utf8(content)
+        .map_err(|_| DeployError::Refused(format!("'{uri}' is no text in UTF-8")))?;
+    resources.push((uri.to_owned(), content));
+    Ok(())
 }
 
 fn prepare(

@@ -19,7 +19,7 @@ use swirl_ports::{CallRequest, FunctionCaller};
 use crate::auth::Auth;
 use crate::functions::{
     self, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES,
-    custom::CustomCaller, rest::RestCaller, rpc::RpcCaller,
+    custom::CustomCaller, rest::RestCaller, rpc, rpc::RpcCaller,
 };
 use crate::http::Http;
 
@@ -92,6 +92,31 @@ impl Caller {
             match needed.iter_mut().find(|known| known.uri == uri) {
                 Some(known) => known.auth = known.auth.or(auth),
                 None => needed.push(Needed { uri, auth }),
+            }
+        }
+        needed
+    }
+
+    /// The documents that those which are there refer to in turn, and that are still missing; to be
+    /// asked again until there are none.
+    pub fn needs_also<'a>(
+        &self,
+        workflow: &'a Workflow,
+        resources: &[(String, String)],
+    ) -> Vec<(String, Option<&'a AuthDef>)> {
+        let documents = Documents {
+            resources,
+            settings: &self.settings,
+        };
+        let functions = workflow.functions.iter();
+        let mut needed: Vec<(String, Option<&AuthDef>)> = Vec::new();
+        for function in functions.filter(|function| function.kind == FunctionKind::Rpc) {
+            let auth = function.resource_auth.map(|auth| &workflow[auth]);
+            for uri in rpc::imports(function, &documents) {
+                match needed.iter_mut().find(|(known, _)| *known == uri) {
+                    Some((_, known)) => *known = known.or(auth),
+                    None => needed.push((uri, auth)),
+                }
             }
         }
         needed

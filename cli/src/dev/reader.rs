@@ -8,8 +8,7 @@ use swirl_coordinator::Deployment;
 use swirl_coordinator::api::Reader;
 use swirl_model::ids::DefinitionId;
 use swirl_spec::Options;
-use swirl_spec::resource::{FileResources, Resources, scheme};
-use swirl_worker::Caller;
+use swirl_spec::resource::FileResources;
 use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
 
 use crate::app::{App, DeployError};
@@ -71,24 +70,16 @@ impl Reader for DocumentReader {
     fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>> {
         let fetcher = self.fetcher();
         let reading = swirl_spec::read(document.as_bytes(), &fetcher, &Options::default());
-        let Some(workflow) = &reading.workflow else {
+        if reading.workflow.is_none() {
             let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
             let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
             return Err(match rows["diagnostics"].take() {
                 Value::Array(rows) => rows,
                 _ => Vec::new(),
             });
-        };
-        for needed in Caller::needs(workflow) {
-            let web = scheme(needed.uri)
-                .is_some_and(|s| s.eq_ignore_ascii_case("http") || s.eq_ignore_ascii_case("https"));
-            if !web {
-                let fetched = fetcher.fetch(needed.uri, None);
-                fetched.map_err(|error| finding("function-document", &error.to_string()))?;
-            }
         }
         self.app
-            .read(document.as_bytes(), Path::new(name), &self.folder, false)
+            .read(document.as_bytes(), Path::new(name), fetcher.files, false)
             .map_err(|error| match error {
                 DeployError::Refused(text) => finding("function-document", &text),
                 DeployError::Other(error) => finding("function-document", &format!("{error:#}")),

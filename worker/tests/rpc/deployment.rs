@@ -87,3 +87,46 @@ fn the_proto_file_is_a_document_that_is_needed() {
         .collect();
     assert_eq!(needed, [URI]);
 }
+
+/// A file in the folder of its package, with an import; what is missing is asked for until it is there.
+#[test]
+fn imports_are_needed_also() {
+    let root = "http://h/protos/acme/v1/s.proto";
+    let function = function(
+        &format!("{root}#acme.v1.S#M"),
+        data!({"server": "grpc://h:1"}),
+    );
+    let workflow = swirl_model::workflow::Workflow {
+        functions: vec![function],
+        ..Default::default()
+    };
+    let caller = Caller::new(Http::new(config()).unwrap());
+    let head = "syntax = \"proto3\"; package acme.v1;";
+    let mut resources = vec![(
+        root.to_owned(),
+        format!("{head} import \"acme/v1/m.proto\"; service S {{ rpc M(A) returns (A); }}"),
+    )];
+    let needed = |resources: &[_]| -> Vec<String> {
+        let needed = caller.needs_also(&workflow, resources);
+        needed.into_iter().map(|(uri, _)| uri).collect()
+    };
+    let missing = needed(&resources);
+    assert_eq!(missing, ["http://h/protos/acme/v1/m.proto"]);
+    let problems = caller
+        .prepare(&crate::fixture::definition(), &workflow, &resources)
+        .unwrap_err();
+    assert!(
+        problems[0]
+            .message
+            .contains("import 'acme/v1/m.proto' not found"),
+        "{}",
+        problems[0]
+    );
+    let text =
+        format!("{head} import \"google/protobuf/empty.proto\"; message A {{ int32 a = 1; }}");
+    resources.push((missing[0].clone(), text));
+    assert!(needed(&resources).is_empty());
+    caller
+        .prepare(&crate::fixture::definition(), &workflow, &resources)
+        .unwrap();
+}

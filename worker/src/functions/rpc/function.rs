@@ -11,6 +11,7 @@ use swirl_ports::CallRequest;
 
 use super::caller::{CallContext, Method};
 use super::proto::Proto;
+use super::sources::Sources;
 use super::{Server, Servers};
 use crate::CallError;
 use crate::functions::{
@@ -28,6 +29,17 @@ const SERVER: &str = "server";
 
 fn document(function: &Function) -> Option<&str> {
     parts(function).ok().map(|(uri, _, _)| uri)
+}
+
+/// The URIs of files that a function's proto file imports and that aren't among the documents, as
+/// far as those that are there tell.
+pub(crate) fn imports(function: &Function, documents: &Documents<'_>) -> Vec<String> {
+    let sources = parts(function).and_then(|(uri, _, _)| {
+        let text = documents.get(uri).unwrap_or_default();
+        Sources::read(uri, text, |uri| documents.get(uri))
+    });
+    // What is wrong is told when the function is compiled.
+    sources.map(|sources| sources.missing).unwrap_or_default()
 }
 
 fn parts(function: &Function) -> Result<(&str, &str, &str), String> {
@@ -52,7 +64,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             let text = documents
                 .get(uri)
                 .ok_or("it isn't among the definition's resources")?;
-            Proto::compile(uri, text)
+            Proto::compile(Sources::read(uri, text, |uri| documents.get(uri))?)
         });
         let descriptor = proto
             .as_ref()

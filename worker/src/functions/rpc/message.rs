@@ -110,6 +110,7 @@ mod tests {
     use swirl_model::data;
 
     use super::super::proto::Proto;
+    use super::super::sources::Sources;
     use super::*;
 
     const ALL: &str = r#"
@@ -147,7 +148,7 @@ mod tests {
         }"#;
 
     fn method(name: &str) -> MethodDescriptor {
-        Proto::compile("a.proto", ALL)
+        Proto::compile(Sources::read("a.proto", ALL, |_| None).unwrap())
             .unwrap()
             .method("S", name)
             .unwrap()

@@ -26,9 +26,10 @@ mod function;
 mod message;
 mod proto;
 mod server;
+mod sources;
 mod status;
 
 pub(crate) use caller::RpcCaller;
-pub(crate) use function::TYPE;
+pub(crate) use function::{TYPE, imports};
 pub use server::{Server, ServerError, Servers, ServersError};
 pub(crate) use status::{can_pass, name};

@@ -4,11 +4,7 @@ use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
-/// The largest proto file, in bytes.
-const PROTO_BYTES_MAX: usize = 1024 * 1024;
-
-/// How deep braces may be nested in it: its reader recurses.
-const NESTING_MAX: usize = 100;
+use super::sources::Sources;
 
 /// How much a name must be like another to be suggested for it.
 const LIKENESS_MIN: f64 = 0.75;
@@ -42,28 +38,14 @@ pub(super) struct Proto {
 }
 
 impl Proto {
-    /// Compiles a file. `uri` is where it came from.
+    /// Compiles a file with what it imports.
     ///
     /// # Errors
     /// A sentence; with line and column where it is the file's text that is wrong.
-    pub(super) fn compile(uri: &str, text: &str) -> Result<Proto, String> {
-        if text.len() > PROTO_BYTES_MAX {
-            return Err(format!(
-                "it has {} bytes; at most {PROTO_BYTES_MAX} are read",
-                text.len()
-            ));
-        }
-        if nesting(text) > NESTING_MAX {
-            return Err(format!(
-                "its braces are nested more than {NESTING_MAX} deep"
-            ));
-        }
-        let name = file_name(uri);
+    pub(super) fn compile(sources: Sources) -> Result<Proto, String> {
+        let name = sources.name.clone();
         let mut resolver = ChainFileResolver::new();
-        resolver.add(One {
-            name: name.clone(),
-            text: text.to_owned(),
-        });
+        resolver.add(sources);
         resolver.add(GoogleApi);
         resolver.add(GoogleFileResolver::new());
         let mut compiler = Compiler::with_file_resolver(resolver);
@@ -116,23 +98,12 @@ impl Proto {
     }
 }
 
-/// The file's own name: what its errors show.
-fn file_name(uri: &str) -> String {
-    let path = uri.split(['?', '#']).next().unwrap_or(uri);
-    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    if name.is_empty() {
-        "service.proto".to_owned()
-    } else {
-        name.to_owned()
-    }
-}
-
 fn explain(error: &str) -> String {
     let error: String = error.chars().take(500).collect();
     if error.contains("import '") && error.contains("not found") {
         format!(
-            "{error}; of imports only google/protobuf and google/api are known: put what else is \
-             needed into the file itself"
+            "{error}; known are google/protobuf, the options of google/api, and files below the one \
+             that imports are relative to"
         )
     } else {
         error
@@ -161,72 +132,25 @@ fn suggest(wanted: &str, known: &[String]) -> String {
     }
 }
 
-/// How deep braces and angle brackets are nested, outside of strings and comments.
-fn nesting(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0usize);
-    let mut bytes = text.bytes().peekable();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'{' | b'<' | b'[' => depth += 1,
-            b'}' | b'>' | b']' => depth = depth.saturating_sub(1),
-            b'"' | b'\'' => skip_string(&mut bytes, byte),
-            b'/' if bytes.peek() == Some(&b'/') => {
-                bytes.by_ref().find(|byte| *byte == b'\n');
-            }
-            b'/' if bytes.peek() == Some(&b'*') => skip_comment(&mut bytes),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
+/// Whether a file comes with us.
+pub(super) fn is_known(name: &str) -> bool {
+    name.starts_with("google/protobuf/") || GOOGLE_API.iter().any(|(known, _)| *known == name)
 }
 
-fn skip_string(bytes: &mut impl Iterator<Item = u8>, quote: u8) {
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' => {
-                bytes.next();
-            }
-            // A string ends with its line, at the latest: an error that the compiler tells.
-            b'\n' => return,
-            byte if byte == quote => return,
-            _ => {}
-        }
-    }
-}
+struct GoogleApi;
 
-fn skip_comment(bytes: &mut impl Iterator<Item = u8>) {
-    bytes.next();
-    let mut last = 0;
-    for byte in bytes {
-        if last == b'*' && byte == b'/' {
-            return;
-        }
-        last = byte;
-    }
-}
-
-/// The operation's own file.
-struct One {
-    name: String,
-    text: String,
-}
-
-impl FileResolver for One {
+impl FileResolver for Sources {
     fn resolve_path(&self, path: &std::path::Path) -> Option<String> {
         (path.to_str() == Some(&self.name)).then(|| self.name.clone())
     }
 
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        if name == self.name {
-            File::from_source(name, &self.text)
-        } else {
-            Err(protox::Error::file_not_found(name))
+        match self.files.get(name) {
+            Some(text) => File::from_source(name, text),
+            None => Err(protox::Error::file_not_found(name)),
         }
     }
 }
-
-struct GoogleApi;
 
 impl FileResolver for GoogleApi {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
@@ -264,8 +188,12 @@ mod tests {
           google.protobuf.Timestamp since = 2;
         }"#;
 
+    fn compile(uri: &str, text: &str) -> Result<Proto, String> {
+        Proto::compile(Sources::read(uri, text, |_| None)?)
+    }
+
     fn refused(text: &str) -> String {
-        match Proto::compile("file://a/users.proto", text) {
+        match compile("file://a/users.proto", text) {
             Ok(_) => panic!("it compiled"),
             Err(error) => error,
         }
@@ -273,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_method_is_found_with_and_without_the_package() {
-        let proto = Proto::compile("http://h/users.proto?v=1", USERS).unwrap();
+        let proto = compile("http://h/users.proto?v=1", USERS).unwrap();
         for service in ["UserService", "acme.v1.UserService"] {
             let method = proto.method(service, "ListUsers").unwrap();
             assert_eq!(method.full_name(), "acme.v1.UserService.ListUsers");
@@ -304,27 +232,18 @@ mod tests {
         );
         let error = refused("syntax = \"proto3\";\nimport \"other.proto\";");
         assert!(
-            error.contains("other.proto") && error.contains("only google/protobuf"),
+            error.contains("other.proto") && error.contains("known are google/protobuf"),
             "{error}"
         );
         assert!(refused("openapi: 3.0.3").contains("users.proto:1:"));
-        assert!(refused(&"x".repeat(PROTO_BYTES_MAX + 1)).contains("at most"));
         assert!(refused("import \"users.proto\";").contains("cycle"));
-    }
-
-    #[test]
-    fn nesting_is_bounded() {
-        let deep = "option (x) = { a ".repeat(200);
-        assert!(refused(&deep).contains("nested more than 100"));
-        assert_eq!(nesting("a { \"{{{\" '{\\'{' // {{{\n /* {{{ **/ { } }"), 2);
-        assert_eq!(nesting("\"{\n{"), 1);
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_compiles_or_is_refused(text in "[a-z{}\\[\\]<>()=;\"'/* \n0-9.]{0,200}") {
-            let _ = Proto::compile("a.proto", &text);
-            let _ = Proto::compile("a.proto", &format!("syntax = \"proto3\";\nmessage A {{ {text} }}"));
+            let _ = compile("a.proto", &text);
+            let _ = compile("a.proto", &format!("syntax = \"proto3\";\nmessage A {{ {text} }}"));
         }
     }
 }
