@@ -28,6 +28,7 @@ const RESOURCE_BYTES_MAX: usize = 4 << 20;
 /// How definitions are read and functions are called.
 pub struct App {
     fetcher: HttpResources,
+    options: Options,
     pub caller: Arc<Caller>,
 }
 
@@ -49,13 +50,23 @@ impl App {
             hosts: Hosts::parse(hosts)?,
             ..HttpOptions::default()
         };
+        let reading = Options {
+            custom_types: Some(settings.connectors.names().map(str::to_owned).collect()),
+            ..Options::default()
+        };
         Ok(App {
+            options: reading,
             fetcher: HttpResources::new(options)?,
             caller: Arc::new(Caller::with_settings(
                 Http::new(HttpConfig::default())?,
                 settings,
             )),
         })
+    }
+
+    /// What reading a definition takes into account.
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Turns stored definitions into workflows again, and makes their functions callable.
@@ -85,7 +96,7 @@ impl App {
             http: self.fetcher.clone(),
             files,
         };
-        let reading = swirl_spec::read(document, &fetcher, &Options::default());
+        let reading = swirl_spec::read(document, &fetcher, &self.options);
         let text = String::from_utf8_lossy(document).into_owned();
         let mut resources: Vec<(String, String)> = reading
             .resources_used

@@ -5,21 +5,21 @@ use swirl_worker::functions::Settings;
 use swirl_worker::functions::custom::Connectors;
 use swirl_worker::functions::rpc::Servers;
 
-/// Further connectors and servers, separated by semicolons.
-const CONNECTORS: &str = "SWIRL_CONNECTORS";
-const RPC_SERVERS: &str = "SWIRL_RPC_SERVERS";
+/// Further connectors and servers, separated by commas; named as the settings of the processes are.
+const CONNECTORS: &str = "SWIRL_FUNCTIONS_CONNECTORS";
+const RPC_SERVERS: &str = "SWIRL_FUNCTIONS_RPC_SERVERS";
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FunctionArgs {
     /// What carries out a custom function type: NAME=http://host/path or NAME=exec:PROGRAM ARGUMENTS,
-    /// where NAME is the type; may be given again. Others are taken from SWIRL_CONNECTORS,
-    /// separated by semicolons.
+    /// where NAME is the type; may be given again. Others are taken from SWIRL_FUNCTIONS_CONNECTORS,
+    /// separated by commas.
     #[arg(long, value_name = "NAME=TARGET")]
     connector: Vec<String>,
 
     /// Where a gRPC service listens, as SERVICE=grpc://host:port (grpcs for TLS); goes before what a
-    /// definition says; may be given again. Others are taken from SWIRL_RPC_SERVERS, separated by
-    /// semicolons.
+    /// definition says; may be given again. Others are taken from SWIRL_FUNCTIONS_RPC_SERVERS,
+    /// separated by commas.
     #[arg(long, value_name = "SERVICE=ADDRESS")]
     rpc_server: Vec<String>,
 }
@@ -38,7 +38,7 @@ impl FunctionArgs {
 
 fn with_environment(given: &[String], variable: &str) -> Vec<String> {
     let others = std::env::var(variable).unwrap_or_default();
-    let others = others.split(';').map(str::trim);
+    let others = others.split(',').map(str::trim);
     let others = others.filter(|entry| !entry.is_empty());
     given
         .iter()

@@ -45,13 +45,16 @@ fn a_custom_type_is_carried_out_by_the_connector_of_its_name() {
     let refused = run(&[], &[]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        text(&refused.stderr).contains("`--connector echo=http://host/path`"),
+        text(&refused.stderr).contains("--connector echo=http://host/path"),
         "{refused:?}"
     );
     for done in [
         run(&[], &["--connector", "echo=exec:cat"]),
         run(
-            &[("SWIRL_CONNECTORS", " other=exec:false ; echo=exec:cat")],
+            &[(
+                "SWIRL_FUNCTIONS_CONNECTORS",
+                " other=exec:false , echo=exec:cat",
+            )],
             &[],
         ),
     ] {

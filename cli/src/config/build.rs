@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use swirl_worker::functions::Settings;
+use swirl_worker::functions::custom::Connectors;
+use swirl_worker::functions::rpc::Servers;
 use url::Url;
 
 use super::kind::Value;
@@ -45,6 +48,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
             filter: values.text("log.filter"),
         },
         http: values.http(),
+        functions: values.functions(),
         secrets: SecretSources {
             files: values.paths("secrets.files"),
             folders: values.paths("secrets.folders"),
@@ -296,6 +300,25 @@ impl Values<'_> {
             timeout: self.duration("http.timeout"),
             request_bytes_max: self.count("http.request_bytes_max"),
             response_bytes_max: self.count("http.response_bytes_max"),
+        }
+    }
+
+    fn functions(&mut self) -> Settings {
+        let entries = |key: &str| -> Vec<String> {
+            let map = self.map(key).into_iter();
+            map.map(|(name, value)| format!("{name}={value}")).collect()
+        };
+        let connectors = Connectors::parse(&entries("functions.connectors"));
+        let rpc_servers = Servers::parse(&entries("functions.rpc_servers"));
+        Settings {
+            connectors: connectors.unwrap_or_else(|error| {
+                self.wrong("functions.connectors", &format!("cannot be used: {error}"));
+                Connectors::default()
+            }),
+            rpc_servers: rpc_servers.unwrap_or_else(|error| {
+                self.wrong("functions.rpc_servers", &format!("cannot be used: {error}"));
+                Servers::default()
+            }),
         }
     }
 

@@ -20,6 +20,7 @@ pub struct Config {
     pub telemetry: Telemetry,
     pub log: Log,
     pub http: Http,
+    pub functions: swirl_worker::functions::Settings,
     pub secrets: SecretSources,
 }
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use swirl_coordinator::Deployment;
 use swirl_coordinator::api::Reader;
 use swirl_model::ids::DefinitionId;
-use swirl_spec::Options;
 use swirl_spec::resource::FileResources;
 use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
 
@@ -69,7 +68,7 @@ impl DocumentReader {
 impl Reader for DocumentReader {
     fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>> {
         let fetcher = self.fetcher();
-        let reading = swirl_spec::read(document.as_bytes(), &fetcher, &Options::default());
+        let reading = swirl_spec::read(document.as_bytes(), &fetcher, self.app.options());
         if reading.workflow.is_none() {
             let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
             let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Runs a scenario in virtual time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_coordinator::{Action, Deployed, Deployment, StartRequest};
@@ -72,6 +72,8 @@ impl Runner for VirtualRunner {
 fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
     let options = Options {
         provided: scenario.functions.keys().cloned().collect(),
+        // Nothing but the scenario answers here.
+        custom_types: Some(BTreeSet::new()),
         ..Options::default()
     };
     let mut readings = Vec::new();

@@ -82,6 +82,7 @@ codes! {
     EXCLUSIVE_PROPERTIES = "exclusive-properties": "Properties that exclude each other.";
     EXPRESSION_LANGUAGE = "expression-language": "An expression language that is not known.";
     EXPRESSION_NOT_EVALUATED = "expression-not-evaluated": "An expression where nothing is evaluated.";
+    FUNCTION_TYPE_UNKNOWN = "function-type-unknown": "A function type that the language does not have.";
     ID_NOT_CONSTANT = "id-not-constant": "An 'id' that is an expression.";
     IGNORED_PROPERTY = "ignored-property": "A property without effect where it stands.";
     INTERVAL_WITHOUT_R = "interval-without-r": "A repeating interval lacks its 'R/'.";

@@ -18,6 +18,9 @@ pub struct Options {
     /// Names of the functions that the caller answers itself, such as a scenario's mocks. Those
     /// of a type that this version doesn't carry out are accepted then.
     pub provided: HashSet<String>,
+    /// Function types of their own that something carries out here, where known. Others that the
+    /// language doesn't have are refused then, else warned of.
+    pub custom_types: Option<BTreeSet<String>>,
     /// Ids of the workflows that are deployed, where known: references to others are warned of.
     pub workflows: Option<BTreeSet<String>>,
     /// Of the document, and of each that it refers to.

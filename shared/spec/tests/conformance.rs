@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use swirl_spec::diagnostic::Severity;
@@ -50,6 +50,7 @@ fn read(path: &Path, scenario: &Node, workflow: &Node) -> Reading {
     let provided: HashSet<String> = functions.iter().map(|f| f.key().to_owned()).collect();
     let options = Options {
         provided,
+        custom_types: Some(BTreeSet::new()),
         ..Options::default()
     };
     let resources = resources(scenario);

@@ -189,7 +189,7 @@ async fn what_cannot_be_called_is_told_at_deployment() {
         ),
         (
             "own",
-            "functions of type `ftp` aren't called by this version; it calls `rest`",
+            "nothing here carries out functions of type `ftp`: name what does with `--connector ftp=",
         ),
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:?}");
@@ -207,14 +207,6 @@ async fn what_cannot_be_called_is_told_at_deployment() {
         error
             .message
             .contains("shop:1.0.0 isn't loaded on this worker"),
-        "{error}"
-    );
-    let other = function("own", FunctionKind::Custom("ftp".to_owned()), "put");
-    let error = caller.call(request(&other, data!({}))).await.unwrap_err();
-    assert!(
-        error
-            .message
-            .contains("functions of type `ftp` aren't called"),
         "{error}"
     );
     caller

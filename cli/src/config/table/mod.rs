@@ -36,6 +36,7 @@ pub fn section(name: &str) -> &'static str {
         "telemetry" => "Traces and metrics over OTLP.",
         "log" => "Messages of the processes, on standard error.",
         "http" => "Functions that are called, and documents that are fetched, over HTTP.",
+        "functions" => "What the operator says of function types; see functions/README.md.",
         "secrets" => "Where `$SECRETS` come from; asked in this order.",
         _ => "",
     }

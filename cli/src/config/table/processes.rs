@@ -131,6 +131,18 @@ pub const COMMON: &[Setting] = &[
     )
     .default("8MiB"),
     Setting::new(
+        "functions.connectors",
+        Kind::Map,
+        "What carries out custom function types, by type: `http://host/path`, or `exec:PROGRAM ARGUMENTS`.",
+    )
+    .secret(),
+    Setting::new(
+        "functions.rpc_servers",
+        Kind::Map,
+        "Where gRPC services listen, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It \
+         goes before what a definition says.",
+    ),
+    Setting::new(
         "secrets.files",
         Kind::List(&Kind::Path),
         "JSON or YAML files of names and values. A change is seen by the next call.",

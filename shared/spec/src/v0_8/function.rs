@@ -13,6 +13,9 @@ use crate::suggest;
 
 const PROPERTIES: &[&str] = &["name", "operation", "type", "authRef", "metadata"];
 
+/// The language's own word for a function type of the runtime.
+const CUSTOM: &str = "custom";
+
 const TYPES: [&str; 7] = [
     "rest",
     "asyncapi",
@@ -20,7 +23,7 @@ const TYPES: [&str; 7] = [
     "graphql",
     "odata",
     "expression",
-    "custom",
+    CUSTOM,
 ];
 
 impl Ctx<'_> {
@@ -241,29 +244,56 @@ impl Ctx<'_> {
             if self.options.provided.contains(name) {
                 continue;
             }
-            // Who carries out a custom type is the runtime's own affair, known at deployment.
             match &entry.kind {
-                FunctionKind::Custom(_)
-                | FunctionKind::Expression
-                | FunctionKind::Rest
-                | FunctionKind::Rpc => continue,
-                _ => {}
+                FunctionKind::Expression | FunctionKind::Rest | FunctionKind::Rpc => continue,
+                // Who carries out `custom` may be told by its operation: deployment knows.
+                FunctionKind::Custom(word) if word == CUSTOM => continue,
+                _ => findings.push((name.to_owned(), entry.kind.clone(), entry.spot.clone())),
             }
-            let message = format!(
-                "the function '{name}' has the type '{}', which this version does not carry out",
-                entry.kind.word()
-            );
-            findings.push((entry.spot.clone(), message));
         }
-        for (spot, message) in findings {
-            let hint = "use a function of type 'rest' or 'expression', or give the function's answers in a scenario";
-            self.error_at(&spot, codes::NOT_CARRIED_OUT, message, hint.to_owned());
+        for (name, kind, spot) in findings {
+            match kind {
+                FunctionKind::Custom(word) => self.custom_type(&spot, &name, &word),
+                kind => {
+                    let message = format!(
+                        "the function '{name}' has the type '{}', which this version does not carry out",
+                        kind.word()
+                    );
+                    let hint = "use a function of type 'rest' or 'expression', or give the function's answers in a scenario";
+                    self.error_at(&spot, codes::NOT_CARRIED_OUT, message, hint.to_owned());
+                }
+            }
+        }
+    }
+
+    /// A type that the language doesn't have: refused unless something carries it out here. Where
+    /// that isn't known, it is a warning.
+    fn custom_type(&mut self, spot: &Spot, name: &str, word: &str) {
+        let known = self.options.custom_types.as_ref();
+        if known.is_some_and(|known| known.contains(word)) {
+            return;
+        }
+        let is_refused = known.is_some();
+        let message = format!(
+            "the function '{name}' has the type '{word}', which the language does not have"
+        );
+        let hint = format!(
+            "it is {}; for one of your own name what carries it out where workflows run: \
+             --connector {word}=http://host/path or --connector {word}=exec:program",
+            words(&TYPES)
+        );
+        if is_refused {
+            self.error_at(spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
+        } else {
+            self.warn_at(spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::reader::{Options, read};
+    use crate::resource::MapResources;
     use crate::v0_8::testing::{STATES, findings, read_with, show, workflow};
 
     #[test]
@@ -289,13 +319,14 @@ mod tests {
             ),
             (
                 "{name: f, operation: 'a', type: soap}",
-                "",
+                "warning function-type-unknown /functions/0/type 4",
             ),
             (
                 "{name: f, operation: 'a#b', type: rpc}",
                 "error bad-operation /functions/0/operation 4",
             ),
             ("{name: f, operation: 'a#b#c', type: rpc}", ""),
+            ("{name: f, operation: 'a', type: custom}", ""),
             (
                 "{name: f, operation: 'a#b', authRef: x}",
                 "error unknown-auth /functions/0/authRef 4",
@@ -327,6 +358,23 @@ mod tests {
             "functions: [{{name: f, operation: x, type: custom}}, {{name: g, operation: 'a#b', type: odata}}]\n{STATES}"
         );
         assert_eq!(show(&read_with(&body, &[], &["f", "g"])), "");
+    }
+
+    #[test]
+    fn types_of_their_own_are_refused_where_nothing_carries_them_out() {
+        let body = format!(
+            "functions: [{{name: f, operation: x, type: soap}}, {{name: g, operation: x, type: mail}}, {{name: h, operation: x, type: custom}}]\n{STATES}"
+        );
+        let text = format!("id: t\nversion: 1.0.0\nspecVersion: '0.8'\n{body}");
+        let options = Options {
+            custom_types: Some(["mail".to_owned()].into()),
+            ..Options::default()
+        };
+        let reading = read(text.as_bytes(), &MapResources::default(), &options);
+        assert_eq!(
+            show(&reading),
+            "error function-type-unknown /functions/0/type 4"
+        );
     }
 
     #[test]

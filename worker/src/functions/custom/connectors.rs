@@ -53,6 +53,10 @@ impl Connectors {
         entries.collect::<Result<_, _>>().map(Connectors)
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The connector for a function's type, and its name. Functions of type `custom` may name
     /// theirs before a colon in their operation.
     pub(super) fn find(&self, kind: &str, operation: &str) -> Option<(&str, &Connector)> {
