@@ -128,3 +128,36 @@ async fn the_operators_address_goes_before_the_definitions() {
     let answer = get.call(data!({"name": "Ada"})).await.unwrap();
     assert_eq!(answer.get("age"), Some(data!(36)));
 }
+
+/// The certificate is trusted through a variable of the process, so the call that succeeds is made
+/// by another one: this test once more.
+#[tokio::test]
+async fn certificates_are_checked_against_those_of_the_host() {
+    const SERVER: &str = "TEST_RPC_TLS_SERVER";
+    if let Ok(server) = std::env::var(SERVER) {
+        let get = Callable::new(&server, "GetUser", config());
+        let answer = get.call(data!({"name": "Ada"})).await.unwrap();
+        assert_eq!(answer.get("age"), Some(data!(36)));
+        return;
+    }
+    let server = service::serve_tls().await;
+    let get = Callable::new(&server, "GetUser", config());
+    let (code, message) = get.fails(data!({"name": "Ada"})).await;
+    assert!(
+        code == "connection" && message.contains("certificate"),
+        "{message}"
+    );
+    let name = "calls::certificates_are_checked_against_those_of_the_host";
+    let done = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact"])
+        .env(
+            "SSL_CERT_FILE",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rpc/tls-cert.pem"),
+        )
+        .env(SERVER, server)
+        .output()
+        .await
+        .unwrap();
+    let told = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && told.contains("1 passed"), "{told}");
+}

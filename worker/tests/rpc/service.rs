@@ -16,7 +16,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::service::Routes;
-use tonic::transport::Server;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status, Streaming};
 
 pub const PROTO: &str = include_str!("users.proto");
@@ -42,7 +42,22 @@ pub async fn serve() -> (String, Arc<Mutex<Seen>>) {
     (format!("grpc://{address}"), serve_on(listener))
 }
 
+/// Serves over TLS, with a certificate of `localhost` that nobody but this test trusts.
+pub async fn serve_tls() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let identity = Identity::from_pem(include_str!("tls-cert.pem"), include_str!("tls-key.pem"));
+    let tls = ServerTlsConfig::new().identity(identity);
+    let server = Server::builder().tls_config(tls).unwrap();
+    serve_with(server, listener);
+    format!("grpcs://localhost:{port}")
+}
+
 pub fn serve_on(listener: TcpListener) -> Arc<Mutex<Seen>> {
+    serve_with(Server::builder(), listener)
+}
+
+fn serve_with(mut server: Server, listener: TcpListener) -> Arc<Mutex<Seen>> {
     let users = Users {
         pool: pool(),
         seen: Arc::default(),
@@ -50,11 +65,7 @@ pub fn serve_on(listener: TcpListener) -> Arc<Mutex<Seen>> {
     let seen = users.seen.clone();
     let incoming = TcpListenerStream::new(listener);
     let routes = Routes::new(users);
-    tokio::spawn(
-        Server::builder()
-            .add_routes(routes)
-            .serve_with_incoming(incoming),
-    );
+    tokio::spawn(server.add_routes(routes).serve_with_incoming(incoming));
     seen
 }
 
