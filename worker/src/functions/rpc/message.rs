@@ -11,6 +11,9 @@ use swirl_model::Data;
 const MESSAGES: &str = "messages";
 const VALUE: &str = "value";
 
+/// How deep arguments may be nested: readers of protobuf refuse what is deeper, and ours recurses.
+const NESTING_MAX: usize = 100;
+
 /// Messages of these types have a JSON form that is no object.
 const NOT_OBJECTS: [&str; 14] = [
     "google.protobuf.BoolValue",
@@ -38,6 +41,11 @@ pub(super) fn requests(method: &MethodDescriptor, arguments: &Data) -> Result<Ve
         Value::Null => Value::Object(serde_json::Map::new()),
         arguments => arguments,
     };
+    if nesting(&arguments) > NESTING_MAX {
+        return Err(format!(
+            "the arguments are nested more than {NESTING_MAX} deep"
+        ));
+    }
     let input = method.input();
     if !method.is_client_streaming() {
         return encode(&input, arguments).map(|message| vec![message]);
@@ -59,6 +67,14 @@ pub(super) fn requests(method: &MethodDescriptor, arguments: &Data) -> Result<Ve
             encode(&input, message).map_err(|error| format!("message {index}: {error}"))
         })
         .collect()
+}
+
+fn nesting(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(nesting).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 fn encode(descriptor: &MessageDescriptor, arguments: Value) -> Result<Bytes, String> {
@@ -264,6 +280,38 @@ mod tests {
         assert_eq!(
             round("Free", data!({"value": "hi"})).unwrap(),
             data!({"value": "hi"})
+        );
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let deep = |levels: usize| {
+            let mut arguments = data!({"count": 1});
+            for _ in 1..levels {
+                let mut outer = Data::object();
+                outer.set("inner", arguments);
+                arguments = outer;
+            }
+            arguments
+        };
+        let method = method("One");
+        assert!(requests(&method, &deep(NESTING_MAX)).is_ok());
+        let error = requests(&method, &deep(NESTING_MAX + 1)).unwrap_err();
+        assert!(error.contains("nested more than 100"), "{error}");
+        // As deep as an answer can be.
+        let mut free = data!([1]);
+        for _ in 0..20 {
+            free = Data::array(vec![free]);
+        }
+        let mut inner = Data::object();
+        inner.set("a", free);
+        let mut arguments = Data::object();
+        arguments.set("free", inner);
+        let found = round("One", arguments).unwrap();
+        assert!(
+            found
+                .get("free")
+                .is_some_and(|free| free.get("a").is_some())
         );
     }
 
