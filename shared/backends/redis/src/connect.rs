@@ -9,13 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::aio::{
+    ConnectionLike, ConnectionManager, ConnectionManagerConfig, MultiplexedConnection,
+};
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
 use redis::{
-    Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
-    RedisError, RedisResult, ServerErrorKind, TlsCertificates, TlsMode, Value,
+    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
+    IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
 use swirl_ports::Error;
 use tokio::sync::{Mutex, RwLock};
@@ -221,6 +223,28 @@ impl Link {
                 Ok(master.read().await.0.clone())
             }
         }
+    }
+
+    /// The servers that were named, or the master that the sentinels name.
+    pub async fn servers(&self) -> Vec<Client> {
+        match &self.servers {
+            Servers::Single { client, .. } => vec![client.clone()],
+            Servers::Cluster { seeds, tls, .. } => {
+                let clients = seeds.iter().map(|seed| open(seed.clone(), tls.clone()));
+                clients.flatten().collect()
+            }
+            Servers::Sentinel { master, .. } => vec![master.read().await.0.clone()],
+        }
+    }
+
+    /// A connection of its own.
+    pub async fn connect(&self, client: &Client) -> RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.limits.connect))
+            .set_response_timeout(Some(self.limits.response));
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
     }
 
     pub fn response_limit(&self) -> Duration {

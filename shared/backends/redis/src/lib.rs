@@ -7,6 +7,7 @@
 //! Invariants: all keys of a script share a hash tag; leases run by Redis' clock, never by that of
 //! a process; what a script is called with is bounded, and so is the time of each call.
 
+mod check;
 mod commit;
 mod connect;
 mod events;
@@ -28,6 +29,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redis::Cmd;
 use tokio::task::AbortHandle;
 
+pub use check::{Finding, Severity};
 use connect::Link;
 use keys::Keys;
 use news::News;

@@ -1,0 +1,184 @@
+//! Whether the servers are set up to be trusted with instances: findings, for whoever starts.
+
+use std::collections::HashMap;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Client, Cmd, FromRedisValue, RedisResult};
+
+use crate::Redis;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Not as one would expect in production.
+    Warning,
+    /// Instances can be lost, or nothing works.
+    Error,
+}
+
+/// Something about a server that its operator should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// Stands for the kind of finding; doesn't change.
+    pub code: &'static str,
+    /// `host:port`
+    pub server: String,
+    pub message: String,
+    /// What to do.
+    pub hint: &'static str,
+}
+
+const OLDEST: (u32, u32) = (7, 0);
+
+impl Redis {
+    /// Looks at the servers that were named; nothing is changed. A server that doesn't answer is a
+    /// finding, too.
+    pub async fn check(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for client in self.inner.link.servers().await {
+            let server = client.get_connection_info().addr().to_string();
+            match self.facts(&client).await {
+                Ok(facts) => findings.extend(judge(&server, &facts)),
+                Err(error) => findings.push(Finding {
+                    severity: Severity::Error,
+                    code: "unreachable",
+                    message: format!("Redis at {server} doesn't answer: {error}"),
+                    hint: "look at its address, its user and whether it runs",
+                    server,
+                }),
+            }
+        }
+        findings
+    }
+
+    async fn facts(&self, client: &Client) -> RedisResult<HashMap<String, String>> {
+        let mut connection = self.inner.link.connect(client).await?;
+        let info: String = ask(&mut connection, &["INFO"]).await?;
+        let mut facts = read_info(&info);
+        // A user may lack the right to see these.
+        for name in ["appendfsync", "save"] {
+            let answer: RedisResult<HashMap<String, String>> =
+                ask(&mut connection, &["CONFIG", "GET", name]).await;
+            facts.extend(answer.unwrap_or_default());
+        }
+        if facts.get("cluster_enabled").is_some_and(|on| on == "1") {
+            let info: String = ask(&mut connection, &["CLUSTER", "INFO"]).await?;
+            facts.extend(read_info(&info));
+        }
+        Ok(facts)
+    }
+}
+
+async fn ask<T: FromRedisValue>(
+    connection: &mut MultiplexedConnection,
+    words: &[&str],
+) -> RedisResult<T> {
+    let mut cmd = Cmd::new();
+    cmd.arg(words);
+    cmd.query_async(connection).await
+}
+
+fn read_info(info: &str) -> HashMap<String, String> {
+    let lines = info.lines().filter_map(|line| line.split_once(':'));
+    lines
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
+    let fact = |name: &str| facts.get(name).map(String::as_str);
+    let mut findings = Vec::new();
+    let mut find = |severity, code, message: String, hint| {
+        findings.push(Finding {
+            severity,
+            code,
+            server: server.to_owned(),
+            message: format!("Redis at {server} {message}"),
+            hint,
+        });
+    };
+    let version = fact("redis_version").unwrap_or("unknown");
+    if read_version(version).is_none_or(|found| found < OLDEST) {
+        let message = format!("has version {version}");
+        find(
+            Severity::Error,
+            "version",
+            message,
+            "use Redis 7.0 or newer",
+        );
+    }
+    if fact("role") == Some("slave") {
+        let message = "is a replica, which takes no writes".to_owned();
+        find(Severity::Error, "replica", message, "name the master");
+    }
+    match fact("maxmemory_policy") {
+        Some("noeviction") | None => {}
+        Some(policy) => {
+            let message =
+                format!("removes data when its memory is full (maxmemory-policy {policy})");
+            let hint =
+                "set maxmemory-policy to noeviction: instances would be lost without a trace";
+            find(Severity::Error, "eviction", message, hint);
+        }
+    }
+    match (fact("aof_enabled"), fact("appendfsync"), fact("save")) {
+        (Some("1"), Some("always") | None, _) => {}
+        (Some("1"), Some(fsync), _) => {
+            let message = format!("writes to disk now and then (appendfsync {fsync})");
+            let hint = "a crash of the machine may lose the last second: set appendfsync to always, or accept that";
+            find(Severity::Warning, "fsync", message, hint);
+        }
+        (_, _, None | Some("")) => {
+            let message = "keeps nothing on disk".to_owned();
+            let hint =
+                "set appendonly to yes and appendfsync to always: a restart loses all instances";
+            find(Severity::Error, "persistence", message, hint);
+        }
+        (_, _, Some(_)) => {
+            let message = "keeps only snapshots on disk".to_owned();
+            let hint = "set appendonly to yes and appendfsync to always: a crash loses what came after the last snapshot";
+            find(Severity::Error, "persistence", message, hint);
+        }
+    }
+    if let Some(state) = fact("cluster_state").filter(|state| *state != "ok") {
+        let message = format!("belongs to a cluster that isn't well (cluster_state {state})");
+        let hint = "some slots have no server: look at CLUSTER NODES";
+        find(Severity::Error, "cluster", message, hint);
+    }
+    findings
+}
+
+fn read_version(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(info: &str) -> Vec<&'static str> {
+        let findings = judge("h:1", &read_info(info));
+        findings.iter().map(|finding| finding.code).collect()
+    }
+
+    #[test]
+    fn findings() {
+        let good = "redis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\nappendfsync:always\r\ncluster_state:ok\r\n";
+        assert!(codes(good).is_empty());
+        assert_eq!(codes(&good.replace("always", "everysec")), ["fsync"]);
+        assert_eq!(codes(&good.replace("7.0.15", "6.2.1")), ["version"]);
+        assert_eq!(
+            codes(&good.replace("noeviction", "allkeys-lru")),
+            ["eviction"]
+        );
+        assert_eq!(
+            codes(&good.replace("aof_enabled:1", "aof_enabled:0")),
+            ["persistence"]
+        );
+        assert_eq!(
+            codes(&good.replace("master", "slave").replace(":ok", ":fail")),
+            ["replica", "cluster"]
+        );
+    }
+}

@@ -1,0 +1,449 @@
+//! What only a real server can show: it goes away and comes back, forgets scripts, or a connection
+//! breaks.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::time::{Duration, Instant};
+
+use futures::future::{join_all, select};
+use swirl_contract::kit::*;
+use swirl_contract::{Backend, kit};
+use swirl_embedded::Embedded;
+use swirl_model::data;
+use swirl_model::event::{Command, Input};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, Work};
+use swirl_ports::{Created, Error, Filter, InboxItem, Store};
+use swirl_redis::{ConnectError, Options, Redis, Severity};
+use swirl_servers::{Proxy, RedisOptions, RedisSentinels, RedisServer};
+use tokio::time::{sleep, timeout};
+
+fn quick(options: Options) -> Options {
+    Options {
+        grace_ms: 0,
+        repeat_ms: 0,
+        connect_timeout_ms: 1_000,
+        response_timeout_ms: 1_000,
+        retry_ms: 300,
+        ..options
+    }
+}
+
+fn with(store: Redis) -> Backend {
+    let other = std::sync::Arc::new(Embedded::memory());
+    Backend {
+        store: std::sync::Arc::new(store),
+        events: other.clone(),
+        definitions: other,
+        guard: Box::new(()),
+    }
+}
+
+async fn connect(options: Options) -> Backend {
+    with(Redis::connect(quick(options)).await.unwrap())
+}
+
+fn call(call: u32) -> InboxItem {
+    InboxItem::new(Input::CallDone {
+        call,
+        result: Ok(data!(call)),
+    })
+}
+
+/// Until it works; what doesn't is worth trying again.
+async fn until_done<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> T {
+    let begun = Instant::now();
+    loop {
+        match attempt().await {
+            Ok(done) => return done,
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it stays away");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A holder that waits is woken by a message, not by the next look.
+async fn is_woken(b: &Backend, held: &swirl_ports::Held, number: u32) {
+    let begun = Instant::now();
+    let wait = b.store.wait_input(&held.lease);
+    let add = async {
+        sleep(Duration::from_millis(100)).await;
+        until_done(async || b.store.add_input(&held.lease.scope, call(number)).await).await;
+        std::future::pending::<()>().await;
+    };
+    select(wait, Box::pin(add)).await;
+    assert!(begun.elapsed() < Duration::from_millis(1_500));
+    until_done(async || b.store.drain(&held.lease).await)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_in_the_middle() {
+    let mut server = RedisServer::durable().unwrap();
+    let b = connect(Options::single(server.url())).await;
+    b.create(new("a")).await;
+    let mut held = b.hold(&root("a")).await;
+    b.commit(&mut held, change(vec![]).at(blocked(Work::Events)))
+        .await;
+    server.kill().unwrap();
+    let error = b.store.renew(&held.lease, LEASE_MS).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    server.restart().unwrap();
+    assert!(until_done(async || b.store.renew(&held.lease, LEASE_MS).await).await);
+    b.commit(&mut held, change(vec![])).await;
+    let scopes = b.store.scopes(&root("a").instance).await.unwrap();
+    assert_eq!(scopes[0].rev, 2, "what was committed is there");
+    // Messages come again, too.
+    sleep(Duration::from_millis(1_000)).await;
+    is_woken(&b, &held, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forgotten_scripts_are_sent_again() {
+    let server = RedisServer::start().unwrap();
+    let b = connect(Options::single(server.url())).await;
+    b.create(new("a")).await;
+    server.cli(&["SCRIPT", "FLUSH"]).unwrap();
+    let mut held = b.hold(&root("a")).await;
+    server.cli(&["SCRIPT", "FLUSH"]).unwrap();
+    b.commit(&mut held, change(vec![])).await;
+    b.commit(&mut held, change(vec![])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_are_cut() {
+    let server = RedisServer::start().unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let b = connect(Options::single(format!("redis://{}", proxy.address()))).await;
+    let ids: Vec<String> = (0..200).map(|n| format!("i{n}")).collect();
+    let work = join_all(ids.iter().map(async |id| {
+        sleep(Duration::from_millis(id.len() as u64 * 50)).await;
+        until_done(async || b.store.create(new(id)).await).await;
+    }));
+    let cuts = async {
+        for _ in 0..5 {
+            sleep(Duration::from_millis(40)).await;
+            proxy.reset();
+        }
+    };
+    futures::future::join(work, cuts).await;
+    let filter = Filter {
+        limit: 1_000,
+        ..Filter::default()
+    };
+    assert_eq!(
+        until_done(async || b.store.list(&filter).await).await.len(),
+        200
+    );
+    let held = b.hold(&root("i0")).await;
+    sleep(Duration::from_millis(1_000)).await;
+    is_woken(&b, &held, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_says_nothing() {
+    let server = RedisServer::start().unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let b = connect(Options::single(format!("redis://{}", proxy.address()))).await;
+    b.create(new("a")).await;
+    proxy.hold();
+    let begun = Instant::now();
+    let error = b.store.create(new("b")).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "each call has a limit"
+    );
+    proxy.heal();
+    let created = until_done(async || b.store.create(new("b")).await).await;
+    assert!(matches!(
+        created,
+        Created::New | Created::Exists { conflict: false }
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_master() {
+    let mut set = RedisSentinels::start(1, 3).unwrap();
+    let options = Options::sentinel(set.urls(), RedisSentinels::NAME);
+    let b = connect(options).await;
+    b.create(new("a")).await;
+    // What isn't replicated yet would be gone.
+    let size = |n: usize| set.servers()[n].cli(&["DBSIZE"]).unwrap();
+    let begun = Instant::now();
+    while size(0) != size(1) {
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        sleep(Duration::from_millis(50)).await;
+    }
+    set.server_mut(0).unwrap().kill().unwrap();
+    let created = until_done(async || b.store.create(new("b")).await).await;
+    assert_eq!(created, Created::New);
+    assert!(
+        b.store
+            .instance(&root("a").instance)
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_what_is_removed() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        keep_ended_ms: 1_000,
+        history_max: 1,
+        ..quick(Options::single(server.url()))
+    };
+    let redis = Redis::connect(options).await.unwrap();
+    let b = with(redis.clone());
+    let mut keyed = new("a");
+    keyed.header.key = Some("key".to_owned());
+    b.create(keyed).await;
+    let commands = vec![
+        Command::Arm(timer(1, 50)),
+        Command::Publish(event("1", "t", &[])),
+        fork("r", 1, 3, 3, 3),
+    ];
+    let outcome = b
+        .act(
+            &root("a"),
+            change(commands).timers(vec![timer(1, 50)]).at(forked(1, 3)),
+        )
+        .await;
+    let mut branch = b.hold(&scope("a", "r.1.0")).await;
+    b.commit(&mut branch, change(vec![]).at(blocked(Work::Sleep)))
+        .await;
+    let report = change(vec![Command::Report(done())]).at(Cursor::Ended);
+    b.act(&scope("a", "r.1.1"), report).await;
+    b.store.add_input(&root("a"), call(7)).await.unwrap();
+    let mut held = b.hold(&root("a")).await;
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: Some(data!({})),
+        error: None,
+    };
+    b.commit(&mut held, change(vec![end]).at(Cursor::Ended))
+        .await;
+    b.release(&held).await;
+    let there = async || {
+        b.store
+            .instance(&root("a").instance)
+            .await
+            .unwrap()
+            .is_some()
+    };
+    redis.expire_instances(at(1_000_000)).await.unwrap();
+    assert!(
+        there().await,
+        "a branch is still being cancelled, and an effect is due"
+    );
+    let cancelled = change(vec![Command::Drop])
+        .at(Cursor::Ended)
+        .consumed(&["cancel"]);
+    b.commit(&mut branch, cancelled).await;
+    b.store.flushed(&outcome.outbox).await.unwrap();
+    redis.expire_instances(at(1_000)).await.unwrap();
+    assert!(there().await, "it isn't old enough");
+    redis.expire_instances(at(1_001)).await.unwrap();
+    assert!(!there().await);
+    let all = Filter {
+        limit: 10,
+        ..Filter::default()
+    };
+    assert!(b.store.list(&all).await.unwrap().is_empty());
+    assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_is_refused() {
+    let server = RedisServer::start().unwrap();
+    let b = connect(Options {
+        record_max: 2_000,
+        inbox_max: 2,
+        ..Options::single(server.url())
+    })
+    .await;
+    let mut large = new("large");
+    large.header.input = data!({"text": ("x".repeat(3_000))});
+    let error = b.store.create(large).await.unwrap_err();
+    assert!(matches!(error, Error::TooLarge { limit: 2_000, .. }));
+    b.create(new("a")).await;
+    assert!(b.store.add_input(&root("a"), call(1)).await.unwrap());
+    assert!(b.store.add_input(&root("a"), call(2)).await.unwrap());
+    let error = b.store.add_input(&root("a"), call(3)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        Error::TooLarge {
+            what: "the inbox of a/r".to_owned(),
+            size: 2,
+            limit: 2
+        }
+        .to_string()
+    );
+    assert!(!b.store.add_input(&root("a"), call(1)).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_worked_on_is_left_alone() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        grace_ms: 300,
+        repeat_ms: 60_000,
+        ..quick(Options::single(server.url()))
+    };
+    let b = with(Redis::connect(options).await.unwrap());
+    b.create(new("a")).await;
+    assert!(b.store.runnable(10).await.unwrap().is_empty());
+    sleep(Duration::from_millis(400)).await;
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+    assert!(
+        b.store.runnable(10).await.unwrap().is_empty(),
+        "it was told"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_are_divided_fairly_and_taken_over() {
+    let server = RedisServer::start().unwrap();
+    let redis = Redis::connect(quick(Options::single(server.url())))
+        .await
+        .unwrap();
+    let lease = async |process: &str| redis.lease_shards(process, 300).await.unwrap();
+    assert_eq!(lease("a").await.len(), 64);
+    assert!(lease("b").await.is_empty(), "nothing is free yet");
+    assert_eq!(lease("a").await.len(), 32);
+    let second = lease("b").await;
+    assert_eq!(second.len(), 32);
+    assert!(lease("a").await.iter().all(|shard| !second.contains(shard)));
+    sleep(Duration::from_millis(200)).await;
+    lease("b").await;
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(lease("b").await.len(), 64, "the other one lives no more");
+    redis.release_shards("b").await.unwrap();
+    assert_eq!(lease("c").await.len(), 64);
+    redis.set_shards(vec![1, 2, 999]);
+    assert_eq!(redis.shards(), [1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timers_of_other_shards_are_left_to_others() {
+    let server = RedisServer::start().unwrap();
+    let redis = Redis::connect(quick(Options::single(server.url())))
+        .await
+        .unwrap();
+    let b = with(redis.clone());
+    for n in 0..10 {
+        let mut new = kit::new(&format!("i{n}"));
+        new.root.timers = vec![timer(1, 10 + n)];
+        b.create(new).await;
+    }
+    let due = async || redis.due_timers(at(100), 100).await.unwrap().len();
+    assert_eq!(due().await, 10);
+    redis.set_shards((0..32).collect());
+    let mine = due().await;
+    redis.set_shards((32..64).collect());
+    assert!(mine < 10 && mine + due().await == 10);
+    redis.set_shards(Vec::new());
+    assert_eq!(redis.next_timer().await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_are_looked_at() {
+    let codes = async |options: RedisOptions| -> Vec<&'static str> {
+        let server = RedisServer::start_with(options).unwrap();
+        let redis = Redis::connect(quick(Options::single(server.url())))
+            .await
+            .unwrap();
+        let findings = redis.check().await;
+        assert!(findings.iter().all(|f| f.server == server.address()));
+        findings.iter().map(|finding| finding.code).collect()
+    };
+    let durable = RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    };
+    assert!(codes(durable.clone()).await.is_empty());
+    let everysec = RedisOptions {
+        appendfsync: Some("everysec"),
+        ..durable.clone()
+    };
+    assert_eq!(codes(everysec).await, ["fsync"]);
+    assert_eq!(codes(RedisOptions::default()).await, ["persistence"]);
+    let evicts = ["--maxmemory-policy", "allkeys-lru"].map(str::to_owned);
+    let evicts = RedisOptions {
+        args: evicts.to_vec(),
+        ..durable
+    };
+    assert_eq!(codes(evicts).await, ["eviction"]);
+    let mut server = RedisServer::start().unwrap();
+    let redis = Redis::connect(quick(Options::single(server.url())))
+        .await
+        .unwrap();
+    server.kill().unwrap();
+    let findings = redis.check().await;
+    assert_eq!(findings[0].code, "unreachable");
+    assert_eq!(findings[0].severity, Severity::Error);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_work_is_refused_at_once() {
+    let server = RedisServer::start().unwrap();
+    drop(
+        Redis::connect(quick(Options::single(server.url())))
+            .await
+            .unwrap(),
+    );
+    let other = Options {
+        shards: 8,
+        ..quick(Options::single(server.url()))
+    };
+    let error = Redis::connect(other).await.err().unwrap();
+    assert!(matches!(error, ConnectError::Shards { wanted: 8, .. }));
+    assert!(error.to_string().contains("64 shards, not 8"), "{error}");
+    let named = Options {
+        namespace: "a{b".to_owned(),
+        ..Options::single(server.url())
+    };
+    let error = Redis::connect(named).await.err().unwrap();
+    assert!(matches!(
+        error,
+        ConnectError::Option {
+            name: "namespace",
+            ..
+        }
+    ));
+    let error = Redis::connect(Options::single("redis://:secret@%%"))
+        .await
+        .err()
+        .unwrap();
+    assert!(!error.to_string().contains("secret"), "{error}");
+    let away = quick(Options::single("redis://127.0.0.1:1"));
+    let limit = Duration::from_secs(20);
+    assert!(timeout(limit, Redis::connect(away)).await.unwrap().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_by_acl() {
+    let server = RedisServer::start().unwrap();
+    let rules = [
+        "ACL",
+        "SETUSER",
+        "swirl",
+        "on",
+        ">pass",
+        "~swirl:*",
+        "~{swirl:*",
+        "&swirl:*",
+        "+@all",
+    ];
+    server.cli(&rules).unwrap();
+    server.cli(&["ACL", "SETUSER", "default", "off"]).unwrap();
+    let url = format!("redis://swirl:pass@{}", server.address());
+    let b = connect(Options::single(url)).await;
+    b.create(new("a")).await;
+    b.act(&root("a"), change(vec![])).await;
+    let wrong = format!("redis://swirl:other@{}", server.address());
+    assert!(Redis::connect(quick(Options::single(wrong))).await.is_err());
+}
