@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use swirl_coordinator::{Deployed, Deployment, Service};
+use swirl_embedded::SystemClock;
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::{AuthDef, Template, Workflow};
-use swirl_ports::DefinitionRecord;
+use swirl_ports::{Clock, DefinitionRecord};
 use swirl_runtime::Lower;
 use swirl_spec::Options;
 use swirl_spec::resource::{FileResources, MapResources, Resources};
@@ -64,9 +65,12 @@ impl App {
         })
     }
 
-    /// What reading a definition takes into account.
-    pub fn options(&self) -> &Options {
-        &self.options
+    /// What reading a definition that is deployed now takes into account.
+    pub fn options_now(&self) -> Options {
+        Options {
+            now: Some(SystemClock.now()),
+            ..self.options.clone()
+        }
     }
 
     /// Turns stored definitions into workflows again, and makes their functions callable.
@@ -96,7 +100,7 @@ impl App {
             http: self.fetcher.clone(),
             files,
         };
-        let reading = swirl_spec::read(document, &fetcher, &self.options);
+        let reading = swirl_spec::read(document, &fetcher, &self.options_now());
         let text = String::from_utf8_lossy(document).into_owned();
         let mut resources: Vec<(String, String)> = reading
             .resources_used

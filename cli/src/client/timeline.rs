@@ -115,6 +115,10 @@ pub fn describe(entry: &Value) -> Line {
             Tone::Plain,
             format!("  handled: {}", error(&entry["error"])),
         ),
+        "validation_failed" => (
+            Tone::Bad,
+            format!("  {} fails its schema: {}", word("of"), word("message")),
+        ),
         "compensating" => {
             let states = entry["states"].as_array().cloned().unwrap_or_default();
             let names: Vec<String> = states.iter().map(shown).collect();
@@ -174,12 +178,14 @@ mod tests {
             json!({"at": "2024-01-31T09:00:00Z", "scope": "r", "event": "instance_started"}),
             json!({"at": "2024-01-31T09:00:00.5Z", "scope": "r.3.1", "event": "action_failed", "action": "pay", "attempt": 2,
                 "error": {"name": "FunctionError", "code": "503", "message": "busy\u{1b}[2J"}, "retry_ms": 1500}),
+            json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is no string"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "ended", "status": "completed"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
         ];
         insta::assert_snapshot!(timeline(&entries, false), @r"
              0.000s  started
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
+            59.000s    output fails its schema: 1 is no string
             60.000s  completed
             60.000s  teleported
         ");

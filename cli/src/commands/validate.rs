@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use swirl_embedded::SystemClock;
+use swirl_ports::Clock;
 use swirl_spec::diagnostic::Severity;
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
@@ -55,7 +57,11 @@ impl Read {
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let resources = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
-        let reading = swirl_spec::read(&document, &resources, &Options::default());
+        let options = Options {
+            now: Some(SystemClock.now()),
+            ..Options::default()
+        };
+        let reading = swirl_spec::read(&document, &resources, &options);
         let text = String::from_utf8_lossy(&document);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
         Ok(Read {

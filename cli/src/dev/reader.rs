@@ -68,7 +68,7 @@ impl DocumentReader {
 impl Reader for DocumentReader {
     fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>> {
         let fetcher = self.fetcher();
-        let reading = swirl_spec::read(document.as_bytes(), &fetcher, self.app.options());
+        let reading = swirl_spec::read(document.as_bytes(), &fetcher, &self.app.options_now());
         if reading.workflow.is_none() {
             let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
             let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();

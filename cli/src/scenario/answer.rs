@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use swirl_expr::{Env, Limits, Program};
 use swirl_model::error::names;
 use swirl_model::time::IsoDuration;
+use swirl_model::workflow::Language;
 use swirl_model::{Data, WorkflowError};
 use swirl_spec::template::{self, Piece};
 
@@ -183,7 +184,7 @@ impl Return {
                 message: error.to_string(),
             })
         };
-        let pieces = template::pieces(text).map_err(|_| ReturnError::Unclosed)?;
+        let pieces = template::pieces(text, Language::Jq).map_err(|_| ReturnError::Unclosed)?;
         if let Some(source) = template::alone(&pieces) {
             return compile(source).map(Return::Expression);
         }

@@ -74,6 +74,7 @@ fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
         provided: scenario.functions.keys().cloned().collect(),
         // Nothing but the scenario answers here.
         custom_types: Some(BTreeSet::new()),
+        now: Some(scenario.clock),
         ..Options::default()
     };
     let mut readings = Vec::new();

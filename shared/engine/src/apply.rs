@@ -26,6 +26,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         Event::LastError(error) => scope.last_error = error.clone(),
         Event::Fault(error) => scope.fault = error.clone(),
         Event::SoftTimeout => scope.timed_out = true,
+        Event::Steps(steps) => scope.steps = *steps,
         Event::InstanceStarted
         | Event::StateEntered { .. }
         | Event::StateLeft { .. }
@@ -39,6 +40,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         | Event::Joined { .. }
         | Event::TimedOut { .. }
         | Event::ErrorHandled { .. }
+        | Event::ValidationFailed { .. }
         | Event::Compensating { .. }
         | Event::Compensated
         | Event::BranchFailed { .. }

@@ -14,6 +14,7 @@ use swirl_model::{Data, WorkflowError};
 use crate::apply::apply;
 use crate::definition::Definition;
 use crate::eval::View;
+use crate::finish::Prepared;
 use crate::step::Env;
 
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.
@@ -29,6 +30,8 @@ pub(crate) struct Ctx<'a> {
     pub commands: Vec<Command>,
     /// Others are to have their turn before this scope goes on.
     pub pause: bool,
+    /// What the way that is being taken produces.
+    pub prepared: Option<Prepared>,
 }
 
 impl<'a> Ctx<'a> {

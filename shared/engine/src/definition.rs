@@ -24,6 +24,8 @@ pub struct Definition {
     pub limits: Limits,
     /// How many states or actions one step may run before others have a turn.
     pub budget: u32,
+    /// How many states and actions may run without the scope ever waiting for anything.
+    pub steps_max: u64,
     /// How many branches a fork may have.
     pub fork_max: u32,
     /// How deep sub-workflows may nest.
@@ -101,6 +103,7 @@ impl Definition {
             calendar,
             limits: Limits::default(),
             budget: 10_000,
+            steps_max: 1_000_000,
             fork_max: 100_000,
             depth_max: 50,
         }))
@@ -145,17 +148,19 @@ fn problem(source: &ExprSource, error: &impl std::fmt::Display) -> Problem {
 }
 
 fn program(source: &ExprSource) -> Result<Program, Problem> {
+    let names = names(source);
     match source.language {
-        Language::Jq => {
-            Program::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
-        }
-        Language::JsonPath => Err(problem(
-            source,
-            &"JSONPath expressions aren't carried out yet",
-        )),
+        Language::Jq => Program::jq(&source.text, &names),
+        Language::JsonPath => Program::jsonpath(&source.text, &names),
     }
+    .map_err(|error| problem(source, &error))
 }
 
 fn path(source: &ExprSource) -> Result<PathExpr, Problem> {
-    PathExpr::jq(&source.text, &names(source)).map_err(|error| problem(source, &error))
+    let names = names(source);
+    match source.language {
+        Language::Jq => PathExpr::jq(&source.text, &names),
+        Language::JsonPath => PathExpr::jsonpath(&source.text, &names),
+    }
+    .map_err(|error| problem(source, &error))
 }

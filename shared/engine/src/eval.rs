@@ -183,24 +183,34 @@ impl View<'_> {
         })
     }
 
-    /// A whole number, 1 or more.
-    pub fn count(&self, count: Count, input: &Data, what: &str) -> Result<u32, WorkflowError> {
+    /// A whole number, `min` or more.
+    pub fn count(
+        &self,
+        count: Count,
+        input: &Data,
+        what: &str,
+        min: u32,
+    ) -> Result<u32, WorkflowError> {
         let id = match count {
             Count::Fixed(count) => return Ok(count),
             Count::Expression(id) => id,
         };
         let value = self.value(id, input)?;
         let text = value.to_text();
-        let whole = text.parse::<u32>().ok().filter(|count| *count > 0);
+        let whole = text.parse::<u32>().ok().filter(|count| *count >= min);
         whole.ok_or_else(|| {
-            let message = format!("{what} must be a whole number of 1 or more, and is {value}");
+            let message = format!("{what} must be a whole number of {min} or more, and is {value}");
             WorkflowError::new(names::INVALID_VALUE, message)
         })
     }
 
-    /// A condition: true or false; null counts as false (decision 16).
+    /// A condition: true or false; null counts as false (decision 16). A JSONPath that yields a
+    /// list of matches holds if there are any.
     pub fn condition(&self, id: ExprId, input: &Data) -> Result<bool, WorkflowError> {
         let value = self.value(id, input)?;
+        if self.def.programs[id.0 as usize].yields_list() {
+            return Ok(value.as_array().is_some_and(|found| !found.is_empty()));
+        }
         if value.is_null() {
             return Ok(false);
         }

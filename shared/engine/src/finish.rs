@@ -1,14 +1,30 @@
 //! The end of a state, and the way from there: transition, end, `continueAs`.
 
+use std::collections::BTreeMap;
+
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, StartInstance};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Purpose, Role, TimerKind, Way};
-use swirl_model::workflow::{ContinueAs, End, Next, Produce, StateKind, Workflow};
+use swirl_model::workflow::{ContinueAs, End, EventId, Next, Produce, StateKind, Workflow};
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 use crate::ids::{child_id, continuation_id};
+use crate::schema::Checked;
+
+/// What a way produces and goes on with, its expressions evaluated.
+pub(crate) struct Prepared {
+    produced: Vec<Produced>,
+    /// The input of `continueAs`, where it has `data`.
+    input: Option<Data>,
+}
+
+struct Produced {
+    event: EventId,
+    data: Option<Data>,
+    attributes: BTreeMap<String, Data>,
+}
 
 impl Ctx<'_> {
     /// The state's work is done: output filter, then the way.
@@ -18,17 +34,25 @@ impl Ctx<'_> {
             return Ok(());
         };
         let state = &def.workflow[id];
+        let unfiltered = self.scope.data.clone();
         if let Some(filter) = state.output
             && let Some(data) = self.view().eval(filter, &self.scope.data)?
             && !data.is_null()
         {
             self.set_data(data);
         }
-        if let (_, Some(schema)) = &def.state_schemas[id.0 as usize]
-            && let Err(message) = schema.check(&self.scope.data)
-            && schema.fail
-        {
-            return Err(WorkflowError::new(names::OUTPUT_VALIDATION, message));
+        if let (_, Some(schema)) = &def.state_schemas[id.0 as usize] {
+            let data = self.scope.data.clone();
+            self.validate(schema, &data, Checked::Output)?;
+        }
+        // What the way needs is worked out while an error of it is still the state's. Its handler
+        // gets the data without the output filter (decision 66).
+        match self.prepare(way) {
+            Ok(prepared) => self.prepared = prepared,
+            Err(error) => {
+                self.set_data(unfiltered);
+                return Err(error);
+            }
         }
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
@@ -76,6 +100,7 @@ impl Ctx<'_> {
     /// Takes a way whose compensation, if any, is done.
     pub fn proceed(&mut self, way: Way, purpose: Purpose) -> Step {
         let def = self.def.clone();
+        let prepared = self.prepared.take();
         match next_of(&def.workflow, way) {
             // The timeout has passed while states were being compensated.
             Some(Next::Transition(_)) if self.scope.timed_out && purpose == Purpose::Main => {
@@ -98,41 +123,102 @@ impl Ctx<'_> {
                         return Ok(());
                     }
                 }
-                self.produce_all(&transition.produce)?;
+                let prepared = match prepared {
+                    Some(prepared) => prepared,
+                    None => self.evaluate(&transition.produce, None)?,
+                };
+                self.publish_all(prepared.produced);
                 self.enter(transition.to, purpose);
                 Ok(())
             }
             Some(Next::End(end)) => {
-                self.produce_all(&end.produce)?;
-                self.end(end, purpose)
+                let prepared = match prepared {
+                    Some(prepared) => prepared,
+                    None => self.evaluate(&end.produce, end.continue_as.as_ref())?,
+                };
+                self.publish_all(prepared.produced);
+                self.end(end, purpose, prepared.input)
             }
-            None => self.end(&End::default(), purpose),
+            None => self.end(&End::default(), purpose, None),
         }
     }
 
-    fn produce_all(&mut self, list: &[Produce]) -> Step {
-        let data = self.scope.data.clone();
-        list.iter()
-            .try_for_each(|produce| self.produce(produce, &data))
+    /// What a way produces and goes on with, unless compensation comes first and may change it.
+    fn prepare(&self, way: Way) -> Result<Option<Prepared>, WorkflowError> {
+        if self.purpose() != Purpose::Main {
+            return Ok(None);
+        }
+        Ok(Some(match next_of(&self.def.workflow, way) {
+            // The timeout has passed: this way won't be taken.
+            Some(Next::Transition(_)) if self.scope.timed_out => return Ok(None),
+            Some(Next::Transition(next)) if !next.compensate => {
+                self.evaluate(&next.produce, None)?
+            }
+            Some(Next::End(end)) if !end.compensate => {
+                self.evaluate(&end.produce, end.continue_as.as_ref())?
+            }
+            _ => return Ok(None),
+        }))
     }
 
-    /// Puts an event into the outbox; its id is derived, so a repeat is the same event.
+    fn evaluate(
+        &self,
+        list: &[Produce],
+        continuation: Option<&ContinueAs>,
+    ) -> Result<Prepared, WorkflowError> {
+        let data = &self.scope.data;
+        let produced = list.iter().map(|produce| self.produced(produce, data));
+        let template = continuation.and_then(|continuation| continuation.data.as_ref());
+        let input = template.map(|template| self.view().template(template, data));
+        Ok(Prepared {
+            produced: produced.collect::<Result<_, _>>()?,
+            input: input.transpose()?,
+        })
+    }
+
+    fn publish_all(&mut self, produced: Vec<Produced>) {
+        for produced in produced {
+            self.publish(produced);
+        }
+    }
+
+    /// Puts an event into the outbox.
     pub fn produce(&mut self, produce: &Produce, input: &Data) -> Step {
-        let def = self.def.clone();
-        let event = &def.workflow[produce.event];
+        let produced = self.produced(produce, input)?;
+        self.publish(produced);
+        Ok(())
+    }
+
+    fn produced(&self, produce: &Produce, input: &Data) -> Result<Produced, WorkflowError> {
         let view = self.view();
         let data = produce
             .data
             .as_ref()
             .map(|data| view.template(data, input))
             .transpose()?;
-        let mut attributes = std::collections::BTreeMap::new();
+        let mut attributes = BTreeMap::new();
         for (name, value) in &produce.attributes {
             let value = view.template(value, input)?;
             if !value.is_null() {
                 attributes.insert(name.clone(), attribute(value));
             }
         }
+        Ok(Produced {
+            event: produce.event,
+            data,
+            attributes,
+        })
+    }
+
+    /// The event's id is derived, so a repeat is the same event.
+    fn publish(&mut self, produced: Produced) {
+        let def = self.def.clone();
+        let event = &def.workflow[produced.event];
+        let Produced {
+            data,
+            mut attributes,
+            ..
+        } = produced;
         attributes.insert(
             "swirlorigin".to_owned(),
             Data::string(self.header.id.as_str()),
@@ -157,7 +243,6 @@ impl Ctx<'_> {
             self.command(Command::Correlate(values));
         }
         self.command(Command::Publish(produced));
-        Ok(())
     }
 
     /// Attributes of a produced event that any event definition correlates by (decision 49).
@@ -180,7 +265,7 @@ impl Ctx<'_> {
         values
     }
 
-    fn end(&mut self, end: &End, purpose: Purpose) -> Step {
+    fn end(&mut self, end: &End, purpose: Purpose, input: Option<Data>) -> Step {
         if purpose == Purpose::RunBefore {
             self.terminated();
             return Ok(());
@@ -213,25 +298,26 @@ impl Ctx<'_> {
             return self.wait_for_start();
         }
         let output = self.scope.data.clone();
-        self.complete(output, end.continue_as.as_ref(), end.terminate_parents)
+        let continue_as = end.continue_as.as_ref();
+        self.complete(output, continue_as, input, end.terminate_parents)
     }
 
     fn complete(
         &mut self,
         output: Data,
         continue_as: Option<&ContinueAs>,
+        input: Option<Data>,
         terminate_parents: bool,
     ) -> Step {
         let def = self.def.clone();
         if let Some(schema) = &def.output_schema
-            && let Err(message) = schema.check(&output)
-            && schema.fail
+            && let Err(error) = self.validate(schema, &output, Checked::Output)
         {
-            self.fail(WorkflowError::new(names::OUTPUT_VALIDATION, message));
+            self.fail(error);
             return Ok(());
         }
         if let Some(continuation) = continue_as {
-            self.continue_as(continuation)?;
+            self.continue_as(continuation, input);
         } else {
             self.tell_parent(Ok(output.clone()), terminate_parents);
         }
@@ -239,11 +325,8 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    fn continue_as(&mut self, continuation: &ContinueAs) -> Step {
-        let input = match &continuation.data {
-            Some(data) => self.view().template(data, &self.scope.data)?,
-            None => self.scope.data.clone(),
-        };
+    fn continue_as(&mut self, continuation: &ContinueAs, input: Option<Data>) {
+        let input = input.unwrap_or_else(|| self.scope.data.clone());
         self.command(Command::Start(Box::new(StartInstance {
             id: continuation_id(&self.header.id),
             workflow: continuation.workflow.clone(),
@@ -256,7 +339,6 @@ impl Ctx<'_> {
             depth: self.header.depth,
             at: self.now(),
         })));
-        Ok(())
     }
 
     /// A `terminate` end inside a branch or sub-workflow ends everything around it.

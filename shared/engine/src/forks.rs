@@ -71,6 +71,7 @@ impl Ctx<'_> {
             open,
             needed,
             results: Default::default(),
+            failed: 0,
             told: false,
             closed: false,
         }));

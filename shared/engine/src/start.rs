@@ -16,6 +16,7 @@ use swirl_model::{Data, WorkflowError};
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
 use crate::eval::View;
+use crate::schema::Checked;
 use crate::step::Env;
 
 /// What an instance is started with.
@@ -128,11 +129,8 @@ impl Ctx<'_> {
         self.correlate_start_events();
         let start = def.workflow[Workflow::ROOT].start;
         let by_event = matches!(def.workflow[start].kind, StateKind::Event(_));
-        if let (Some(schema), false) = (&def.input_schema, by_event)
-            && let Err(message) = schema.check(&self.header.input)
-            && schema.fail
-        {
-            return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
+        if let (Some(schema), false) = (&def.input_schema, by_event) {
+            self.validate(schema, &self.header.input, Checked::Input)?;
         }
         self.enter(start, swirl_model::scope::Purpose::Main);
         Ok(())

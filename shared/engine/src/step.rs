@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use swirl_model::Data;
+use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::Header;
 use swirl_model::scope::{ActionStep, Cursor, Scope, TimerKind, Work};
 use swirl_model::time::Timestamp;
+use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
@@ -70,9 +71,14 @@ pub fn step(
         events: Vec::new(),
         commands: Vec::new(),
         pause: false,
+        prepared: None,
     };
+    let by_itself = matches!(input, Input::Wake);
     if let Err(rejection) = ctx.take_in(input) {
         return Outcome::Rejected(rejection);
+    }
+    if !by_itself && ctx.scope.steps > 0 {
+        ctx.emit(Event::Steps(0));
     }
     ctx.run();
     Outcome::Accepted {
@@ -129,21 +135,32 @@ impl Ctx<'_> {
 
     /// Runs until the scope blocks, or others should have a turn.
     fn run(&mut self) {
-        let mut budget = self.def.budget;
+        let mut steps = 0;
         while self.scope.fault.is_none() && self.can_go_on() {
-            if budget == 0 {
-                self.command(Command::Yield);
-                return;
+            // What was invoked async begins before this scope goes on.
+            if steps == self.def.budget || self.pause {
+                return self.give_way(steps);
             }
-            budget -= 1;
+            steps += 1;
             let step = self.advance();
             self.settle(step);
-            if self.pause {
-                // What was invoked async begins before this scope goes on.
-                self.command(Command::Yield);
-                return;
-            }
         }
+    }
+
+    /// Others have a turn. A scope that goes on like this without ever waiting for anything is
+    /// taken to be in a loop that nothing ends.
+    fn give_way(&mut self, steps: u32) {
+        let steps = self.scope.steps.saturating_add(u64::from(steps));
+        let max = self.def.steps_max;
+        if steps > max {
+            let message = format!(
+                "{max} states and actions ran without waiting for anything: \
+                 the workflow seems to be in a loop that nothing ends"
+            );
+            return self.fail(WorkflowError::new(names::LIMIT_EXCEEDED, message));
+        }
+        self.emit(Event::Steps(steps));
+        self.command(Command::Yield);
     }
 
     fn advance(&mut self) -> Step {
@@ -198,5 +215,145 @@ impl Ctx<'_> {
             TimerKind::RetryDelay => self.retry_due(),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::ids::InstanceId;
+    use swirl_model::workflow::{
+        Flow, Next, Schema, State, StateId, StateKind, Transition, Workflow,
+    };
+
+    use super::*;
+    use crate::start::{NewInstance, new_instance};
+
+    /// States that follow each other round and round.
+    fn circle(kinds: Vec<StateKind>) -> Workflow {
+        let count = kinds.len() as u32;
+        let state = |(index, kind): (usize, StateKind)| State {
+            name: format!("S{index}").into(),
+            flow: Workflow::ROOT,
+            kind,
+            input: None,
+            output: None,
+            input_schema: None,
+            output_schema: None,
+            on_errors: Vec::new(),
+            next: Some(Next::Transition(Transition {
+                to: StateId((index as u32 + 1) % count),
+                compensate: false,
+                produce: Vec::new(),
+                guard: None,
+            })),
+            compensated_by: None,
+            used_for_compensation: false,
+            timeout: None,
+            metadata: Data::NULL,
+        };
+        Workflow {
+            id: "round".to_owned(),
+            flows: vec![Flow {
+                start: StateId(0),
+                states: (0..count).map(StateId).collect(),
+            }],
+            states: kinds.into_iter().enumerate().map(state).collect(),
+            ..Workflow::default()
+        }
+    }
+
+    struct Run {
+        def: Arc<Definition>,
+        header: Header,
+        scope: Scope,
+        env: Env,
+    }
+
+    impl Run {
+        fn new(workflow: Workflow) -> Run {
+            let mut def = Definition::compile(workflow).unwrap();
+            let limits = Arc::get_mut(&mut def).unwrap();
+            limits.budget = 10;
+            limits.steps_max = 100;
+            let new = NewInstance {
+                input: Data::object(),
+                ..NewInstance::default()
+            };
+            let (header, scope) =
+                new_instance(&def, InstanceId::new("a"), new, Timestamp(0)).unwrap();
+            Run {
+                def,
+                header,
+                scope,
+                env: Env::default(),
+            }
+        }
+
+        fn tell(&mut self, input: Input) -> (Vec<Event>, Vec<Command>) {
+            match step(&self.def, &self.header, &mut self.scope, input, &self.env) {
+                Outcome::Accepted { events, commands } => (events, commands),
+                Outcome::Rejected(reason) => panic!("{reason}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_loop_that_never_waits_ends() {
+        let mut run = Run::new(circle(vec![StateKind::Inject(Data::object())]));
+        for turn in 1..=10 {
+            let (_, commands) = run.tell(Input::Wake);
+            assert_eq!(commands, [Command::Yield], "turn {turn}");
+        }
+        run.tell(Input::Wake);
+        let fault = run.scope.fault.as_ref().unwrap();
+        assert_eq!(fault.name, names::LIMIT_EXCEEDED);
+        assert!(fault.message.starts_with("100 states"), "{fault:?}");
+        // An operator may let it go on, for as long again.
+        let (_, commands) = run.tell(Input::Retry);
+        assert!(commands.contains(&Command::Yield), "{commands:?}");
+    }
+
+    #[test]
+    fn a_loop_that_waits_goes_on() {
+        let second = swirl_model::time::IsoDuration::parse("PT1S").unwrap();
+        let mut states = vec![StateKind::Inject(Data::object()); 15];
+        states.push(StateKind::Sleep(second));
+        let mut run = Run::new(circle(states));
+        for _ in 0..50 {
+            while run.scope.timers.is_empty() {
+                run.tell(Input::Wake);
+            }
+            let timer = run.scope.timers[0];
+            run.env.now = timer.due;
+            run.tell(Input::Timer { seq: timer.seq });
+        }
+        assert_eq!(run.scope.fault, None);
+    }
+
+    #[test]
+    fn data_that_fails_its_schema_is_noted() {
+        for fail in [false, true] {
+            let mut workflow = circle(vec![StateKind::Inject(Data::object())]);
+            workflow.input_schema = Some(Schema {
+                schema: swirl_model::data!({"required": ["name"]}),
+                fail,
+            });
+            let mut run = Run::new(workflow);
+            let (events, _) = run.tell(Input::Wake);
+            let noted = events.iter().find_map(|event| match event {
+                Event::ValidationFailed { of, message } => Some((&**of, message.clone())),
+                _ => None,
+            });
+            if fail {
+                assert_eq!(noted, None);
+                let fault = run.scope.fault.as_ref().unwrap();
+                assert_eq!(fault.name, names::INPUT_VALIDATION);
+            } else {
+                let (of, message) = noted.unwrap();
+                assert_eq!(of, "input");
+                assert!(message.contains("name"), "{message}");
+                assert_eq!(run.scope.fault, None);
+            }
+        }
     }
 }

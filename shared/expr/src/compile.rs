@@ -28,17 +28,23 @@ pub(crate) struct Compiled {
     pub secrets: Secrets,
 }
 
-/// Runs what recurses over a source, which may be nested as deeply as it is long.
-pub(crate) fn with_stack<T>(
-    source: &str,
-    f: impl FnOnce() -> Result<T, CompileError>,
-) -> Result<T, CompileError> {
+/// Refuses a source that is longer than any may be.
+pub(crate) fn within_length(source: &str) -> Result<(), CompileError> {
     if source.len() > SOURCE_BYTES_MAX {
         return Err(CompileError::new(format!(
             "the expression has {} bytes; at most {SOURCE_BYTES_MAX} are allowed",
             source.len()
         )));
     }
+    Ok(())
+}
+
+/// Runs what recurses over a source, which may be nested as deeply as it is long.
+pub(crate) fn with_stack<T>(
+    source: &str,
+    f: impl FnOnce() -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    within_length(source)?;
     // Most sources can't be nested deeply enough to need more than is there.
     let needed = 64 * 1024 + source.len() * (STACK / SOURCE_BYTES_MAX);
     stacker::maybe_grow(needed, needed.max(1 << 20), || {

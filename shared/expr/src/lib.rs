@@ -1,7 +1,7 @@
 //! Workflow expressions: compiled once, evaluated within bounds.
 //!
-//! [`Program`] is a compiled expression (jq 1.6),
-//! [`PathExpr`] a jq expression that names one place, as `toStateData` does. Both are evaluated on
+//! [`Program`] is a compiled expression (jq 1.6 or JSONPath),
+//! [`PathExpr`] one that names one place, as `toStateData` does. Both are evaluated on
 //! [`swirl_model::Data`], without IO, without a clock of their own and within [`Limits`]: a runaway
 //! expression ends with an error, and the thread goes on (`docs/adr/0003-bounded-expressions.md`).
 //!
@@ -11,6 +11,7 @@ mod alloc;
 mod compile;
 mod engine;
 mod error;
+mod jsonpath;
 mod meter;
 mod natives;
 mod order;

@@ -13,7 +13,7 @@ use swirl_model::Data;
 use crate::compile;
 use crate::error::{CompileError, PathError};
 use crate::program::{Env, Program};
-use crate::{order, text};
+use crate::{jsonpath, order, text};
 
 /// Elements that a path may add to an array at once, by an index beyond its end.
 const GAP_MAX: i64 = 10_000;
@@ -48,6 +48,19 @@ impl PathExpr {
             let mut out = Vec::new();
             steps(term, source, vars, &arena, &mut out)?;
             Ok(PathExpr { steps: out.into() })
+        })
+    }
+
+    /// The same of a JSONPath: `$.a.b[0]`, `$['x y']`, `$.rows[-1]`, `$.rows[$i]`, or `$`.
+    pub fn jsonpath(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
+        let steps = jsonpath::place(source, vars)?.into_iter();
+        let steps = steps.map(|place| match place {
+            jsonpath::Place::Key(key) => Step::Key(key),
+            jsonpath::Place::Index(index) => Step::Index(index),
+            jsonpath::Place::Computed(program) => Step::Computed(program),
+        });
+        Ok(PathExpr {
+            steps: steps.collect(),
         })
     }
 

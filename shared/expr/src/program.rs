@@ -9,6 +9,7 @@ use swirl_model::Data;
 use crate::compile::{self, Compiled};
 use crate::engine::{self, Filter, Outcome};
 use crate::error::{CompileError, EvalError};
+use crate::jsonpath;
 use crate::meter::Limits;
 use crate::simple::Simple;
 use crate::value::V;
@@ -28,6 +29,7 @@ struct Inner {
 pub(crate) enum Shape {
     /// Evaluated without jaq.
     Simple(Simple),
+    JsonPath(Box<jsonpath::Expr>),
     /// A filter, and the places of the variables that it uses.
     Filter {
         filter: Box<Filter>,
@@ -59,6 +61,12 @@ impl Program {
         compile::jq(source, vars).map(|compiled| Program::new(source, compiled))
     }
 
+    /// Compiles a JSONPath expression; variables as in [`Program::jq`]. It yields one value, the list
+    /// of all matches where a path may select many ([`Program::yields_list`]), or none.
+    pub fn jsonpath(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
+        jsonpath::compile(source, vars).map(|compiled| Program::new(source, compiled))
+    }
+
     pub(crate) fn new(source: &str, compiled: Compiled) -> Program {
         let Compiled {
             shape,
@@ -81,6 +89,10 @@ impl Program {
             Shape::Simple(simple) => simple
                 .eval(input, vars)
                 .map(|value| Some(Data(value.into_owned()))),
+            Shape::JsonPath(expr) => {
+                let found = jsonpath::evaluate(expr, input, vars, &env.limits, env.now_ms)?;
+                Ok(found.map(Data))
+            }
             Shape::Filter {
                 filter,
                 vars: places,
@@ -98,6 +110,12 @@ impl Program {
                 }
             }
         }
+    }
+
+    /// Is the value the list of all matches of a path that may select many (JSONPath)? As a
+    /// condition, such an expression holds if it selects anything.
+    pub fn yields_list(&self) -> bool {
+        matches!(&self.0.shape, Shape::JsonPath(expr) if expr.yields_list())
     }
 
     /// How the expression uses `$SECRETS`.

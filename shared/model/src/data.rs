@@ -277,6 +277,14 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
+/// For an `Option<Data>` that may hold null: what is there is `Some`, also null. With `default` and
+/// `skip_serializing_if`.
+pub(crate) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Data>, D::Error> {
+    Data::deserialize(deserializer).map(Some)
+}
+
 struct DataVisitor;
 
 impl<'de> Visitor<'de> for DataVisitor {

@@ -143,6 +143,13 @@ pub enum Event {
     ErrorHandled {
         error: WorkflowError,
     },
+    /// Data that its schema refuses, where the definition says to go on
+    /// (`failOnValidationErrors: false`).
+    ValidationFailed {
+        /// What was checked: `input` or `output`.
+        of: Arc<str>,
+        message: String,
+    },
     Compensating {
         states: Vec<Arc<str>>,
     },
@@ -189,6 +196,9 @@ pub enum Event {
     Fault(Option<WorkflowError>),
     #[serde(skip)]
     SoftTimeout,
+    /// States and actions run since the scope last waited for anything.
+    #[serde(skip)]
+    Steps(u64),
 }
 
 impl Event {
@@ -212,6 +222,7 @@ impl Event {
                 | LastError(_)
                 | Fault(_)
                 | SoftTimeout
+                | Steps(_)
         )
     }
 }
@@ -258,6 +269,11 @@ pub enum Command {
     /// This instance is over.
     End {
         status: EndStatus,
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "crate::data::present"
+        )]
         output: Option<Data>,
         error: Option<WorkflowError>,
     },

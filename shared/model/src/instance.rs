@@ -47,7 +47,12 @@ pub struct ParentLink {
 pub struct InstanceState {
     pub status: Status,
     pub suspended: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Null is an output too.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::data::present"
+    )]
     pub output: Option<Data>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<WorkflowError>,

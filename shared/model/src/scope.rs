@@ -41,7 +41,11 @@ pub struct Scope {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<Merge>,
     /// What an iteration yields.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::data::present"
+    )]
     pub result: Option<Data>,
     /// Executions of states with `compensatedBy`, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,6 +61,13 @@ pub struct Scope {
     /// `workflowExecTimeout` has passed and the running state is being finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
+    /// States and actions run since the scope last waited for anything, in turns before this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: u64,
+}
+
+fn is_zero(steps: &u64) -> bool {
+    *steps == 0
 }
 
 /// What a scope is to its instance.
@@ -273,6 +284,11 @@ pub enum TimerKind {
 pub enum BranchResult {
     Done {
         merges: Vec<Merge>,
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "crate::data::present"
+        )]
         result: Option<Data>,
     },
     Failed(WorkflowError),
@@ -300,6 +316,10 @@ pub struct Fork {
     /// The parent is told when so many are done.
     pub needed: u32,
     pub results: std::collections::BTreeMap<u32, BranchResult>,
+    /// How many of the results are no successes. Counted here because it is asked for at every
+    /// report, however many there are.
+    #[serde(default)]
+    pub failed: u32,
     /// The parent has been told.
     pub told: bool,
     pub closed: bool,
@@ -329,13 +349,19 @@ impl Fork {
             return Reported::Stale;
         }
         let urgent = !matches!(result, BranchResult::Done { .. });
-        self.results.insert(index, result);
+        self.restore(index, result);
         if !self.told && (urgent || self.enough()) {
             self.told = true;
             Reported::Tell
         } else {
             Reported::Noted
         }
+    }
+
+    /// Puts in a result that is known already.
+    pub fn restore(&mut self, index: u32, result: BranchResult) {
+        self.failed += u32::from(!matches!(result, BranchResult::Done { .. }));
+        self.results.insert(index, result);
     }
 
     /// Lets more branches run and waits for more results.
@@ -345,12 +371,17 @@ impl Fork {
         self.told = false;
     }
 
-    /// Whether as many branches are done as the parent waits for. Counting is the last resort: it
-    /// is asked for at every report.
+    /// Forgets a branch's result, so that the branch may go on. The parent can be told again.
+    pub fn revive(&mut self, index: u32) {
+        let result = self.results.remove(&index);
+        let failed = result.is_some_and(|result| !matches!(result, BranchResult::Done { .. }));
+        self.failed -= u32::from(failed);
+        self.told = false;
+    }
+
+    /// Whether as many branches are done as the parent waits for.
     pub fn enough(&self) -> bool {
-        let done = |result: &&BranchResult| matches!(result, BranchResult::Done { .. });
-        self.results.len() as u32 >= self.needed
-            && self.results.values().filter(done).count() as u32 >= self.needed
+        (self.results.len() as u32).saturating_sub(self.failed) >= self.needed
     }
 
     /// Whether what the parent waits for now is a batch after which more branches open. It needs
@@ -370,6 +401,7 @@ impl Fork {
             params: self.params.clone(),
             last_error: self.last_error.clone(),
             results: Default::default(),
+            failed: 0,
             ..*self
         }
     }
@@ -396,6 +428,7 @@ impl Scope {
             last_error: None,
             fault: None,
             timed_out: false,
+            steps: 0,
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step};
-use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::scope::{Cursor, Scope};
@@ -365,14 +365,18 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             decided.changed |= !events.is_empty() || !commands.is_empty();
+            for event in &events {
+                if let Event::ValidationFailed { of, message } = event {
+                    let instance = &run.header.id;
+                    tracing::warn!(%instance, "the {of} fails its schema: {message}");
+                }
+            }
             let entry = |event| HistoryEntry {
                 at: env.now,
                 scope: run.scope.id.clone(),
                 event,
             };
-            let kept = events
-                .into_iter()
-                .filter(swirl_model::event::Event::is_history);
+            let kept = events.into_iter().filter(Event::is_history);
             decided.history.extend(kept.map(entry));
             decided.commands.extend(commands);
         }

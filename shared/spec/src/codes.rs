@@ -60,6 +60,7 @@ codes! {
     BAD_EXPRESSION = "bad-expression": "An expression that does not compile.";
     BAD_INTERVAL = "bad-interval": "A text is no ISO 8601 interval.";
     BAD_ITERATION_PARAM = "bad-iteration-param": "An iteration parameter that cannot be a variable's name.";
+    BAD_NAME = "bad-name": "A name that is empty, too long, or has a control character.";
     BAD_NUMBER = "bad-number": "A number out of its range.";
     BAD_OPERATION = "bad-operation": "An operation in the wrong format for its function's type.";
     BAD_PATH = "bad-path": "An expression that should be one path and is not.";
@@ -101,6 +102,7 @@ codes! {
     RECURSIVE_SUBFLOW = "recursive-subflow": "A workflow that starts itself as its sub-workflow.";
     RESOURCE_NOT_FOUND = "resource-not-found": "A referenced document cannot be had.";
     RUN_BEFORE_RULE = "run-before-rule": "A breach of the rules for 'runBefore'.";
+    SCHEDULE_OVER = "schedule-over": "A schedule that lies wholly in the past.";
     SCHEDULED_EVENT_START = "scheduled-event-start": "A schedule with an event state at the start.";
     SECRET_NOT_ALLOWED = "secret-not-allowed": "A secret where it could leak.";
     SEVERAL_DOCUMENTS = "several-documents": "A YAML file holds more than one document.";

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use swirl_model::time::Timestamp;
 use swirl_model::workflow::Workflow;
 
 use crate::codes;
@@ -23,6 +24,8 @@ pub struct Options {
     pub custom_types: Option<BTreeSet<String>>,
     /// Ids of the workflows that are deployed, where known: references to others are warned of.
     pub workflows: Option<BTreeSet<String>>,
+    /// The time, where it is known: schedules that are over by then are warned of.
+    pub now: Option<Timestamp>,
     /// Of the document, and of each that it refers to.
     pub limits: Limits,
 }

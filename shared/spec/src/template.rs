@@ -1,7 +1,9 @@
 //! Finds `${ ... }` in a text.
 //!
-//! The closing brace is found by jq's own rules: braces nest, and those in strings and comments
-//! don't count. `$${` is a literal `${` (decision 64).
+//! The closing brace is found by the expression language's own rules: braces nest, and those in
+//! strings and (in jq) comments don't count. `$${` is a literal `${` (decision 64).
+
+use swirl_model::workflow::Language;
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub enum Piece {
 pub struct Unclosed;
 
 /// The text's parts, in order. Fails if a `${` is never closed.
-pub fn pieces(text: &str) -> Result<Vec<Piece>, Unclosed> {
+pub fn pieces(text: &str, language: Language) -> Result<Vec<Piece>, Unclosed> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -32,7 +34,11 @@ pub fn pieces(text: &str) -> Result<Vec<Piece>, Unclosed> {
             pieces.push(Piece::Text(std::mem::take(&mut plain)));
         }
         let inner = &rest[at + 2..];
-        let end = closing(inner).ok_or(Unclosed)?;
+        let end = match language {
+            Language::Jq => closing(inner),
+            Language::JsonPath => closing_of_jsonpath(inner),
+        };
+        let end = end.ok_or(Unclosed)?;
         pieces.push(Piece::Expression(inner[..end].to_owned()));
         rest = &inner[end + 1..];
     }
@@ -56,7 +62,33 @@ pub fn alone(pieces: &[Piece]) -> Option<&str> {
     found
 }
 
-/// The offset of the `}` that closes an expression.
+/// The offset of the `}` that closes a JSONPath. Braces have no meaning in it, but in texts in
+/// quotes and in regular expressions.
+fn closing_of_jsonpath(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut open = 0usize;
+    let mut chars = text.char_indices();
+    let mut last = ' ';
+    while let Some((at, c)) = chars.next() {
+        match (c, quote) {
+            ('\\', Some(_)) => drop(chars.next()),
+            (c, Some(end)) if c == end => quote = None,
+            (_, Some(_)) => {}
+            ('\'' | '"', None) => quote = Some(c),
+            ('/', None) if last == '~' => quote = Some(c),
+            ('{', None) => open += 1,
+            ('}', None) if open == 0 => return Some(at),
+            ('}', None) => open -= 1,
+            _ => {}
+        }
+        if !c.is_whitespace() {
+            last = c;
+        }
+    }
+    None
+}
+
+/// The offset of the `}` that closes a jq expression.
 fn closing(text: &str) -> Option<usize> {
     /// What is open: braces and brackets of code, strings, and code inside `\( )` in a string.
     #[derive(PartialEq)]
@@ -104,8 +136,8 @@ fn closing(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn show(text: &str) -> String {
-        match pieces(text) {
+    fn show(text: &str, language: Language) -> String {
+        match pieces(text, language) {
             Err(Unclosed) => "unclosed".to_owned(),
             Ok(pieces) => pieces
                 .iter()
@@ -143,14 +175,38 @@ mod tests {
             ("ü${ \"ü\" }ü", "[ü]< \"ü\" >[ü]"),
         ];
         for (text, expected) in cases {
-            assert_eq!(show(text), expected, "{text}");
+            assert_eq!(show(text, Language::Jq), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_are_split_by_the_rules_of_jsonpath() {
+        let cases = [
+            ("a ${ $.a } b", "[a ]< $.a >[ b]"),
+            ("${ $['}'].a }", "< $['}'].a >"),
+            (r#"${ $["}\"}"] }x"#, r#"< $["}\"}"] >[x]"#),
+            (r"${ $['\'}'] }", r"< $['\'}'] >"),
+            ("${ $['a\"}'] }", "< $['a\"}'] >"),
+            ("${ $[?(@.a =~ /x{2}'/)] }", "< $[?(@.a =~ /x{2}'/)] >"),
+            ("${ $['#'] }", "< $['#'] >"),
+            ("$${ $.a }", "[${ $.a }]"),
+            ("${ $['a }", "unclosed"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(show(text, Language::JsonPath), expected, "{text}");
         }
     }
 
     #[test]
     fn white_space_around_one_expression_does_not_count() {
-        assert_eq!(alone(&pieces(" ${ .a } ").unwrap()), Some(" .a "));
-        assert_eq!(alone(&pieces("${ .a } ${ .b }").unwrap()), None);
-        assert_eq!(alone(&pieces("x ${ .a }").unwrap()), None);
+        assert_eq!(
+            alone(&pieces(" ${ .a } ", Language::Jq).unwrap()),
+            Some(" .a ")
+        );
+        assert_eq!(
+            alone(&pieces("${ .a } ${ .b }", Language::Jq).unwrap()),
+            None
+        );
+        assert_eq!(alone(&pieces("x ${ .a }", Language::Jq).unwrap()), None);
     }
 }

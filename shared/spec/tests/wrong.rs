@@ -3,7 +3,7 @@
 //! Each file begins with `# expect: CODE LINE`, once for each finding that it is about; for files
 //! that cannot have a comment, `expect.txt` has it. This is asserted beside the snapshot, so that
 //! a snapshot can't be accepted with the finding missing. Other first lines: `# resource: URI =
-//! CONTENT`, `# workflows: ID, ID` (what is deployed) and `# limit: bytes N`.
+//! CONTENT`, `# workflows: ID, ID` (what is deployed), `# now: INSTANT` and `# limit: bytes N`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use swirl_model::time::Timestamp;
 use swirl_spec::codes;
 use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader::{self, Options, Reading};
@@ -79,6 +80,7 @@ fn wrong(name: String, expected: Option<(String, usize)>) -> Wrong {
             "workflows" => {
                 options.workflows = Some(rest.split(", ").map(str::to_owned).collect());
             }
+            "now" => options.now = Some(Timestamp::parse(rest).unwrap()),
             "limit" => {
                 let bytes = rest.strip_prefix("bytes ").unwrap();
                 options.limits.bytes_max = bytes.parse().unwrap();

@@ -144,7 +144,7 @@ pub struct World {
 }
 
 /// How much may happen at one moment: what a hundred thousand branches need.
-const WORK_MAX: u64 = 1_000_000;
+const WORK_MAX: u64 = 3_000_000;
 
 impl World {
     pub fn new(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {

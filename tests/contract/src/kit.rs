@@ -120,6 +120,7 @@ pub fn fork(parent: &str, fork: u32, total: u32, open: u32, needed: u32) -> Comm
         open,
         needed,
         results: Default::default(),
+        failed: 0,
         told: false,
         closed: false,
     })

@@ -54,7 +54,7 @@ macro_rules! store_suite {
             }
             lifecycle {
                 a_key_is_one_instance, suspended_instances_stand_still,
-                an_end_closes_what_is_left, faulted_instances_go_on_after_a_retry,
+                an_end_closes_what_is_left, null_is_an_output, faulted_instances_go_on_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
                 listings_are_newest_first, history_is_appended, definitions_are_immutable,
                 detached_scopes_outlive_the_instance, what_should_run_is_found

@@ -3,7 +3,7 @@
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::{Cursor, Role, Scope, Work};
+use swirl_model::scope::{BranchResult, Cursor, Role, Scope, Work};
 use swirl_model::workflow::ListId;
 use swirl_model::{Data, data};
 use swirl_ports::{Commit, Committed, Created, DefinitionRecord, Filter};
@@ -119,6 +119,43 @@ pub async fn suspended_instances_stand_still(b: Backend) {
     )
     .await;
     assert_eq!(b.store.suspend(&id, true, at(0)).await.unwrap(), None);
+}
+
+pub async fn null_is_an_output(b: Backend) {
+    for (id, output) in [("a", Some(Data::NULL)), ("b", None)] {
+        b.create(new(id)).await;
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: output.clone(),
+            error: None,
+        };
+        b.act(&root(id), change(vec![end]).at(Cursor::Ended)).await;
+        let found = b.store.instance(&InstanceId::new(id)).await;
+        assert_eq!(found.unwrap().unwrap().state.output, output, "{id}");
+    }
+    // An iteration may yield null, or nothing.
+    for (id, result) in [("c", Some(Data::NULL)), ("d", None)] {
+        b.create(new(id)).await;
+        let change_to = change(vec![fork("r", 1, 1, 1, 1)]).at(forked(1, 1));
+        b.act(&root(id), change_to).await;
+        let report = Command::Report(BranchResult::Done {
+            merges: Vec::new(),
+            result: result.clone(),
+        });
+        b.act(&scope(id, "r.1.0"), change(vec![report]).at(Cursor::Ended))
+            .await;
+        let inbox = b.inbox(&root(id)).await;
+        let [item] = inbox.as_slice() else {
+            panic!("{inbox:?}")
+        };
+        let Input::Joined { results, .. } = &item.input else {
+            panic!("{item:?}")
+        };
+        assert!(
+            matches!(&results[0].1, BranchResult::Done { result: found, .. } if *found == result),
+            "{id}: {results:?}"
+        );
+    }
 }
 
 pub async fn an_end_closes_what_is_left(b: Backend) {

@@ -214,7 +214,8 @@ impl State {
             .collect();
         inst.forks
             .insert(key.clone(), ForkEntry { fork, tellings: 0 });
-        self.touch(Key::Fork(place.seq, key.0, key.1));
+        self.touch(Key::Fork(place.seq, key.0.clone(), key.1));
+        self.touch(Key::ForkState(place.seq, key.0, key.1));
         for branch in branches {
             self.wake(place.seq, &branch, &mut place.wake);
         }
@@ -232,7 +233,7 @@ impl State {
         entry.fork.extend(open, needed);
         let enough = entry.fork.enough();
         let opened = before..entry.fork.open;
-        self.touch(Key::Fork(place.seq, key.0.clone(), fork));
+        self.touch(Key::ForkState(place.seq, key.0.clone(), fork));
         for index in opened {
             self.wake(place.seq, &place.scope.child(fork, index), &mut place.wake);
         }
@@ -252,19 +253,17 @@ impl State {
         };
         entry.fork.told = true;
         entry.tellings += 1;
-        let failed = |result: &BranchResult| !matches!(result, BranchResult::Done { .. });
-        let all = &entry.fork.results;
-        let results = if entry.fork.is_batch() && !all.values().any(failed) {
+        let results = if entry.fork.is_batch() && entry.fork.failed == 0 {
             Vec::new()
         } else {
-            let results = all.iter();
+            let results = entry.fork.results.iter();
             results
                 .map(|(index, result)| (*index, result.clone()))
                 .collect()
         };
         let input = Input::Joined { fork, results };
         let id = format!("fork-{fork}-{}", entry.tellings);
-        self.touch(Key::Fork(seq, parent.clone(), fork));
+        self.touch(Key::ForkState(seq, parent.clone(), fork));
         if there {
             self.add(seq, parent, InboxItem { id, input }, wake);
         }
@@ -282,7 +281,8 @@ impl State {
         };
         let reported = entry.fork.report(index, result);
         if reported != Reported::Stale {
-            self.touch(Key::Fork(place.seq, parent.clone(), fork));
+            self.touch(Key::ForkState(place.seq, parent.clone(), fork));
+            self.touch(Key::Result(place.seq, parent.clone(), fork, index));
         }
         if reported == Reported::Tell {
             self.tell(place.seq, &parent, fork, &mut place.wake);
@@ -298,11 +298,10 @@ impl State {
         let Some(entry) = inst.forks.get_mut(&key) else {
             return;
         };
-        entry.fork.results.remove(&index);
-        entry.fork.told = false;
-        let failed = |result: &BranchResult| !matches!(result, BranchResult::Done { .. });
-        let another = entry.fork.results.values().any(failed);
-        self.touch(Key::Fork(place.seq, key.0.clone(), fork));
+        entry.fork.revive(index);
+        let another = entry.fork.failed > 0;
+        self.touch(Key::ForkState(place.seq, key.0.clone(), fork));
+        self.touch(Key::Result(place.seq, key.0.clone(), fork, index));
         let branch = place.scope.child(fork, index);
         self.add(place.seq, &branch, InboxItem::new(input), &mut place.wake);
         if another {
@@ -324,7 +323,7 @@ impl State {
         }
         entry.fork.closed = true;
         let open = entry.fork.open;
-        self.touch(Key::Fork(seq, parent.clone(), fork));
+        self.touch(Key::ForkState(seq, parent.clone(), fork));
         for index in 0..open {
             let branch = parent.child(fork, index);
             let Some(inst) = self.instances.get(&seq) else {
@@ -362,7 +361,12 @@ impl State {
         if names.any(|rest| !rest.contains('.')) {
             return;
         }
-        inst.forks.remove(&key);
+        let entry = inst.forks.remove(&key);
+        let results = entry.into_iter().flat_map(|entry| entry.fork.results);
+        for (index, _) in results {
+            self.touch(Key::Result(seq, key.0.clone(), fork, index));
+        }
+        self.touch(Key::ForkState(seq, key.0.clone(), fork));
         self.touch(Key::Fork(seq, key.0, fork));
     }
 

@@ -215,13 +215,21 @@ impl State {
             return;
         };
         let scopes: Vec<ScopeId> = inst.scopes.keys().cloned().collect();
-        let forks: Vec<(ScopeId, u32)> = inst.forks.keys().cloned().collect();
+        let forks = inst.forks.iter().map(|((parent, fork), entry)| {
+            let results: Vec<u32> = entry.fork.results.keys().copied().collect();
+            (parent.clone(), *fork, results)
+        });
+        let forks: Vec<(ScopeId, u32, Vec<u32>)> = forks.collect();
         let children: Vec<InstanceId> = inst.children.iter().cloned().collect();
         let history = inst.history_first..inst.history_next;
         for scope in scopes {
             self.remove_scope(seq, &scope, &mut Vec::new());
         }
-        for (parent, fork) in forks {
+        for (parent, fork, results) in forks {
+            for index in results {
+                self.touch(Key::Result(seq, parent.clone(), fork, index));
+            }
+            self.touch(Key::ForkState(seq, parent.clone(), fork));
             self.touch(Key::Fork(seq, parent, fork));
         }
         for child in children {

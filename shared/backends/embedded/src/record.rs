@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use swirl_model::event::{Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, Instance, InstanceState};
-use swirl_model::scope::{Fork, Scope};
+use swirl_model::scope::{BranchResult, Fork, Scope};
 use swirl_ports::matching::Set;
 use swirl_ports::{DefinitionRecord, Error, InboxItem};
 
@@ -28,7 +28,11 @@ pub(crate) enum Key {
     State(Seq),
     Child(Seq, InstanceId),
     Scope(Seq, ScopeId),
+    /// What its branches begin with: written once.
     Fork(Seq, ScopeId, u32),
+    /// What changes of a fork. Apart from its results, so that each costs the same to write.
+    ForkState(Seq, ScopeId, u32),
+    Result(Seq, ScopeId, u32, u32),
     Inbox(Seq, ScopeId, Arc<str>),
     Outbox(Seq, u64),
     Wait(Seq, ScopeId, u32),
@@ -54,8 +58,11 @@ struct StateRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ForkRecord {
-    fork: Fork,
+struct ForkState {
+    open: u32,
+    needed: u32,
+    told: bool,
+    closed: bool,
     tellings: u32,
 }
 
@@ -84,6 +91,10 @@ impl Key {
             Key::Child(seq, id) => format!("child/{seq:016x}/{id}"),
             Key::Scope(seq, scope) => format!("scope/{seq:016x}/{scope}"),
             Key::Fork(seq, scope, fork) => format!("fork/{seq:016x}/{scope}/{fork}"),
+            Key::ForkState(seq, scope, fork) => format!("forkstate/{seq:016x}/{scope}/{fork}"),
+            Key::Result(seq, scope, fork, index) => {
+                format!("result/{seq:016x}/{scope}/{fork}.{index}")
+            }
             Key::Inbox(seq, scope, id) => format!("inbox/{seq:016x}/{scope}/{id}"),
             Key::Outbox(seq, n) => format!("outbox/{seq:016x}/{n:016x}"),
             Key::Wait(seq, scope, wait) => format!("wait/{seq:016x}/{scope}/{wait}"),
@@ -103,7 +114,7 @@ const RUN_NUMBERS: u64 = 1 << 40;
 pub(crate) const HISTORY: &str = "history/";
 
 /// Kinds in the order in which they are read: what others belong to comes first.
-pub(crate) const KINDS: [&str; 15] = [
+pub(crate) const KINDS: [&str; 17] = [
     "counter/",
     "definition/",
     "mark/",
@@ -112,6 +123,8 @@ pub(crate) const KINDS: [&str; 15] = [
     "child/",
     "scope/",
     "fork/",
+    "forkstate/",
+    "result/",
     "inbox/",
     "outbox/",
     "wait/",
@@ -148,6 +161,9 @@ impl State {
     fn encode(&self, key: &Key) -> Result<Option<Vec<u8>>, serde_json::Error> {
         let inst = |seq: &Seq| self.instances.get(seq);
         let entry = |seq: &Seq, scope: &ScopeId| inst(seq)?.scopes.get(scope);
+        let fork = |seq: &Seq, scope: &ScopeId, fork: u32| -> Option<&ForkEntry> {
+            inst(seq)?.forks.get(&(scope.clone(), fork))
+        };
         match key {
             Key::Counter => json(&self.reserved),
             Key::Definition(n) => self.definitions.get(n).map_or(Ok(None), json),
@@ -169,15 +185,23 @@ impl State {
             Key::Scope(seq, scope) => inst(seq)
                 .and_then(|i| i.scope(scope))
                 .map_or(Ok(None), json),
-            Key::Fork(seq, scope, fork) => {
-                let found = inst(seq).and_then(|inst| inst.forks.get(&(scope.clone(), *fork)));
-                found.map_or(Ok(None), |found| {
-                    json(&ForkRecord {
-                        fork: found.fork.clone(),
+            Key::Fork(seq, scope, number) => {
+                fork(seq, scope, *number).map_or(Ok(None), |it| json(&it.fork.origin_of_branch()))
+            }
+            Key::ForkState(seq, scope, number) => {
+                fork(seq, scope, *number).map_or(Ok(None), |found| {
+                    json(&ForkState {
+                        open: found.fork.open,
+                        needed: found.fork.needed,
+                        told: found.fork.told,
+                        closed: found.fork.closed,
                         tellings: found.tellings,
                     })
                 })
             }
+            Key::Result(seq, scope, number, index) => fork(seq, scope, *number)
+                .and_then(|found| found.fork.results.get(index))
+                .map_or(Ok(None), json),
             Key::Inbox(seq, scope, id) => {
                 let inbox = entry(seq, scope).map(|entry| &entry.inbox);
                 let Some((inbox, place)) = inbox.and_then(|i| Some((i, i.place(id)?))) else {
@@ -273,10 +297,29 @@ impl State {
                 inst.scopes.entry(ScopeId::new(a)).or_default().scope = Some(Box::new(scope));
             }
             "fork" => {
-                let ForkRecord { fork, tellings } = read(key, value)?;
+                let fork: Fork = read(key, value)?;
                 let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
                 let place = (fork.parent.clone(), fork.fork);
-                inst.forks.insert(place, ForkEntry { fork, tellings });
+                inst.forks.insert(place, ForkEntry { fork, tellings: 0 });
+            }
+            "forkstate" => {
+                let state: ForkState = read(key, value)?;
+                let entry = self.fork_mut(n, a, b).ok_or_else(lost)?;
+                entry.fork.open = state.open;
+                entry.fork.needed = state.needed;
+                entry.fork.told = state.told;
+                entry.fork.closed = state.closed;
+                entry.tellings = state.tellings;
+            }
+            "result" => {
+                let result: BranchResult = read(key, value)?;
+                let place = b
+                    .split_once('.')
+                    .and_then(|(fork, index)| Some((fork, index.parse().ok()?)));
+                let (fork, index) =
+                    place.ok_or_else(|| damaged("its key names no branch".to_owned()))?;
+                let entry = self.fork_mut(n, a, fork).ok_or_else(lost)?;
+                entry.fork.restore(index, result);
             }
             "inbox" => {
                 let record: InboxRecord = read(key, value)?;
@@ -329,6 +372,12 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn fork_mut(&mut self, seq: Seq, parent: &str, fork: &str) -> Option<&mut ForkEntry> {
+        let inst = self.instances.get_mut(&seq)?;
+        inst.forks
+            .get_mut(&(ScopeId::new(parent), fork.parse().ok()?))
     }
 
     /// Builds what isn't stored, once all records are in.

@@ -24,11 +24,13 @@ impl Ctx<'_> {
             IterationMode::Sequential => (1, 1),
             IterationMode::Parallel => (total, total),
             IterationMode::Batches(count) => {
-                let size = self.view().count(*count, &self.scope.data, "batchSize")?;
+                let size = self
+                    .view()
+                    .count(*count, &self.scope.data, "batchSize", 2)?;
                 (size, size)
             }
             IterationMode::Window(count) => {
-                (self.view().count(*count, &self.scope.data, "max")?, 1)
+                (self.view().count(*count, &self.scope.data, "max", 1)?, 1)
             }
         };
         if total == 0 {
@@ -62,11 +64,13 @@ impl Ctx<'_> {
                 IterationMode::Sequential => (done + 1, done + 1),
                 IterationMode::Parallel => (run.total, run.total),
                 IterationMode::Batches(count) => {
-                    let size = self.view().count(*count, &self.scope.data, "batchSize")?;
+                    let size = self
+                        .view()
+                        .count(*count, &self.scope.data, "batchSize", 2)?;
                     (done + size, done + size)
                 }
                 IterationMode::Window(count) => {
-                    let size = self.view().count(*count, &self.scope.data, "max")?;
+                    let size = self.view().count(*count, &self.scope.data, "max", 1)?;
                     (done + size, done + 1)
                 }
             };

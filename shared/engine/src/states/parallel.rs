@@ -10,7 +10,9 @@ impl Ctx<'_> {
     pub(super) fn begin_parallel(&mut self, id: StateId, parallel: &Parallel) -> Step {
         let total = parallel.branches.len() as u32;
         let needed = match parallel.at_least {
-            Some(count) => self.view().count(count, &self.scope.data, "numCompleted")?,
+            Some(count) => self
+                .view()
+                .count(count, &self.scope.data, "numCompleted", 1)?,
             None => total,
         };
         if needed > total {

@@ -172,7 +172,17 @@ impl Ctx<'_> {
             args: false,
         };
         let detached = obj.is_some_and(|obj| self.invoke_async(obj));
+        // What an expression function gets it may give back, and that becomes data (decision 65).
+        let named = node.as_str().and_then(|name| self.functions.get(name));
+        let expression = named.is_some_and(|entry| entry.kind == FunctionKind::Expression);
         let arguments = match obj {
+            Some(obj) if expression => self.arguments(
+                obj,
+                Sight {
+                    secrets: false,
+                    ..sight
+                },
+            ),
             Some(obj) => self.arguments(obj, sight),
             None => Some(None),
         };

@@ -2,18 +2,31 @@
 
 use swirl_expr::{PathExpr, Program};
 
+use swirl_model::workflow::Language;
+
 use super::expression::Checked;
 
 /// What is wrong with an expression, and which secrets it uses.
-pub(super) fn check_expression(text: &str, vars: &[&str], path: bool) -> Checked {
+pub(super) fn check_expression(
+    language: Language,
+    text: &str,
+    vars: &[&str],
+    path: bool,
+) -> Checked {
     if path {
-        let problem = PathExpr::jq(text, vars)
-            .err()
-            .map(|error| error.to_string());
+        let compiled = match language {
+            Language::Jq => PathExpr::jq(text, vars),
+            Language::JsonPath => PathExpr::jsonpath(text, vars),
+        };
+        let problem = compiled.err().map(|error| error.to_string());
         // A path says where a value goes: secrets have no place in it at all.
         return Checked::new(problem, Vec::new(), text.contains("$SECRETS"));
     }
-    match Program::jq(text, vars) {
+    let compiled = match language {
+        Language::Jq => Program::jq(text, vars),
+        Language::JsonPath => Program::jsonpath(text, vars),
+    };
+    match compiled {
         Ok(program) => {
             let secrets = program.secrets();
             Checked::new(None, secrets.names.clone(), secrets.other)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use swirl_model::Data;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{Retry, StateId, Workflow};
+use swirl_model::workflow::{Language, Retry, StateId, Workflow};
 
 use super::expression::Pool;
 use super::names::{FunctionEntry, Names, Table};
@@ -58,6 +58,8 @@ pub(crate) struct Ctx<'a> {
     pub origin: Option<(String, Spot)>,
 
     pub workflow: Workflow,
+    /// `expressionLang`.
+    pub language: Language,
     pub states: Vec<StateHead>,
     pub state_names: HashMap<String, StateId>,
     pub functions: Table<FunctionEntry>,
@@ -84,6 +86,9 @@ pub(crate) struct Ctx<'a> {
     /// The state of the workflow timeout's `runBefore`.
     pub run_before: Option<(StateId, Spot)>,
 }
+
+/// Bytes of a name: of a workflow, its version, a state, a function, an event.
+const NAME_BYTES_MAX: usize = 256;
 
 /// An object whose properties were compared with those that the language defines.
 #[derive(Clone, Copy)]
@@ -129,6 +134,7 @@ impl<'a> Ctx<'a> {
             resources_used: Vec::new(),
             origin: None,
             workflow: Workflow::default(),
+            language: Language::Jq,
             states: Vec::new(),
             state_names: HashMap::new(),
             functions: Table::default(),
@@ -342,6 +348,29 @@ impl<'a> Ctx<'a> {
                 None
             }
         }
+    }
+
+    /// Refuses what can be no name: it becomes part of keys, subjects and addresses.
+    pub fn check_name(&mut self, node: &Node, what: &str, name: &str) {
+        let problem = match name {
+            _ if name.trim().is_empty() => "is empty".to_owned(),
+            _ if name.len() > NAME_BYTES_MAX => {
+                format!(
+                    "has {} bytes; at most {NAME_BYTES_MAX} are allowed",
+                    name.len()
+                )
+            }
+            _ => match name.chars().find(|c| c.is_control()) {
+                Some(c) => format!("has the control character U+{:04X}", u32::from(c)),
+                None => return,
+            },
+        };
+        self.error(
+            node,
+            codes::BAD_NAME,
+            format!("{what} {problem}"),
+            "use letters, digits and signs of any script".to_owned(),
+        );
     }
 
     /// A text for which a number may stand, as YAML writes versions and codes.

@@ -101,7 +101,8 @@ impl Ctx<'_> {
         }
         let id = PathId(self.workflow.paths.len() as u32);
         let pointer = spot.place.pointer;
-        self.workflow.paths.push(source(&key, pointer));
+        let source = self.source(&key, pointer);
+        self.workflow.paths.push(source);
         self.expressions.paths.insert(key, id);
         Some(id)
     }
@@ -122,7 +123,7 @@ impl Ctx<'_> {
         if !trimmed.starts_with("${") {
             return Some(trimmed.to_owned());
         }
-        match template::pieces(trimmed) {
+        match template::pieces(trimmed, self.language) {
             Ok(pieces) => match pieces.as_slice() {
                 [Piece::Expression(inner)] => self.not_empty(node, what, inner),
                 _ => {
@@ -204,7 +205,8 @@ impl Ctx<'_> {
         }
         let id = ExprId(self.workflow.expressions.len() as u32);
         let pointer = spot.place.pointer.clone();
-        self.workflow.expressions.push(source(&key, pointer));
+        let source = self.source(&key, pointer);
+        self.workflow.expressions.push(source);
         self.expressions.expressions.insert(key, id);
         Some(id)
     }
@@ -215,7 +217,7 @@ impl Ctx<'_> {
         let checked = match self.expressions.checked.get(&key) {
             Some(checked) => checked.clone(),
             None => {
-                let checked = Arc::new(compile(text, sight, path));
+                let checked = Arc::new(compile(self.language, text, sight, path));
                 self.expressions.checked.insert(key, checked.clone());
                 checked
             }
@@ -267,6 +269,15 @@ impl Ctx<'_> {
         }
     }
 
+    fn source(&self, key: &Key, pointer: String) -> ExprSource {
+        ExprSource {
+            language: self.language,
+            text: key.0.clone(),
+            params: key.1.clone(),
+            pointer,
+        }
+    }
+
     /// A whole number of at least `min`, as number, text or expression.
     pub fn count(
         &mut self,
@@ -314,20 +325,11 @@ pub(crate) fn whole(text: &str) -> Option<u32> {
     })
 }
 
-fn source(key: &Key, pointer: String) -> ExprSource {
-    ExprSource {
-        language: Language::Jq,
-        text: key.0.clone(),
-        params: key.1.clone(),
-        pointer,
-    }
-}
-
-fn compile(text: &str, sight: Sight<'_>, path: bool) -> Checked {
+fn compile(language: Language, text: &str, sight: Sight<'_>, path: bool) -> Checked {
     let mut vars = vec!["CONST", "SECRETS", "WORKFLOW"];
     vars.extend(sight.args.then_some("args"));
     vars.extend(sight.params.iter().map(|param| &**param));
-    super::check::check_expression(text, &vars, path)
+    super::check::check_expression(language, text, &vars, path)
 }
 
 impl Checked {

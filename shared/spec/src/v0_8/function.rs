@@ -57,6 +57,7 @@ impl Ctx<'_> {
             self.functions.unread = true;
             return;
         };
+        self.check_name(obj.get("name").unwrap_or(node), "a function's name", &name);
         if self.functions.get(&name).is_some() {
             self.duplicate(obj.get("name").unwrap_or(node), "function", &name);
         }

@@ -1,6 +1,6 @@
 //! What a workflow is called, and what it is written in.
 
-use swirl_model::workflow::Version;
+use swirl_model::workflow::{Language, Version};
 
 use super::ctx::{Ctx, Obj, did_you_mean};
 use super::expression::Sight;
@@ -20,6 +20,13 @@ impl Ctx<'_> {
                     message,
                     "write a fixed name; 'version' may be an expression".to_owned(),
                 );
+            }
+        }
+        for name in ["id", "key", "name"] {
+            if let Some(node) = root.get(name)
+                && let Some(text) = node.as_str()
+            {
+                self.check_name(node, &format!("'{name}'"), text);
             }
         }
         let id = self.opt_string(root, "id");
@@ -65,6 +72,7 @@ impl Ctx<'_> {
             }
             return;
         }
+        self.check_name(node, "'version'", &text);
         if semver::Version::parse(&text).is_err() {
             self.warn(
                 node,
@@ -85,15 +93,10 @@ impl Ctx<'_> {
         };
         match text.as_str() {
             "jq" => {}
-            "jsonpath" => self.error(
-                node,
-                codes::NOT_CARRIED_OUT,
-                "expressions in JSONPath are not carried out in edition 0.8 by this version",
-                "write the expressions in jq and leave 'expressionLang' out".to_owned(),
-            ),
+            "jsonpath" => self.language = Language::JsonPath,
             other => {
                 let hint = did_you_mean(other, ["jq", "jsonpath"])
-                    .unwrap_or_else(|| "use jq, which is the default".to_owned());
+                    .unwrap_or_else(|| "use jq, which is the default, or jsonpath".to_owned());
                 let message = format!("there is no expression language '{other}' here");
                 self.error(node, codes::EXPRESSION_LANGUAGE, message, hint);
             }

@@ -1,7 +1,8 @@
 //! Start, schedule and cron definitions (sections "Start Definition", "Schedule Definition",
 //! "Cron Definition", decisions 41 to 43).
 
-use swirl_model::schedule::{Interval, Zone};
+use swirl_model::schedule::{Calendar, Interval, Zone};
+use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Schedule, StateId, When};
 
 use super::ctx::{Ctx, Obj};
@@ -27,12 +28,34 @@ impl Ctx<'_> {
             return first;
         };
         match obj.get("schedule") {
-            Some(node) => self.workflow.schedule = self.schedule(node),
+            Some(node) => {
+                self.workflow.schedule = self.schedule(node);
+                self.check_over(node);
+            }
             None => self.missing(obj, "'start'", &["schedule"]),
         }
         obj.get("stateName")
             .and_then(|node| self.state_ref(node, "'stateName'"))
             .unwrap_or(first)
+    }
+
+    /// A schedule that lies wholly in the past starts nothing any more.
+    fn check_over(&mut self, node: &Node) {
+        let (Some(now), Some(schedule)) = (self.options.now, &self.workflow.schedule) else {
+            return;
+        };
+        // An interval that begins at the deployment is asked from before it.
+        let before = Timestamp(now.0.saturating_sub(1));
+        if let Ok(calendar) = Calendar::new(schedule)
+            && calendar.next_after(before, now).is_none()
+        {
+            self.warn(
+                node,
+                codes::SCHEDULE_OVER,
+                format!("the schedule lies wholly in the past: at {now} it is over"),
+                "give it a later end, or remove it".to_owned(),
+            );
+        }
     }
 
     fn schedule(&mut self, node: &Node) -> Option<Schedule> {
@@ -171,5 +194,50 @@ impl Ctx<'_> {
         };
         self.error(node, codes::BAD_CRON, message, hint.to_owned());
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::time::Timestamp;
+
+    use crate::reader::{self, Options};
+    use crate::resource::MapResources;
+    use crate::v0_8::testing::show;
+
+    #[test]
+    fn a_schedule_in_the_past_is_warned_of() {
+        let over = "warning schedule-over /start/schedule 5";
+        for (schedule, expected) in [
+            ("R/2024-01-01T00:00:00Z/PT1H", ""),
+            ("R/PT1H/2024-06-01T00:00:00Z", over),
+            ("R/PT1H/2024-06-01T02:00:00Z", ""),
+            ("R/PT1H", ""),
+            ("{cron: '0 0 8 * * ? 2023'}", over),
+            ("{cron: '0 0 8 * * ? 2025'}", ""),
+            (
+                "{cron: {expression: '0 8 * * *', validUntil: '2024-05-31T23:00:00Z'}}",
+                over,
+            ),
+            (
+                "{cron: {expression: '0 8 * * *', validUntil: '2024-06-01T08:00:01Z'}}",
+                "",
+            ),
+        ] {
+            let document = format!(
+                "id: a\nversion: 1.0.0\nspecVersion: '0.8'\nstates: [{{name: A, type: inject, data: {{}}, end: true}}]\nstart: {{schedule: {schedule}}}\n"
+            );
+            let mut options = Options::default();
+            let read = |options: &Options| {
+                show(&reader::read(
+                    document.as_bytes(),
+                    &MapResources::default(),
+                    options,
+                ))
+            };
+            assert_eq!(read(&options), "", "{schedule}: without the time");
+            options.now = Some(Timestamp::parse("2024-06-01T00:00:00Z").unwrap());
+            assert_eq!(read(&options), expected, "{schedule}");
+        }
     }
 }

@@ -76,6 +76,9 @@ impl Ctx<'_> {
             None => Obj { node },
         };
         let name = self.need_string(obj, "a state", "name");
+        if let (Some(name), Some(node)) = (&name, obj.get("name")) {
+            self.check_name(node, "a state's name", name);
+        }
         let metadata = self.metadata(obj);
         let (input, output) = self.state_filter(obj);
         self.boolean(obj, "usedForCompensation", false);

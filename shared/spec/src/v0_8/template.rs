@@ -65,7 +65,7 @@ impl Ctx<'_> {
     }
 
     fn text_template(&mut self, node: &Node, text: &str, sight: Sight<'_>) -> Option<Template> {
-        let Ok(pieces) = template::pieces(text) else {
+        let Ok(pieces) = template::pieces(text, self.language) else {
             self.unclosed(node, "this text");
             return None;
         };

@@ -47,8 +47,8 @@ impl Ctx<'_> {
         }
         let root = Obj { node: root };
         self.identity(root);
-        self.version(root);
         self.language(root);
+        self.version(root);
         self.annotations(root);
         self.workflow.metadata = self.all_metadata(root);
         self.workflow.keep_active = self.boolean(root, "keepActive", false);
@@ -279,10 +279,7 @@ mod tests {
             ("states: []", "error empty-list /states 4"),
             ("states: {}", "error wrong-type /states 4"),
             ("name: x", "error missing-property  1"),
-            (
-                "expressionLang: jsonpath\nSTATES",
-                "error not-carried-out /expressionLang 4",
-            ),
+            ("expressionLang: jsonpath\nSTATES", ""),
             (
                 "expressionLang: js\nSTATES",
                 "error expression-language /expressionLang 4",

@@ -1,0 +1,148 @@
+//! A parsed expression.
+
+use jaq_json::Val;
+
+/// What an expression is made of. Inside of filters and at the top the same forms may stand.
+#[derive(Debug)]
+pub(crate) enum Expr {
+    Literal(Val),
+    Query(Query),
+    /// `length(@.a)`, which may also be written `@.a.length()`.
+    Call(Function, Vec<Expr>),
+    Compare(Box<Expr>, Op, Box<Expr>),
+    /// `&&` if the flag is false, `||` if it is true: the value that settles it.
+    Logic(Box<Expr>, bool, Box<Expr>),
+    Not(Box<Expr>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Query {
+    pub root: Root,
+    pub segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// `$`: the expression's input, inside of filters too.
+    Input,
+    /// `@`: what a filter looks at.
+    Current,
+    /// `$NAME`: the place of the variable.
+    Variable(usize),
+}
+
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// `..`: of the value and of everything in it.
+    pub descend: bool,
+    pub selectors: Vec<Selector>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Selector {
+    Name(Val),
+    Index(i64),
+    Wild,
+    Slice {
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    },
+    Filter(Expr),
+    /// `[$i]`: a name or an index that a variable has.
+    Computed(Query),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// `=~`: the whole text matches.
+    Matches,
+    In,
+    NotIn,
+    Contains,
+    AnyOf,
+    NoneOf,
+    SubsetOf,
+    /// `size`: the length is.
+    Size,
+    /// `empty true`: there is nothing in it.
+    Empty,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    Avg,
+    Count,
+    First,
+    Index,
+    Keys,
+    Last,
+    Length,
+    Match,
+    Max,
+    Min,
+    Search,
+    Stddev,
+    Sum,
+    Value,
+}
+
+/// Functions by their names: how many arguments each takes, its first one included.
+pub(crate) const FUNCTIONS: [(&str, Function, usize); 14] = [
+    ("avg", Function::Avg, 1),
+    ("count", Function::Count, 1),
+    ("first", Function::First, 1),
+    ("index", Function::Index, 2),
+    ("keys", Function::Keys, 1),
+    ("last", Function::Last, 1),
+    ("length", Function::Length, 1),
+    ("match", Function::Match, 2),
+    ("max", Function::Max, 1),
+    ("min", Function::Min, 1),
+    ("search", Function::Search, 2),
+    ("stddev", Function::Stddev, 1),
+    ("sum", Function::Sum, 1),
+    ("value", Function::Value, 1),
+];
+
+impl Query {
+    /// Selects one value at most.
+    pub fn singular(&self) -> bool {
+        let one = |segment: &Segment| {
+            let one = |selector: &Selector| {
+                matches!(
+                    selector,
+                    Selector::Name(_) | Selector::Index(_) | Selector::Computed(_)
+                )
+            };
+            !segment.descend && matches!(segment.selectors.as_slice(), [selector] if one(selector))
+        };
+        self.segments.iter().all(one)
+    }
+}
+
+impl Expr {
+    /// Yields the list of all that is selected; else one value, or none.
+    pub fn yields_list(&self) -> bool {
+        matches!(self, Expr::Query(query) if !query.singular())
+    }
+
+    /// Has a value that can only be compared, not true or false.
+    pub fn counts(&self) -> bool {
+        use Function::{Avg, Count, Keys, Length, Max, Min, Stddev, Sum};
+        match self {
+            Expr::Literal(value) => !matches!(value, Val::Bool(_)),
+            Expr::Call(function, _) => matches!(
+                function,
+                Avg | Count | Keys | Length | Max | Min | Stddev | Sum
+            ),
+            _ => false,
+        }
+    }
+}

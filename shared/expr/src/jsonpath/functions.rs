@@ -1,0 +1,155 @@
+//! Functions: those of RFC 9535, and those that older implementations put behind a path.
+
+use std::borrow::Cow;
+
+use jaq_json::{Num, Val};
+
+use super::ast::Function;
+use super::eval::{Result, Yield, element, whole};
+use crate::meter;
+use crate::value::V;
+use crate::{order, regexes};
+
+/// A function's value, if it has one for these arguments.
+pub(super) fn call<'a>(
+    function: Function,
+    arguments: Vec<Yield<'a>>,
+) -> Result<Option<Cow<'a, Val>>> {
+    let mut arguments = arguments.into_iter();
+    let (Some(first), second) = (arguments.next(), arguments.next()) else {
+        return Ok(None);
+    };
+    let owned = |value: Option<Val>| Ok(value.map(Cow::Owned));
+    match function {
+        Function::Length => owned(match &first {
+            Yield::Many(nodes) => Some(count(nodes.len())),
+            _ => first.value().and_then(length).map(count),
+        }),
+        Function::Count => owned(Some(count(match &first {
+            Yield::Many(nodes) => nodes.len(),
+            Yield::One(_) => 1,
+            Yield::Nothing => 0,
+        }))),
+        Function::Value => Ok(match first {
+            Yield::One(value) => Some(value),
+            Yield::Many(nodes) => match nodes.as_slice() {
+                [only] => Some(Cow::Borrowed(*only)),
+                _ => None,
+            },
+            Yield::Nothing => None,
+        }),
+        Function::First => Ok(at(first, 0)),
+        Function::Last => Ok(at(first, -1)),
+        Function::Index => Ok(match second.as_ref().and_then(Yield::value) {
+            Some(Val::Num(index)) => whole(index).and_then(|index| at(first, index)),
+            _ => None,
+        }),
+        Function::Keys => owned(match first.value() {
+            Some(Val::Obj(map)) => {
+                meter::charge(map.len() * size_of::<Val>());
+                Some(map.keys().cloned().collect())
+            }
+            _ => None,
+        }),
+        Function::Match | Function::Search => {
+            let whole = function == Function::Match;
+            let found = match (first.value(), second.as_ref().and_then(Yield::value)) {
+                (Some(text), Some(pattern)) => matches(text, pattern, whole)?,
+                _ => false,
+            };
+            owned(Some(Val::Bool(found)))
+        }
+        Function::Avg | Function::Max | Function::Min | Function::Stddev | Function::Sum => {
+            owned(of_numbers(function, &first.items().unwrap_or_default()))
+        }
+    }
+}
+
+fn count(length: usize) -> Val {
+    Val::Num(Num::from_integral(length))
+}
+
+/// Of a text in characters, of a list, of an object; the rest has none.
+pub(super) fn length(value: &Val) -> Option<usize> {
+    match value {
+        Val::TStr(text) => {
+            meter::work(text.len() / 64);
+            Some(String::from_utf8_lossy(text).chars().count())
+        }
+        Val::Arr(items) => Some(items.len()),
+        Val::Obj(map) => Some(map.len()),
+        _ => None,
+    }
+}
+
+/// One of the matches, or of the elements of the one array.
+fn at<'a>(list: Yield<'a>, index: i64) -> Option<Cow<'a, Val>> {
+    match list {
+        Yield::Many(nodes) => {
+            let place = match index {
+                0.. => usize::try_from(index).ok()?,
+                _ => nodes.len().checked_sub(index.unsigned_abs() as usize)?,
+            };
+            nodes.get(place).map(|node| Cow::Borrowed(*node))
+        }
+        Yield::One(Cow::Borrowed(Val::Arr(items))) => element(items, index).map(Cow::Borrowed),
+        Yield::One(Cow::Owned(Val::Arr(items))) => element(&items, index).cloned().map(Cow::Owned),
+        _ => None,
+    }
+}
+
+/// Of a list that holds numbers only; nothing of one that is empty, but its sum is 0.
+fn of_numbers(function: Function, items: &[&Val]) -> Option<Val> {
+    let mut numbers = Vec::with_capacity(items.len());
+    for item in items {
+        meter::tick();
+        match item {
+            Val::Num(number) => numbers.push(number),
+            _ => return None,
+        }
+    }
+    let floats = || numbers.iter().map(|number| order::float(number));
+    let total = floats().sum::<f64>();
+    let ordered = |left: &&&Num, right: &&&Num| order::float(left).total_cmp(&order::float(right));
+    let mean = total / numbers.len() as f64;
+    let found = match function {
+        // A whole number stays what it is.
+        Function::Max => (*numbers.iter().max_by(ordered)?).clone(),
+        Function::Min => (*numbers.iter().min_by(ordered)?).clone(),
+        Function::Sum => match order::whole(total) {
+            Some(sum) => Num::from_integral(sum),
+            None => Num::Float(total),
+        },
+        _ if numbers.is_empty() => return None,
+        Function::Avg => Num::Float(mean),
+        _ => {
+            let squares = floats().map(|number| (number - mean).powi(2)).sum::<f64>();
+            Num::Float((squares / numbers.len() as f64).sqrt())
+        }
+    };
+    Some(Val::Num(found))
+}
+
+/// Does a pattern match the whole text, or a part of it? What is no text doesn't match.
+pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
+    let (Val::TStr(_), Val::TStr(source)) = (text, pattern) else {
+        return match pattern {
+            Val::TStr(_) => Ok(false),
+            _ => Err("a regular expression must be a text".to_owned()),
+        };
+    };
+    let pattern = match whole {
+        true => V::from(format!("\\A(?:{})\\z", String::from_utf8_lossy(source))),
+        false => V::new(pattern.clone()),
+    };
+    match regexes::test(&V::new(text.clone()), &pattern, &V::null()) {
+        Ok(found) => Ok(matches!(found.val, Val::Bool(true))),
+        Err(error) => {
+            let error = crate::value::Error::into_val(error);
+            Err(error
+                .as_str()
+                .unwrap_or("not a regular expression")
+                .to_owned())
+        }
+    }
+}

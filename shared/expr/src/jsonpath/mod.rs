@@ -1,0 +1,38 @@
+//! JSONPath: RFC 9535, and the forms of older implementations that documents of the language use.
+//!
+//! An engine of our own, because evaluations must be bounded, see variables, and run on
+//! [`jaq_json::Val`] without a conversion (`docs/adr/0010-own-jsonpath.md`). A source is parsed once
+//! into an [`ast::Expr`]; evaluating it borrows from the data, and copies what it yields.
+//!
+//! What differs from the RFC is listed for users in `docs/expressions.md`.
+
+mod ast;
+mod eval;
+mod functions;
+mod operand;
+mod parse;
+mod path;
+mod script;
+
+pub(crate) use ast::Expr;
+pub(crate) use eval::evaluate;
+pub(crate) use path::{Place, place};
+
+use std::collections::BTreeSet;
+
+use crate::compile::{Compiled, within_length};
+use crate::error::CompileError;
+use crate::program::Shape;
+
+/// Parses and checks an expression.
+pub(crate) fn compile(source: &str, vars: &[&str]) -> Result<Compiled, CompileError> {
+    within_length(source)?;
+    let mut parser = parse::Parser::new(source, vars);
+    let expr = parser.whole()?;
+    let used: BTreeSet<String> = std::mem::take(&mut parser.used);
+    Ok(Compiled {
+        shape: Shape::JsonPath(Box::new(expr)),
+        used,
+        secrets: std::mem::take(&mut parser.secrets),
+    })
+}
