@@ -17,6 +17,7 @@ static COMMIT: Lazy = Lazy::new(|| {
         include_str!("lua/leases.lua"),
         include_str!("lua/scopes.lua"),
         include_str!("lua/listing.lua"),
+        include_str!("lua/commands.lua"),
         include_str!("lua/commit.lua"),
     ])
 });

@@ -344,6 +344,13 @@ fn url_error(url: &str, error: &RedisError) -> ConnectError {
 
 pub(crate) fn error(error: RedisError) -> Error {
     let text = error.to_string();
+    // As the prelude says it of what it cannot read.
+    if let Some((_, what)) = text.split_once("DAMAGED ") {
+        return Error::Damaged {
+            what: "an instance in Redis".to_owned(),
+            reason: what.to_owned(),
+        };
+    }
     match error.code() {
         Some("WRONGTYPE") => Error::Damaged {
             what: "a key in Redis".to_owned(),

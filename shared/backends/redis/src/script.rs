@@ -1,40 +1,69 @@
-//! Scripts, called by their hashes. A server that doesn't know a script (it was restarted, another
-//! one took over) is sent the whole of it once.
+//! What runs within Redis. Operations on instances are functions, whose code is made once, when it
+//! is loaded: making it at each call would cost more than what it does. Small scripts are called by
+//! their hashes. A server that doesn't know one (it is new, another one took over) is sent it once.
 
 use std::sync::LazyLock;
 
-use redis::{Arg, Cmd, ErrorKind, FromRedisValue, ServerErrorKind, ToRedisArgs};
+use redis::{Arg, Cmd, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, ToRedisArgs, Value};
 use swirl_ports::Result;
 
 use crate::Redis;
 use crate::connect::damaged;
 
-/// What every script of an instance begins with.
+/// What every operation on an instance begins with.
 pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
 
 pub(crate) struct Script {
     source: String,
-    hash: String,
+    /// The hash of a script, the name of a function and its library.
+    name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Script,
+    Function,
 }
 
 impl Script {
     /// The parts, one after another.
     pub fn new(parts: &[&str]) -> Script {
         let source = parts.join("\n");
-        let hash = redis::Script::new(&source).get_hash().to_owned();
-        Script { source, hash }
+        let name = redis::Script::new(&source).get_hash().to_owned();
+        Script {
+            source,
+            name,
+            kind: Kind::Script,
+        }
     }
 
-    /// A script of an instance.
+    /// An operation on an instance. The last part is what it does; those before it hold functions,
+    /// and no state that outlives a call. The name changes with the code, so that two versions can
+    /// be at work at once.
     pub fn of_instance(parts: &[&str]) -> Script {
-        let mut all = vec![PRELUDE];
-        all.extend(parts);
-        Script::new(&all)
+        let (body, libraries) = parts.split_last().unwrap_or((&"", &[]));
+        let libraries = libraries.join("\n");
+        let code = format!("{PRELUDE}\n{libraries}\nlocal function main()\n{body}\nend\n");
+        let name = format!("swirl_{}", &blake3::hash(code.as_bytes()).to_hex()[..16]);
+        let source = format!(
+            "#!lua name={name}\n{code}\
+             redis.register_function('{name}', function(keys, argv) begin(keys, argv) return main() end)"
+        );
+        Script {
+            source,
+            name,
+            kind: Kind::Function,
+        }
     }
 
     pub fn call(&self, keys: &[String]) -> Cmd {
         let mut cmd = Cmd::new();
-        cmd.arg("EVALSHA").arg(&self.hash).arg(keys.len()).arg(keys);
+        cmd.arg(match self.kind {
+            Kind::Script => "EVALSHA",
+            Kind::Function => "FCALL",
+        });
+        cmd.arg(&self.name).arg(keys.len()).arg(keys);
         cmd
     }
 
@@ -49,6 +78,15 @@ impl Script {
         }
         cmd
     }
+
+    fn is_unknown(&self, error: &RedisError) -> bool {
+        match self.kind {
+            Kind::Script => error.kind() == ErrorKind::Server(ServerErrorKind::NoScript),
+            Kind::Function => error
+                .detail()
+                .is_some_and(|detail| detail.contains("Function not found")),
+        }
+    }
 }
 
 /// A script as a `static`.
@@ -57,13 +95,25 @@ pub(crate) type Lazy = LazyLock<Script>;
 impl Redis {
     /// Carries out a call that [`Script::call`] began. All keys must share one hash tag.
     pub(crate) async fn run<T: FromRedisValue>(&self, script: &Script, call: Cmd) -> Result<T> {
-        let no_script = ErrorKind::Server(ServerErrorKind::NoScript);
         let value = match self.send(&call).await {
-            Err(error) if error.kind() == no_script => self.send(&script.whole(&call)).await,
+            Err(error) if script.is_unknown(&error) => self.introduce(script, &call).await,
             other => other,
         };
         let value = value.map_err(crate::connect::error)?;
         T::from_redis_value(value).map_err(|error| damaged("the answer of a script", error))
+    }
+
+    /// Calls what a server doesn't know yet.
+    async fn introduce(&self, script: &Script, call: &Cmd) -> redis::RedisResult<Value> {
+        if script.kind == Kind::Script {
+            return self.send(&script.whole(call)).await;
+        }
+        let mut load = Cmd::new();
+        // On a cluster this goes to all masters.
+        load.arg("FUNCTION").arg("LOAD").arg("REPLACE");
+        load.arg(&script.source);
+        self.send(&load).await?;
+        self.send(call).await
     }
 
     /// Calls a script. All keys must share one hash tag.

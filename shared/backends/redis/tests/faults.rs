@@ -100,13 +100,18 @@ async fn a_restart_in_the_middle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forgotten_scripts_are_sent_again() {
+async fn forgotten_code_is_sent_again() {
     let server = RedisServer::start().unwrap();
     let b = connect(Options::single(server.url())).await;
     b.create(new("a")).await;
-    server.cli(&["SCRIPT", "FLUSH"]).unwrap();
+    let forget = || {
+        server.cli(&["SCRIPT", "FLUSH"]).unwrap();
+        server.cli(&["FUNCTION", "FLUSH"]).unwrap();
+    };
+    forget();
     let mut held = b.hold(&root("a")).await;
-    server.cli(&["SCRIPT", "FLUSH"]).unwrap();
+    forget();
+    assert_eq!(b.store.runnable(10).await.unwrap(), []);
     b.commit(&mut held, change(vec![])).await;
     b.commit(&mut held, change(vec![])).await;
 }
@@ -283,6 +288,27 @@ async fn what_is_too_large_is_refused() {
         .to_string()
     );
     assert!(!b.store.add_input(&root("a"), call(1)).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_records_are_told_as_such() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        shards: 1,
+        ..Options::single(server.url())
+    };
+    let b = connect(options).await;
+    b.create(new("a")).await;
+    let key = "{swirl:0}:i:a";
+    server.cli(&["HSET", key, "r:r", "{"]).unwrap();
+    let error = b.store.acquire(&root("a"), LEASE_MS).await.unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    server.cli(&["HSET", key, "m:r", "?"]).unwrap();
+    let error = b.store.acquire(&root("a"), LEASE_MS).await.unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    server.cli(&["SET", "{swirl:0}:i:b", "text"]).unwrap();
+    let error = b.store.create(new("b")).await.unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,22 +11,21 @@
 -- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
 -- F:<scope> its forks, O outbox, o:<n> an effect, k children.
 
-local K, READY, TIMERS, DIRTY, EVENTS, HAD = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local INST, NS, SCOPE = ARGV[1], ARGV[2], ARGV[3]
-local call = redis.call
-
-local TIME = call('TIME')
-local NOW = TIME[1] * 1000 + math.floor(TIME[2] / 1000)
--- As text: a number of 16 digits is cut where Lua makes text of it.
-local MICROS = string.format('%d%06d', TIME[1], TIME[2])
-
--- All that is read of the scope in question, in one go.
-local found = call('HMGET', K, 's', 'p', 'm:' .. SCOPE, 'l:' .. SCOPE, 'q:' .. SCOPE)
-local STATUS, SUSPENDED = found[1], found[2] and true
+local KEYS, ARGV
+local K, READY, TIMERS, DIRTY, EVENTS, HAD
+local INST, NS, SCOPE
+-- Milliseconds; microseconds as text: a number of 16 digits is cut where Lua makes text of it.
+local NOW, MICROS
+local STATUS, SUSPENDED
 -- The scope whose holder runs this script, which needs no message about it.
-local ME = nil
+local ME
 -- Scopes that became runnable.
-local woken = {}
+local woken
+local is_dirty
+local marks, leases, boxes, forks
+-- Timers that were armed; whether somebody was told.
+local armed_now, told_timers
+local call
 
 local function read_marks(text)
   if not text then return false end
@@ -51,9 +50,22 @@ local function read_box(text)
   return text and cmsgpack.unpack(text) or {}
 end
 
-local marks, leases, boxes, forks = {}, {}, {}, {}
-marks[SCOPE], leases[SCOPE], boxes[SCOPE] =
-  read_marks(found[3]), read_lease(found[4]), read_box(found[5])
+-- All that is read of the scope in question comes in one go.
+local function begin(keys, argv)
+  KEYS, ARGV, call = keys, argv, redis.call
+  K, READY, TIMERS, DIRTY, EVENTS, HAD = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
+  INST, NS, SCOPE = argv[1], argv[2], argv[3]
+  local time = call('TIME')
+  NOW = time[1] * 1000 + math.floor(time[2] / 1000)
+  MICROS = string.format('%d%06d', time[1], time[2])
+  local found = call('HMGET', K, 's', 'p', 'm:' .. SCOPE, 'l:' .. SCOPE, 'q:' .. SCOPE)
+  STATUS, SUSPENDED = found[1], found[2] and true
+  ME, woken, is_dirty = nil, {}, 0
+  armed_now, told_timers = 0, false
+  marks, leases, boxes, forks = {}, {}, {}, {}
+  marks[SCOPE], leases[SCOPE], boxes[SCOPE] =
+    read_marks(found[3]), read_lease(found[4]), read_box(found[5])
+end
 
 -- Of a scope's record; false where there is none.
 local function marks_of(scope)
@@ -238,7 +250,6 @@ local function inbox_add(scope, id, kind, payload)
 end
 
 -- The global index of events is to be brought in line with the instance.
-local is_dirty = 0
 local function dirty()
   is_dirty = 1
   call('ZADD', DIRTY, MICROS, INST)

@@ -1,9 +1,6 @@
 -- What changes scopes: timers, waits, forks, their beginning and their end. Stands between the
 -- prelude and the scripts that need it.
 
-local told_timers = false
-local armed_now = 0
-
 local function timers_of(scope)
   local text = call('HGET', K, 't:' .. scope)
   return text and cmsgpack.unpack(text) or {}

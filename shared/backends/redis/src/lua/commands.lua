@@ -1,0 +1,223 @@
+-- What a commit does, one function a command. Stands between the libraries and commit.lua.
+
+local OUTBOX, ENDED, HISTORY
+-- Where in ARGV the next argument is, less one.
+local cursor
+local gone
+-- Ids for the answer; all ids, once there are new ones.
+local effects, outbox
+
+local function take()
+  cursor = cursor + 1
+  return ARGV[cursor]
+end
+local function take_number() return tonumber(take()) end
+
+local function put_out(effect, child)
+  local id = call('HINCRBY', K, 'n', 1)
+  call('HSET', K, 'o:' .. id, effect)
+  outbox = outbox or call('HGET', K, 'O') or ''
+  outbox = outbox .. ' ' .. id
+  effects[#effects + 1] = id
+  effects[#effects + 1] = child
+end
+
+-- Takes what was acted on out of the inbox; returns the timers among it.
+local function consume()
+  local timers, remembered = {}, {}
+  local box = box_of(SCOPE)
+  local left, size = {}, #box
+  local wanted = {}
+  for _ = 1, take_number() do wanted[take()] = true end
+  if size == 0 then return timers end
+  for _, item in ipairs(box) do
+    if wanted[item[2]] then
+      call('HDEL', K, 'i:' .. SCOPE .. ':' .. item[1])
+      if item[3] == 't' then
+        timers[string.match(item[2], '^timer%-(%d+)$') or ''] = true
+      elseif item[3] ~= 'o' then
+        remembered[#remembered + 1] = short(item[2])
+      end
+    else
+      left[#left + 1] = item
+    end
+  end
+  if #left < size then
+    boxes[SCOPE] = left
+    put_box(SCOPE)
+  end
+  -- Ids hold sequence numbers: what is older belongs to something that is over.
+  if #remembered > 0 and not gone then
+    local seen = call('HGET', K, 'x:' .. SCOPE) or '\1'
+    seen = seen .. table.concat(remembered, '\1') .. '\1'
+    while #seen > 4096 do seen = string.sub(seen, string.find(seen, '\1', 2, true), -1) end
+    call('HSET', K, 'x:' .. SCOPE, seen)
+  end
+  return timers
+end
+
+-- Tells the parent what a fork's branches came to so far.
+local function tell(name)
+  local fork = fork_of(name)
+  local parent, number = string.match(name, '^(.+)%.(%d+)$')
+  fork.told = 1
+  fork.tellings = fork.tellings + 1
+  put_fork(name, fork)
+  if not is_there(parent) then return end
+  local parts = {}
+  local is_batch = fork.open == fork.needed and fork.open < fork.total
+  if fork.failed > 0 or not is_batch then
+    local first = 0
+    while first < fork.open do
+      local fields = {}
+      for index = first, math.min(first + 500, fork.open) - 1 do
+        fields[#fields + 1] = 'b:' .. name .. '.' .. index
+      end
+      for offset, result in ipairs(call('HMGET', K, unpack(fields))) do
+        if result then parts[#parts + 1] = '[' .. (first + offset - 1) .. ',' .. result .. ']' end
+      end
+      first = first + 500
+    end
+  end
+  local input = '{"Joined":{"fork":' .. number .. ',"results":[' .. table.concat(parts, ',') .. ']}}'
+  if inbox_add(parent, 'fork-' .. number .. '-' .. fork.tellings, 'k', input) == 1 then
+    wake(parent)
+  end
+end
+
+local function count(fork, result, by)
+  if string.sub(result, 1, 7) == '{"Done"' then
+    fork.done = fork.done + by
+    return false
+  end
+  fork.failed = fork.failed + by
+  return true
+end
+
+local function set_status(status, at)
+  local place = call('HGET', K, 'lw')
+  list_remove(10, STATUS, place)
+  list_add(10, status, place)
+  STATUS = status
+  call('HSET', K, 's', status)
+  if at then call('ZADD', ENDED, at, INST) else call('ZREM', ENDED, INST) end
+end
+
+local commands = {}
+
+commands['arm'] = function() arm(SCOPE, take(), take(), take()) end
+commands['disarm'] = function() disarm(SCOPE, take()) end
+commands['subscribe'] = function()
+  local field = 'w:' .. SCOPE .. ':' .. take()
+  put_wait(field, MICROS .. '\n' .. take())
+end
+commands['unsubscribe'] = function()
+  if call('HDEL', EVENTS, 'w:' .. SCOPE .. ':' .. take()) == 1 then dirty() end
+end
+commands['correlate'] = function() correlate(take(), take()) end
+
+commands['fork'] = function()
+  local parent, number = take(), take()
+  local origin, total, open, needed = take(), take_number(), take_number(), take_number()
+  local name = parent .. '.' .. number
+  call('HSET', K, 'f:' .. name, origin)
+  put_fork(name, {
+    total = total, open = open, needed = needed, told = 0, closed = 0, tellings = 0,
+    done = 0, failed = 0, live = 0,
+  })
+  local list = fork_list(parent)
+  list[#list + 1] = tonumber(number)
+  put_fork_list(parent, list)
+  for index = 0, open - 1 do wake(name .. '.' .. index) end
+end
+
+commands['extend'] = function()
+  local name, open, needed = SCOPE .. '.' .. take(), take_number(), take_number()
+  local fork = fork_of(name)
+  if not fork then return end
+  local before = fork.open
+  fork.open, fork.needed, fork.told = math.min(open, fork.total), needed, 0
+  put_fork(name, fork)
+  for index = before, fork.open - 1 do wake(name .. '.' .. index) end
+  if fork.done >= fork.needed then tell(name) end
+end
+
+commands['close'] = function() close_fork(SCOPE .. '.' .. take()) end
+
+-- A branch that failed goes on. If another one failed too, the parent hears of it now.
+commands['revive'] = function()
+  local name, index = SCOPE .. '.' .. take(), take()
+  local id, kind, input = take(), take(), take()
+  local fork = fork_of(name)
+  if not fork then return end
+  local branch = name .. '.' .. index
+  local result = call('HGET', K, 'b:' .. branch)
+  if result then
+    call('HDEL', K, 'b:' .. branch)
+    count(fork, result, -1)
+  end
+  fork.told = 0
+  put_fork(name, fork)
+  if inbox_add(branch, id, kind, input) == 1 then wake(branch) end
+  if fork.failed > 0 then tell(name) end
+end
+
+commands['detach'] = function()
+  local scope = take()
+  put_scope(scope, take(), take(), take())
+  wake(scope)
+end
+
+commands['report'] = function()
+  local result = take()
+  local name, _, index = branch_of(SCOPE)
+  local fork = name and fork_of(name)
+  if not fork or fork.closed == 1 or index >= fork.total then return end
+  if call('HSETNX', K, 'b:' .. SCOPE, result) == 0 then return end
+  local urgent = count(fork, result, 1)
+  if fork.told == 0 and (urgent or fork.done >= fork.needed) then
+    tell(name)
+  else
+    put_fork(name, fork)
+  end
+end
+
+commands['effect'] = function() put_out(take(), '') end
+
+commands['end'] = function()
+  local status, output, err = take(), take(), take()
+  call('HDEL', K, 'out', 'err')
+  set_status(status, ARGV[9])
+  call('HSET', K, 'end', ARGV[9])
+  if output ~= '' then call('HSET', K, 'out', output) end
+  if err ~= '' then call('HSET', K, 'err', err) end
+  -- What was invoked async ends with a parent that faults, too: its retry won't repeat it.
+  local children = call('HGET', K, 'k')
+  if children then call('HDEL', K, 'k') end
+  if status ~= 'f' then
+    SUSPENDED = false
+    call('HDEL', K, 'p')
+    if call('EXISTS', EVENTS) == 1 then
+      call('HSET', EVENTS, 'over', '1')
+      dirty()
+    end
+    local open = {}
+    for _, field in ipairs(call('HKEYS', K)) do
+      local name = string.match(field, '^g:(.+)$')
+      if name and closed(string.match(name, '^(.+)%.%d+$')) then open[#open + 1] = name end
+    end
+    table.sort(open)
+    for _, name in ipairs(open) do close_fork(name) end
+  end
+  refresh_all()
+  for _, child in ipairs(children and cmsgpack.unpack(children) or {}) do
+    put_out('{"EndInstance":{"id":' .. cjson.encode(child) .. ',"status":"terminated"}}', child)
+  end
+end
+
+commands['reopen'] = function()
+  if over() then return end
+  call('HDEL', K, 'err', 'out', 'end')
+  set_status('r', nil)
+  for _, scope in ipairs(refresh_all()) do woken[#woken + 1] = scope end
+end
