@@ -18,8 +18,8 @@ use swirl_ports::{CallRequest, FunctionCaller};
 
 use crate::auth::Auth;
 use crate::functions::{
-    self, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES,
-    custom::CustomCaller, rest::RestCaller, rpc, rpc::RpcCaller,
+    self, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES, asyncapi::Brokers,
+    custom::CustomCaller, rest::RestCaller, rpc, rpc::RpcCaller, service::Services,
 };
 use crate::http::Http;
 
@@ -70,9 +70,11 @@ impl Caller {
         Caller {
             timeout: http.config().timeout,
             clients: Clients {
+                brokers: Brokers::default(),
                 custom: CustomCaller::new(http.clone()),
                 rpc: RpcCaller::new(http.clone()),
-                rest: RestCaller::new(http),
+                rest: RestCaller::new(http.clone()),
+                services: Services::new(http),
             },
             settings,
             definitions: RwLock::default(),

@@ -66,6 +66,7 @@ codes! {
     BAD_PATH = "bad-path": "An expression that should be one path and is not.";
     BAD_RESOURCE = "bad-resource": "A referenced document that cannot be used.";
     BAD_SCHEMA = "bad-schema": "A JSON Schema that is none.";
+    BAD_SELECTION_SET = "bad-selection-set": "A selection set that GraphQL cannot read.";
     BAD_TIME_ZONE = "bad-time-zone": "A time zone is not known.";
     CALLBACK_WITHOUT_CORRELATION = "callback-without-correlation": "A callback's event without correlation.";
     COMPENSATION_END_IGNORED = "compensation-end-ignored": "An end in a compensating state.";
@@ -94,7 +95,6 @@ codes! {
     METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is no text.";
     MISSING_PROPERTY = "missing-property": "A property that must be there is missing.";
     NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is no expression function.";
-    NOT_CARRIED_OUT = "not-carried-out": "A part of the language that this version does not carry out.";
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
     NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, no number, or too large.";
     OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";

@@ -8,6 +8,7 @@
 pub mod codes;
 pub mod diagnostic;
 pub mod edition;
+pub mod graphql;
 pub mod reader;
 pub mod render;
 pub mod resource;

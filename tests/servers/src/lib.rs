@@ -1,5 +1,5 @@
-//! Servers for tests: Redis (single, cluster, sentinels), NATS, and a proxy whose connections can
-//! be cut.
+//! Servers for tests: Redis (single, cluster, sentinels), NATS, Mosquitto, and a proxy whose
+//! connections can be cut.
 //!
 //! Each server is a process of its own on free ports of the loopback interface, with its data in a
 //! temporary folder. Dropping the value kills that process, and no other; so don't put one into a
@@ -18,6 +18,7 @@
 //! ```
 
 mod cluster;
+mod mosquitto;
 mod nats;
 mod port;
 mod process;
@@ -26,6 +27,7 @@ mod redis;
 mod sentinel;
 
 pub use cluster::RedisCluster;
+pub use mosquitto::{MosquittoOptions, MosquittoServer};
 pub use nats::{NatsOptions, NatsServer};
 pub use port::{free_port, free_ports};
 pub use proxy::Proxy;

@@ -124,7 +124,7 @@ impl Drop for Process {
 }
 
 /// Debian puts servers where the search path of a plain user may not lead.
-fn command(program: &str) -> Command {
+pub(crate) fn command(program: &str) -> Command {
     let beside = Path::new("/usr/sbin").join(program);
     let in_path = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

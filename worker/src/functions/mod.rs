@@ -14,13 +14,24 @@ use swirl_ports::CallRequest;
 use crate::CallError;
 use crate::auth::Auth;
 
+pub(crate) mod asyncapi;
 pub mod custom;
+mod graphql;
+mod odata;
 pub mod rest;
 pub mod rpc;
+pub(crate) mod service;
 
 /// The function types that the worker calls, by their name in a definition (language 0.8,
 /// "Function Definition"). Kept in alphabetical order.
-pub static TYPES: [FunctionType; 3] = [custom::TYPE, rest::TYPE, rpc::TYPE];
+pub static TYPES: [FunctionType; 6] = [
+    asyncapi::TYPE,
+    custom::TYPE,
+    graphql::TYPE,
+    odata::TYPE,
+    rest::TYPE,
+    rpc::TYPE,
+];
 
 /// A function type: its two halves are reading what a definition says, and calling it.
 #[derive(Debug, Clone, Copy)]
@@ -72,12 +83,15 @@ pub(crate) trait CompiledFunction: Send + Sync {
     ) -> Result<Data, CallError>;
 }
 
-/// The shared clients, one for each type.
+/// The shared clients.
 #[derive(Debug)]
 pub(crate) struct Clients {
+    pub(crate) brokers: asyncapi::Brokers,
     pub(crate) custom: custom::CustomCaller,
     pub(crate) rpc: rpc::RpcCaller,
     pub(crate) rest: rest::RestCaller,
+    /// For `asyncapi` over HTTP, `graphql` and `odata`.
+    pub(crate) services: service::Services,
 }
 
 /// What the adapter has found out about a call.

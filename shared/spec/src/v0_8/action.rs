@@ -186,10 +186,9 @@ impl Ctx<'_> {
             Some(obj) => self.arguments(obj, sight),
             None => Some(None),
         };
-        let selection_set = obj.and_then(|obj| obj.get("selectionSet")).map(|node| {
-            self.string(node, "'selectionSet'")?;
-            self.template(node, sight)
-        });
+        let selection_set = obj
+            .and_then(|obj| obj.get("selectionSet"))
+            .map(|node| self.selection_set(node, sight));
         let name = self.string(node, "a function's name")?;
         let Some(entry) = self.functions.get(&name) else {
             let spot = self.spot(node);
@@ -213,6 +212,10 @@ impl Ctx<'_> {
                 self.error(node, codes::MISSING_PROPERTY, message, hint);
             }
             (kind, Some(obj)) => {
+                // In a scenario the function may be anything.
+                if *kind == FunctionKind::Odata && !self.options.provided.contains(&name) {
+                    self.odata_arguments(obj);
+                }
                 if let Some(node) = obj.get("selectionSet") {
                     let why = format!("the function is of type '{}', not 'graphql'", kind.word());
                     self.ignored(node, "selectionSet", &why);

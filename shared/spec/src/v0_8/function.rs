@@ -238,32 +238,20 @@ impl Ctx<'_> {
         }
     }
 
-    /// What cannot be called by this version, and is not given by the caller either.
-    pub fn check_carried_out(&mut self) {
+    /// Types that the language doesn't have.
+    pub fn check_custom_types(&mut self) {
         let mut findings = Vec::new();
         for (name, entry) in self.functions.names().zip(self.functions.values()) {
-            if self.options.provided.contains(name) {
-                continue;
-            }
-            match &entry.kind {
-                FunctionKind::Expression | FunctionKind::Rest | FunctionKind::Rpc => continue,
-                // Who carries out `custom` may be told by its operation: deployment knows.
-                FunctionKind::Custom(word) if word == CUSTOM => continue,
-                _ => findings.push((name.to_owned(), entry.kind.clone(), entry.spot.clone())),
+            // Who carries out `custom` may be told by its operation: deployment knows.
+            if let FunctionKind::Custom(word) = &entry.kind
+                && word != CUSTOM
+                && !self.options.provided.contains(name)
+            {
+                findings.push((entry.spot.clone(), name.to_owned(), word.clone()));
             }
         }
-        for (name, kind, spot) in findings {
-            match kind {
-                FunctionKind::Custom(word) => self.custom_type(&spot, &name, &word),
-                kind => {
-                    let message = format!(
-                        "the function '{name}' has the type '{}', which this version does not carry out",
-                        kind.word()
-                    );
-                    let hint = "use a function of type 'rest' or 'expression', or give the function's answers in a scenario";
-                    self.error_at(&spot, codes::NOT_CARRIED_OUT, message, hint.to_owned());
-                }
-            }
+        for (spot, name, word) in findings {
+            self.custom_type(&spot, &name, &word);
         }
     }
 
@@ -295,7 +283,7 @@ impl Ctx<'_> {
 mod tests {
     use crate::reader::{Options, read};
     use crate::resource::MapResources;
-    use crate::v0_8::testing::{STATES, findings, read_with, show, workflow};
+    use crate::v0_8::testing::{STATES, findings, show, workflow};
 
     #[test]
     fn definitions() {
@@ -354,11 +342,12 @@ mod tests {
     }
 
     #[test]
-    fn given_functions_may_be_of_any_type() {
+    fn all_types_are_known() {
         let body = format!(
-            "functions: [{{name: f, operation: x, type: custom}}, {{name: g, operation: 'a#b', type: odata}}]\n{STATES}"
+            "functions: [{{name: f, operation: x, type: custom}}, {{name: g, operation: 'a#b', type: odata}}, \
+             {{name: h, operation: 'a#query#b', type: graphql}}, {{name: i, operation: 'a#b', type: asyncapi}}]\n{STATES}"
         );
-        assert_eq!(show(&read_with(&body, &[], &["f", "g"])), "");
+        assert_eq!(findings(&body), "");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod action;
 mod auth;
+mod call;
 mod check;
 mod ctx;
 mod error;

@@ -80,7 +80,7 @@ impl Ctx<'_> {
         self.workflow.flows.push(Flow { start, states: ids });
         self.schemas(root, start);
         self.extensions(root);
-        self.check_carried_out();
+        self.check_custom_types();
         if !states.is_empty() {
             self.check_graph(start);
             self.check_schedule(root, start);

@@ -292,7 +292,7 @@ fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-fn read(bytes: &[u8]) -> Result<Value, Error> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let json = match serde_json::from_slice(bytes) {
         Ok(value) => return Ok(value),
@@ -332,7 +332,7 @@ fn format(root: &Value) -> Result<Format, Error> {
     }
 }
 
-fn hint(id: &str, ids: &mut [String]) -> String {
+pub(crate) fn hint(id: &str, ids: &mut [String]) -> String {
     if ids.is_empty() {
         return "none of its operations has an `operationId`".to_owned();
     }

@@ -28,7 +28,7 @@ mod caller;
 mod compile;
 mod document;
 mod function;
-mod media;
+pub(crate) mod media;
 mod operation;
 mod request;
 mod schema;
@@ -40,6 +40,7 @@ mod swagger2;
 
 pub use caller::{CallContext, RestCaller};
 pub use document::{DOCUMENT_BYTES_MAX, Error, OpenApi};
+pub(crate) use document::{Node, hint, read};
 pub(crate) use function::TYPE;
 pub use operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,

@@ -1,0 +1,204 @@
+//! GraphQL's grammar, as far as a definition holds pieces of it.
+//!
+//! What an expression puts into a selection set comes from data, so a piece is read within a query
+//! and must fill its place and no other: it cannot end the query and begin another.
+
+use apollo_parser::cst::{CstNode, Definition, Document, OperationDefinition, Selection};
+use apollo_parser::{Parser, SyntaxKind};
+
+/// How deep a piece may nest.
+const DEPTH_MAX: usize = 64;
+
+/// How many tokens a piece may have.
+const TOKENS_MAX: usize = 20_000;
+
+/// How long a piece may be, in bytes: enough for what may have that many tokens.
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// What the piece stands in, in front of it.
+const BEFORE: &str = "{ it ";
+
+/// Reads a selection set: `{ id, pets { name } }`. Gives nothing for a blank one and for `{ }`,
+/// which say that the field has no fields of its own.
+///
+/// # Errors
+/// A sentence that says what is wrong, and where.
+pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
+    let text = text.trim();
+    let inner = text
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    if text.is_empty() || inner.is_some_and(|inner| inner.trim().is_empty()) {
+        return Ok(None);
+    }
+    if !text.starts_with('{') {
+        return Err("it must be enclosed in `{` and `}`".to_owned());
+    }
+    // A comment at the end must not swallow the brace that closes.
+    let document = parse(&format!("{BEFORE}{text}\n}}"), BEFORE.len(), text)?;
+    let operation = only_operation(&document).ok_or("it goes on after its last `}`")?;
+    let mut selections = operation
+        .selection_set()
+        .into_iter()
+        .flat_map(|set| set.selections());
+    match (selections.next(), selections.next()) {
+        (Some(Selection::Field(_)), None) => {}
+        _ => return Err("it goes on after its last `}`".to_owned()),
+    }
+    for node in document.syntax().descendants() {
+        match node.kind() {
+            SyntaxKind::VARIABLE => {
+                return Err(format!(
+                    "the variable `{}` has no value: write the value, or `${{ }}` with an \
+                     expression that gives it",
+                    node.text()
+                ));
+            }
+            SyntaxKind::FRAGMENT_SPREAD => {
+                return Err(format!(
+                    "the fragment `{}` is not defined: write its fields in its place",
+                    node.text().to_string().trim()
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(Some(text))
+}
+
+/// Whether this is how a variable's type is written: `[PetInput!]!`.
+pub fn is_type(text: &str) -> bool {
+    let Ok(document) = parse(&format!("query ($it: {text}\n) {{ it }}"), 0, text) else {
+        return false;
+    };
+    let Some(variables) = only_operation(&document).and_then(|found| found.variable_definitions())
+    else {
+        return false;
+    };
+    let all: Vec<_> = variables.variable_definitions().collect();
+    matches!(&all[..], [one] if one.default_value().is_none() && one.directives().is_none())
+}
+
+/// Whether this can be the name of a field or an argument.
+pub fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// `text` begins at `offset` of `whole`.
+fn parse(whole: &str, offset: usize, text: &str) -> Result<Document, String> {
+    if text.len() > BYTES_MAX {
+        return Err(format!(
+            "it has {} bytes; at most {BYTES_MAX} are read",
+            text.len()
+        ));
+    }
+    let tree = Parser::new(whole)
+        .recursion_limit(DEPTH_MAX)
+        .token_limit(TOKENS_MAX)
+        .parse();
+    if let Some(error) = tree.errors().next() {
+        let at = error.index().saturating_sub(offset);
+        let place = match text.get(..at) {
+            Some(before) if at < text.len() => {
+                let line = before.matches('\n').count() + 1;
+                let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                format!("line {line}, column {column}")
+            }
+            _ => "its end".to_owned(),
+        };
+        return Err(format!("at {place}: {}", worded(error.message())));
+    }
+    Ok(tree.document())
+}
+
+/// The parser names signs as it does itself.
+fn worded(message: &str) -> String {
+    let signs = [
+        ("L_CURLY", "`{`"),
+        ("R_CURLY", "`}`"),
+        ("L_PAREN", "`(`"),
+        ("R_PAREN", "`)`"),
+        ("L_BRACK", "`[`"),
+        ("R_BRACK", "`]`"),
+        ("COLON", "`:`"),
+        ("got EOF", "and it ends"),
+    ];
+    let replace = |text: String, (from, to): (&str, &str)| text.replace(from, to);
+    signs.into_iter().fold(message.to_owned(), replace)
+}
+
+fn only_operation(document: &Document) -> Option<OperationDefinition> {
+    let mut definitions = document.definitions();
+    match (definitions.next(), definitions.next()) {
+        (Some(Definition::OperationDefinition(operation)), None) => Some(operation),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selection_sets() {
+        for text in [
+            "{ id }",
+            "{ id, name, favoriteTreat { id } }",
+            " {id age(useDogYears: true, of: [\"a }\"]) @skip(if: false) { years } } ",
+            "{ ... on Dog { barks } alias: id # a comment\n }",
+            "{ id } # the end",
+        ] {
+            assert_eq!(selection_set(text), Ok(Some(text.trim())), "{text}");
+        }
+        for text in ["", "  ", "{}", "{ }"] {
+            assert_eq!(selection_set(text), Ok(None), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_selection_set_is_refused() {
+        for (text, reason) in [
+            ("id name", "it must be enclosed"),
+            ("{ id", "at its end: expected `}`, and it ends"),
+            ("{ id } }", "at "),
+            ("{ id } secrets { all }", "it goes on after its last `}`"),
+            (
+                "{ id } } query Q { secrets { all }",
+                "it goes on after its last `}`",
+            ),
+            ("{ id name: }", "at line 1, column 12"),
+            ("{ id\n  pet(id: ) }", "at line 2, column 11"),
+            ("{ pet(id: $id) { id } }", "the variable `$id` has no value"),
+            ("{ ...All }", "the fragment `...All` is not defined"),
+        ] {
+            let error = selection_set(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+        let deep = format!("{}id{}", "{ a ".repeat(500), "}".repeat(500));
+        assert!(selection_set(&deep).is_err());
+        let long = format!("{{ {} }}", "a ".repeat(TOKENS_MAX));
+        assert!(selection_set(&long).is_err());
+    }
+
+    #[test]
+    fn types_and_names() {
+        for text in ["Int", "Int!", "[PetInput!]!", "[[ID]]"] {
+            assert!(is_type(text), "{text}");
+        }
+        for text in [
+            "",
+            "1",
+            "Int = 4",
+            "[Int",
+            "Int, $b: Int",
+            "Int) { a } query ($b: Int",
+        ] {
+            assert!(!is_type(text), "{text}");
+        }
+        assert!(is_name("_id2") && !is_name("2id") && !is_name("a-b") && !is_name(""));
+    }
+}

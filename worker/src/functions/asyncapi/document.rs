@@ -1,0 +1,193 @@
+//! Reading an AsyncAPI document and finding an operation in it.
+//!
+//! Only references within the document are followed.
+
+use serde_json::Value;
+
+use crate::functions::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read};
+
+/// How many references may lead from one to the next.
+const REF_HOPS_MAX: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    V2,
+    V3,
+}
+
+pub(super) struct Document {
+    pub(super) root: Value,
+    pub(super) version: Version,
+}
+
+/// Where an operation stands.
+pub(super) struct Found<'a> {
+    pub(super) operation: Node<'a>,
+    pub(super) channel: Node<'a>,
+    /// With `{parameters}`.
+    pub(super) address: &'a str,
+}
+
+impl Document {
+    pub(super) fn parse(content: &str) -> Result<Document, String> {
+        if content.len() > DOCUMENT_BYTES_MAX {
+            return Err(format!(
+                "the document is larger than {DOCUMENT_BYTES_MAX} bytes"
+            ));
+        }
+        let root = read(content.as_bytes()).map_err(|error| match error {
+            Error::Syntax { message } => {
+                format!("the AsyncAPI document is neither JSON nor YAML: {message}")
+            }
+            other => other.to_string(),
+        })?;
+        let version = match root.get("asyncapi") {
+            Some(Value::String(version)) => version.clone(),
+            Some(Value::Number(version)) => version.to_string(),
+            _ => return Err("no AsyncAPI document: it has no `asyncapi` at the top".to_owned()),
+        };
+        let version = match version.split('.').next() {
+            Some("2") => Version::V2,
+            Some("3") => Version::V3,
+            _ => {
+                return Err(format!(
+                    "AsyncAPI version {version} is not supported; use 2.x or 3.x"
+                ));
+            }
+        };
+        Ok(Document { root, version })
+    }
+
+    pub(super) fn root(&self) -> Node<'_> {
+        Node {
+            value: &self.root,
+            at: "#".to_owned(),
+        }
+    }
+
+    /// Follows references until there is something else.
+    pub(super) fn resolve<'a>(&'a self, mut node: Node<'a>) -> Result<Node<'a>, String> {
+        for _ in 0..REF_HOPS_MAX {
+            let Some(reference) = node.text("$ref") else {
+                return Ok(node);
+            };
+            let Some(fragment) = reference.strip_prefix('#') else {
+                return Err(format!(
+                    "{}: the reference `{reference}` leaves the document; bundle the documents \
+                     into one",
+                    node.at
+                ));
+            };
+            let pointer = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
+            let value = self.root.pointer(&pointer).ok_or_else(|| {
+                format!("{}: the reference `{reference}` points to nothing", node.at)
+            })?;
+            node = Node {
+                value,
+                at: format!("#{pointer}"),
+            };
+        }
+        Err(format!("{}: too many references in a row", node.at))
+    }
+
+    pub(super) fn member<'a>(
+        &'a self,
+        of: &Node<'a>,
+        key: &str,
+    ) -> Result<Option<Node<'a>>, String> {
+        of.get(key).map(|node| self.resolve(node)).transpose()
+    }
+
+    /// A member of an operation or a message, or of one of its traits.
+    pub(super) fn trait_member<'a>(
+        &'a self,
+        of: &Node<'a>,
+        key: &str,
+    ) -> Result<Option<Node<'a>>, String> {
+        if let Some(own) = self.member(of, key)? {
+            return Ok(Some(own));
+        }
+        let traits = of.get("traits").map(|all| all.items()).unwrap_or_default();
+        // A later trait goes before an earlier one.
+        for one in traits.into_iter().rev() {
+            if let Some(found) = self.member(&self.resolve(one)?, key)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The operation of this id.
+    ///
+    /// # Errors
+    /// There is none, or it isn't one that sends to the service.
+    pub(super) fn find(&self, id: &str) -> Result<Found<'_>, String> {
+        match self.version {
+            Version::V2 => self.find_2(id),
+            Version::V3 => self.find_3(id),
+        }
+    }
+
+    fn find_2(&self, id: &str) -> Result<Found<'_>, String> {
+        let mut ids = Vec::new();
+        let channels = self.member(&self.root(), "channels")?;
+        for (address, channel) in channels.map(|all| all.members()).unwrap_or_default() {
+            let channel = self.resolve(channel)?;
+            for word in ["publish", "subscribe"] {
+                let Some(operation) = self.member(&channel, word)? else {
+                    continue;
+                };
+                let Some(own) = operation.text("operationId") else {
+                    continue;
+                };
+                ids.push(own.to_owned());
+                if own != id {
+                    continue;
+                }
+                if word == "subscribe" {
+                    return Err(format!(
+                        "`{id}` is a `subscribe` operation: the service sends its messages, and a \
+                         function cannot wait for one; name a `publish` operation, or wait for an \
+                         event"
+                    ));
+                }
+                return Ok(Found {
+                    operation,
+                    channel,
+                    address,
+                });
+            }
+        }
+        Err(format!(
+            "there is no operation `{id}`; {}",
+            hint(id, &mut ids)
+        ))
+    }
+
+    fn find_3(&self, id: &str) -> Result<Found<'_>, String> {
+        let operations = self.member(&self.root(), "operations")?;
+        let operations = operations.map(|all| all.members()).unwrap_or_default();
+        let Some((_, operation)) = operations.iter().find(|(own, _)| *own == id) else {
+            let mut ids: Vec<String> = operations
+                .iter()
+                .map(|(own, _)| (*own).to_owned())
+                .collect();
+            return Err(format!(
+                "there is no operation `{id}`; {}",
+                hint(id, &mut ids)
+            ));
+        };
+        let operation = self.resolve(operation.clone())?;
+        let channel = self
+            .member(&operation, "channel")?
+            .ok_or_else(|| format!("{}: an operation needs a `channel`", operation.at))?;
+        let address = channel
+            .text("address")
+            .ok_or_else(|| format!("{}: the channel has no `address` to send to", channel.at))?;
+        Ok(Found {
+            operation,
+            channel,
+            address,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Sending a message over the protocol of its server.
+
+use reqwest::Method;
+use swirl_model::Data;
+use url::Url;
+
+use super::compile::Sending;
+use super::mqtt::Mqtt;
+use super::nats::Nats;
+use super::server::{Protocol, Server};
+use crate::CallError;
+use crate::auth::Auth;
+use crate::functions::Clients;
+use crate::functions::rest::answer;
+use crate::functions::service::{Ask, IDEMPOTENCY_KEY};
+use crate::http::shown;
+
+/// Connections to brokers.
+#[derive(Debug, Default)]
+pub(crate) struct Brokers {
+    mqtt: Mqtt,
+    nats: Nats,
+}
+
+/// A message with all that a broker needs.
+pub(super) struct Outgoing<'a> {
+    /// Names it in errors.
+    pub(super) what: String,
+    pub(super) address: String,
+    pub(super) payload: Vec<u8>,
+    pub(super) content_type: String,
+    pub(super) headers: Vec<(String, String)>,
+    /// The same for each repeat of the call.
+    pub(super) key: &'a str,
+}
+
+pub(super) fn what(server: &Server, method: &Method, address: &str) -> String {
+    match server.protocol {
+        Protocol::Http => format!("{method} {}", shown(&target(&server.url, address))),
+        _ => format!(
+            "message to `{address}` at {}:{}",
+            server.host(),
+            server.port()
+        ),
+    }
+}
+
+fn target(server: &Url, address: &str) -> Url {
+    let mut url = server.clone();
+    let path = server.path().trim_end_matches('/');
+    url.set_path(&format!("{path}/{}", address.trim_start_matches('/')));
+    url
+}
+
+pub(super) async fn send(
+    clients: &Clients,
+    sending: &Sending,
+    outgoing: &Outgoing<'_>,
+    auth: Option<&Auth>,
+) -> Result<Data, CallError> {
+    let brokers = &clients.brokers;
+    match sending.server.protocol {
+        Protocol::Http => http(clients, sending, outgoing, auth).await,
+        Protocol::Mqtt { tls, version } => {
+            let mqtt = brokers.mqtt.send(sending, outgoing, auth, tls, version);
+            mqtt.await.map(|()| Data::NULL)
+        }
+        Protocol::Nats { tls } => {
+            let tokens = clients.services.tokens();
+            brokers
+                .nats
+                .send(sending, outgoing, auth, tls, tokens)
+                .await
+        }
+    }
+}
+
+async fn http(
+    clients: &Clients,
+    sending: &Sending,
+    outgoing: &Outgoing<'_>,
+    auth: Option<&Auth>,
+) -> Result<Data, CallError> {
+    let url = target(&sending.server.url, &outgoing.address);
+    let mut headers = vec![
+        ("accept", "application/json, */*;q=0.1"),
+        ("content-type", outgoing.content_type.as_str()),
+        (IDEMPOTENCY_KEY, outgoing.key),
+    ];
+    headers.extend(
+        outgoing
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str())),
+    );
+    let ask = Ask {
+        method: sending.method.clone(),
+        url: &url,
+        headers: &headers,
+        body: Some(&outgoing.payload),
+        what: &outgoing.what,
+    };
+    let reply = clients.services.ask(&ask, auth).await?;
+    answer::data(&reply.answer, &outgoing.what, &reply.secrets, "")
+}

@@ -1,0 +1,165 @@
+//! `graphql` as a function type.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use reqwest::Method;
+use serde_json::{Map, Value};
+use swirl_model::Data;
+use swirl_model::workflow::Function;
+use swirl_ports::CallRequest;
+use swirl_spec::graphql;
+use url::Url;
+
+use super::answer;
+use super::introspection::Types;
+use super::query::{self, Kind};
+use crate::CallError;
+use crate::functions::service::{Ask, IDEMPOTENCY_KEY, in_time, service_url};
+use crate::functions::{
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+};
+use crate::http::shown;
+
+/// Of a function's metadata: the types of its arguments, by name, as GraphQL writes them.
+const ARGUMENT_TYPES: &str = "argumentTypes";
+
+/// Servers of before the protocol was written down know only the second.
+const ACCEPT: &str = "application/graphql-response+json, application/json;q=0.9";
+
+pub(crate) const TYPE: FunctionType = FunctionType {
+    word: "graphql",
+    document: |_| None,
+    compile,
+};
+
+struct GraphqlFunction {
+    endpoint: Url,
+    kind: Kind,
+    field: String,
+    types: Types,
+    /// Names the request in errors.
+    what: String,
+}
+
+fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
+    functions
+        .iter()
+        .map(|function| Ok(Arc::new(read(function)?) as Compiled))
+        .collect()
+}
+
+fn read(function: &Function) -> Result<GraphqlFunction, String> {
+    let operation = &function.operation;
+    let parts: Vec<&str> = operation.split('#').collect();
+    let &[endpoint, kind, field] = &parts[..] else {
+        return Err(format!(
+            "the operation `{operation}` must be the URL of a GraphQL endpoint, `#query#` or \
+             `#mutation#`, and a field"
+        ));
+    };
+    let kind = match kind {
+        "query" => Kind::Query,
+        "mutation" => Kind::Mutation,
+        other => {
+            return Err(format!(
+                "the operation is `query` or `mutation`, not `{other}`"
+            ));
+        }
+    };
+    if !graphql::is_name(field) {
+        return Err(format!("`{field}` cannot be the name of a GraphQL field"));
+    }
+    let endpoint = service_url(endpoint, "the endpoint")?;
+    Ok(GraphqlFunction {
+        what: format!("POST {}: {} `{field}`", shown(&endpoint), kind.word()),
+        types: match argument_types(&function.metadata)? {
+            Some(given) => Types::given(given),
+            None => Types::unknown(),
+        },
+        endpoint,
+        kind,
+        field: field.to_owned(),
+    })
+}
+
+fn argument_types(metadata: &Data) -> Result<Option<HashMap<String, String>>, String> {
+    let Some(types) = metadata.get(ARGUMENT_TYPES) else {
+        return Ok(None);
+    };
+    let Value::Object(members) = Value::from(&types) else {
+        return Err(format!("`metadata.{ARGUMENT_TYPES}` must be an object"));
+    };
+    let mut given = HashMap::new();
+    for (name, value) in members {
+        let text = value.as_str().filter(|text| graphql::is_type(text));
+        let (Some(text), true) = (text, graphql::is_name(&name)) else {
+            return Err(format!(
+                "`metadata.{ARGUMENT_TYPES}.{name}` must be a GraphQL type, such as `[ID!]!`"
+            ));
+        };
+        given.insert(name, text.to_owned());
+    }
+    Ok(Some(given))
+}
+
+#[async_trait]
+impl CompiledFunction for GraphqlFunction {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let refuse = |reason: String| CallError::arguments(format!("{}: {reason}", self.what));
+        let arguments = match Value::from(&request.arguments) {
+            Value::Null => Map::new(),
+            Value::Object(members) => members,
+            _ => return Err(refuse("the arguments must be an object".to_owned())),
+        };
+        let selection = request.selection_set.as_deref().unwrap_or_default();
+        let selection = graphql::selection_set(selection)
+            .map_err(|reason| refuse(format!("the selection set: {reason}")))?;
+        if let Some(name) = arguments.keys().find(|name| !graphql::is_name(name)) {
+            return Err(refuse(format!(
+                "`{name}` cannot be the name of an argument"
+            )));
+        }
+        let exchange = async {
+            let types = if arguments.is_empty() {
+                Arc::default()
+            } else {
+                let question = super::introspection::Question {
+                    services: &clients.services,
+                    endpoint: &self.endpoint,
+                    kind: self.kind,
+                    field: &self.field,
+                    auth: context.auth,
+                };
+                self.types.get(&question).await?
+            };
+            let body = query::body(self.kind, &self.field, arguments, selection, &types)
+                .map_err(refuse)?;
+            let ask = Ask {
+                method: Method::POST,
+                url: &self.endpoint,
+                headers: &[
+                    ("accept", ACCEPT),
+                    ("content-type", "application/json"),
+                    (IDEMPOTENCY_KEY, &request.key),
+                ],
+                body: Some(&body),
+                what: &self.what,
+            };
+            let reply = clients.services.ask(&ask, context.auth).await?;
+            let result = answer::data(&reply, &self.what);
+            if result.as_ref().is_err_and(answer::is_refused) {
+                // The service's schema may have changed.
+                self.types.forget().await;
+            }
+            result
+        };
+        in_time(context.timeout, &self.what, exchange).await
+    }
+}

@@ -1,0 +1,146 @@
+//! An HTTP exchange with credentials, for the function types whose services don't say how they want
+//! them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use url::Url;
+
+use crate::auth::{Auth, Authorization, Tokens};
+use crate::http::{Answer, Http};
+use crate::{CallError, CallErrorKind};
+
+/// The header that tells a receiver which calls are the same one.
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Asks services over a shared client; keeps OAuth2 tokens.
+#[derive(Debug)]
+pub(crate) struct Services {
+    http: Http,
+    tokens: Tokens,
+}
+
+/// A request without credentials.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) method: Method,
+    pub(crate) url: &'a Url,
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+    pub(crate) body: Option<&'a [u8]>,
+    /// Names the request in errors.
+    pub(crate) what: &'a str,
+}
+
+/// An answer of any status.
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    /// To be cut out of what is shown of it.
+    pub(crate) secrets: Vec<String>,
+}
+
+impl Services {
+    pub(crate) fn new(http: Http) -> Services {
+        Services {
+            tokens: Tokens::new(http.clone()),
+            http,
+        }
+    }
+
+    pub(crate) fn http(&self) -> &Http {
+        &self.http
+    }
+
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
+    /// Asks; once more with a fresh token if the service refuses one that can be renewed.
+    ///
+    /// # Errors
+    /// [`CallError`] if there is no answer; one of any status is none.
+    pub(crate) async fn ask(&self, ask: &Ask<'_>, auth: Option<&Auth>) -> Result<Reply, CallError> {
+        let (size, limit) = (
+            ask.body.map_or(0, <[u8]>::len),
+            self.http.config().request_bytes_max,
+        );
+        if size > limit {
+            let message = format!(
+                "{}: the request has {size} bytes; at most {limit} are sent",
+                ask.what
+            );
+            return Err(CallError::new(CallErrorKind::Limit, message));
+        }
+        let Some(auth) = auth else {
+            let answer = self.send(ask, None).await?;
+            return Ok(Reply {
+                answer,
+                secrets: Vec::new(),
+            });
+        };
+        let mut authorization = Authorization::of(auth, &self.tokens, None).await?;
+        let mut answer = self.send(ask, Some(&authorization)).await?;
+        if answer.status == 401 && authorization.can_renew() {
+            authorization = Authorization::of(auth, &self.tokens, Some(&authorization)).await?;
+            answer = self.send(ask, Some(&authorization)).await?;
+        }
+        Ok(Reply {
+            answer,
+            secrets: authorization.secrets,
+        })
+    }
+
+    async fn send(
+        &self,
+        ask: &Ask<'_>,
+        authorization: Option<&Authorization>,
+    ) -> Result<Answer, CallError> {
+        let mut out = self.http.request(ask.method.clone(), ask.url.clone());
+        for (name, value) in ask.headers {
+            let field = HeaderName::from_bytes(name.as_bytes());
+            let (Ok(field), Ok(value)) = (field, HeaderValue::from_str(value)) else {
+                let message = format!("{}: the header `{name}` cannot be sent", ask.what);
+                return Err(CallError::arguments(message));
+            };
+            out = out.header(field, value);
+        }
+        if let Some(authorization) = authorization {
+            let value = HeaderValue::from_str(authorization.value.expose());
+            let mut value = value.map_err(|_| {
+                let message = "the credentials have characters that cannot be sent";
+                CallError::new(CallErrorKind::Auth, message)
+            })?;
+            value.set_sensitive(true);
+            out = out.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = ask.body {
+            out = out.body(body.to_vec());
+        }
+        self.http.send(out, ask.url, ask.what).await
+    }
+}
+
+/// Bounds a whole call.
+pub(crate) async fn in_time<T>(
+    limit: Duration,
+    what: &str,
+    call: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(result) => result,
+        Err(_) => {
+            let message = format!("{what}: no answer within {} s", limit.as_secs_f64());
+            Err(CallError::new(CallErrorKind::Timeout, message))
+        }
+    }
+}
+
+/// The URL of a service in an operation; an error names it as `what`.
+pub(crate) fn service_url(text: &str, what: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        Ok(_) => Err(format!("{what} `{text}` must be an http or https URL")),
+        Err(error) => Err(format!("{what} `{text}` is no URL: {error}")),
+    }
+}
