@@ -69,14 +69,8 @@ impl Link {
             response: Duration::from_millis(options.response_timeout_ms),
             retry: Duration::from_millis(options.retry_ms),
         };
-        let infos = options
-            .urls
-            .iter()
-            .map(|url| {
-                let info = url.as_str().into_connection_info();
-                info.map_err(|error| url_error(url, &error))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let infos = options.urls.iter().map(|url| address(url, options));
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
         let first = infos.first().cloned().ok_or(ConnectError::Option {
             name: "urls",
             reason: "none is given".to_owned(),
@@ -301,6 +295,24 @@ fn certificates(tls: &Tls) -> TlsCertificates {
         client_tls: client,
         root_cert: tls.ca.clone(),
     }
+}
+
+fn parse(url: &str) -> Result<ConnectionInfo, ConnectError> {
+    let plain = url.replacen("-sentinel://", "://", 1);
+    let info = plain.as_str().into_connection_info();
+    info.map_err(|error| url_error(url, &error))
+}
+
+fn address(url: &str, options: &Options) -> Result<ConnectionInfo, ConnectError> {
+    let info = parse(url)?;
+    let mut settings = info.redis_settings().clone();
+    if let Some(username) = &options.username {
+        settings = settings.set_username(username);
+    }
+    if let Some(password) = &options.password {
+        settings = settings.set_password(password);
+    }
+    Ok(info.set_redis_settings(settings))
 }
 
 fn is_tls(info: &ConnectionInfo) -> bool {

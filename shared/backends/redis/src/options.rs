@@ -27,8 +27,13 @@ pub struct Tls {
 /// dropped, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS.
+    /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS; also
+    /// `redis-sentinel://` and `rediss-sentinel://`.
     pub urls: Vec<String>,
+    /// Wins over the URLs'.
+    pub username: Option<String>,
+    /// Wins over the URLs'.
+    pub password: Option<String>,
     pub topology: Topology,
     pub tls: Tls,
     /// Begins all keys: several systems can share a server.
@@ -77,27 +82,29 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             urls: vec!["redis://127.0.0.1:6379".to_owned()],
+            username: None,
+            password: None,
             topology: Topology::Single,
             tls: Tls::default(),
             namespace: "swirl".to_owned(),
             shards: 64,
             connections: 1,
             connect_timeout_ms: 5_000,
-            response_timeout_ms: 10_000,
+            response_timeout_ms: 5_000,
             retry_ms: 5_000,
             poll_ms: 2_000,
             grace_ms: 5_000,
             repeat_ms: 30_000,
-            history_max: 10_000,
-            inbox_max: 1_000,
+            history_max: 100_000,
+            inbox_max: 10_000,
             record_max: 16 * 1024 * 1024,
             retain_ms: DAY_MS,
             retain_max: 100_000,
             dedup_ms: DAY_MS,
-            dedup_max: 1_000_000,
+            dedup_max: 250_000,
             sets_max: 100_000,
             keep_ended_ms: 7 * DAY_MS,
-            keep_ended_max: 1_000_000,
+            keep_ended_max: 100_000,
         }
     }
 }

@@ -171,7 +171,9 @@ async fn a_network_that_says_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_master() {
     let mut set = RedisSentinels::start(1, 3).unwrap();
-    let options = Options::sentinel(set.urls(), RedisSentinels::NAME);
+    let urls = set.urls().into_iter();
+    let urls = urls.map(|url| url.replace("redis://", "redis-sentinel://"));
+    let options = Options::sentinel(urls.collect(), RedisSentinels::NAME);
     let b = connect(options).await;
     b.create(new("a")).await;
     // What isn't replicated yet would be gone.
@@ -470,6 +472,13 @@ async fn users_by_acl() {
     let b = connect(Options::single(url)).await;
     b.create(new("a")).await;
     b.act(&root("a"), change(vec![])).await;
+    let apart = Options {
+        username: Some("swirl".to_owned()),
+        password: Some("pass".to_owned()),
+        ..Options::single(server.url())
+    };
+    let b = connect(apart).await;
+    assert!(b.store.is_active(&root("a").instance).await.unwrap());
     let wrong = format!("redis://swirl:other@{}", server.address());
     assert!(Redis::connect(quick(Options::single(wrong))).await.is_err());
 }
