@@ -10,6 +10,7 @@
 mod check;
 mod commit;
 mod connect;
+mod definitions;
 mod events;
 mod keys;
 mod lifecycle;

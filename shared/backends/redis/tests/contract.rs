@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use swirl_contract::Backend;
-use swirl_embedded::Embedded;
 use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisCluster, RedisServer};
 use tokio::runtime::Runtime;
@@ -23,11 +22,10 @@ fn quick(options: Options) -> Options {
 fn backend(options: Options, guard: impl Send + Sync + 'static) -> Backend {
     let store = RUNTIME.block_on(Redis::connect(quick(options))).unwrap();
     let store = Arc::new(store);
-    let other = Arc::new(Embedded::memory());
     Backend {
         store: store.clone(),
-        events: other.clone(),
-        definitions: other,
+        events: store.clone(),
+        definitions: store,
         guard: Box::new(guard),
     }
 }
@@ -44,7 +42,7 @@ mod single {
         backend(Options::single(server.url()), server)
     }
 
-    swirl_contract::store_suite!(make(), run);
+    swirl_contract::suite!(make(), run);
     swirl_contract::expiry_suite!(make(), run);
 }
 
@@ -69,6 +67,6 @@ mod cluster {
         backend(options, cluster)
     }
 
-    swirl_contract::store_suite!(@one make(), run);
+    swirl_contract::suite!(@one make(), run);
     swirl_contract::expiry_suite!(@one make(), run);
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use futures::future::{join_all, select};
 use swirl_contract::kit::*;
 use swirl_contract::{Backend, kit};
-use swirl_embedded::Embedded;
 use swirl_model::data;
 use swirl_model::event::{Command, Input};
 use swirl_model::instance::EndStatus;
@@ -29,11 +28,11 @@ fn quick(options: Options) -> Options {
 }
 
 fn with(store: Redis) -> Backend {
-    let other = std::sync::Arc::new(Embedded::memory());
+    let store = std::sync::Arc::new(store);
     Backend {
-        store: std::sync::Arc::new(store),
-        events: other.clone(),
-        definitions: other,
+        store: store.clone(),
+        events: store.clone(),
+        definitions: store,
         guard: Box::new(()),
     }
 }

@@ -109,6 +109,8 @@ local function empty_scope(scope)
     local key = item[3] == 'e' and string.match(item[2], '^event%-%d+%-%d+%-(.*)$')
     if key then
       call('ZREM', HAD, string.sub(redis.sha1hex(key), 1, 32))
+      -- Waits that have looked for early events look once more.
+      if call('EXISTS', EVENTS) == 1 then call('HSET', EVENTS, 'F', MICROS) end
       dirty()
     end
   end

@@ -1,0 +1,57 @@
+//! Instances that events start, and what these events tell of them.
+
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::Header;
+use swirl_model::scope::StartEvent;
+use swirl_ports::Result;
+use swirl_ports::matching::Correlation;
+
+use super::names::{event_digest, look_keys};
+use super::shard::Had;
+use crate::Redis;
+
+impl Redis {
+    /// What an instance correlates by that is started by these events: known from the moment on at
+    /// which they were offered, so that no second instance is started meanwhile.
+    pub(crate) async fn begun(
+        &self,
+        header: &Header,
+        events: &[StartEvent],
+    ) -> Result<Correlation> {
+        let digests: Vec<String> = events
+            .iter()
+            .map(|start| event_digest(&start.event))
+            .collect();
+        // The one that came last says it, whichever that was.
+        let outcomes = digests.iter().map(|digest| self.open_outcome(digest));
+        let outcomes = futures::future::try_join_all(outcomes).await?;
+        let mut starts = outcomes
+            .iter()
+            .flatten()
+            .flat_map(|outcome| &outcome.starts);
+        let begun = starts.find(|begun| begun.is_of(&header.definition.workflow, events));
+        Ok(begun
+            .map(|begun| begun.correlation.clone())
+            .unwrap_or_default())
+    }
+
+    /// An instance was started by these events: it has had them.
+    pub(crate) async fn started(&self, id: &InstanceId, events: &[StartEvent]) -> Result<()> {
+        for start in events {
+            let digest = event_digest(&start.event);
+            let Some((generation, kept)) = self.kept_event(&digest).await? else {
+                continue;
+            };
+            let [_, _, had] = look_keys(self, id);
+            let mut cmd = redis::cmd("ZADD");
+            cmd.arg(had).arg(&generation).arg(&digest);
+            self.query::<i64>(cmd).await?;
+            let instances = std::slice::from_ref(id);
+            self.note_had(&digest, &generation, Had::Yes, instances)
+                .await?;
+            self.take_from_kinds(&digest, &kept).await?;
+        }
+        let mut woken: Vec<ScopeRef> = Vec::new();
+        self.reindex(id, &mut woken).await
+    }
+}

@@ -1,0 +1,201 @@
+//! One event to one instance.
+
+use std::collections::VecDeque;
+
+use redis::Value;
+use swirl_model::CloudEvent;
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_ports::matching::addressee;
+use swirl_ports::{Error, Result};
+
+use super::names::{event_digest, look_keys};
+use super::waiting::{Place, Wait, Waiting};
+use crate::Redis;
+use crate::keys::Span;
+use crate::script::{Lazy, Script};
+
+static LOOK: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/look.lua")]));
+static DELIVER: Lazy =
+    Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/deliver.lua")]));
+
+/// How often an instance is looked at anew because it changed in between.
+const ATTEMPTS: usize = 50;
+
+/// An event on its way.
+#[derive(Debug)]
+pub(super) struct Delivery<'a> {
+    pub event: &'a CloudEvent,
+    pub digest: String,
+    pub generation: String,
+    /// It came before the wait began.
+    pub early: bool,
+}
+
+pub(super) enum Delivered {
+    /// With what the instance waits for now.
+    Done(Vec<ScopeRef>, Box<Waiting>),
+    Had,
+    /// Nothing of the instance fits.
+    No,
+}
+
+impl<'a> Delivery<'a> {
+    pub fn new(event: &'a CloudEvent, generation: String, early: bool) -> Delivery<'a> {
+        Delivery {
+            event,
+            digest: event_digest(event),
+            generation,
+            early,
+        }
+    }
+}
+
+enum Tried {
+    Done(Vec<ScopeRef>, Box<Waiting>),
+    Had,
+    Gone,
+    Changed,
+    Known,
+}
+
+impl Redis {
+    /// What an instance waits for, and whether it had an event.
+    pub(super) async fn look_waiting(
+        &self,
+        instance: &InstanceId,
+        digest: &str,
+    ) -> Result<(Waiting, Option<String>)> {
+        let keys = look_keys(self, instance);
+        let args = [instance.as_str(), digest];
+        let (mark, had, fields): (Option<String>, Option<String>, Vec<String>) =
+            self.eval(&LOOK, &keys, &args).await?;
+        Ok((Waiting::read(instance, mark, fields)?, had))
+    }
+
+    /// Gives an event to the first wait of an instance that it fits: of these, or of all.
+    pub(super) async fn deliver(
+        &self,
+        instance: &InstanceId,
+        only: Option<&[(ScopeId, u32)]>,
+        delivery: &Delivery<'_>,
+    ) -> Result<Delivered> {
+        if addressee(delivery.event).is_some_and(|id| id != *instance) {
+            return Ok(Delivered::No);
+        }
+        let mut refused = Vec::new();
+        for _ in 0..ATTEMPTS {
+            let (waiting, had) = self.look_waiting(instance, &delivery.digest).await?;
+            if had.is_some_and(|had| had == delivery.generation) {
+                return Ok(Delivered::Had);
+            }
+            let among = |wait: &Wait| {
+                only.is_none_or(|only| {
+                    let mut only = only.iter();
+                    only.any(|(scope, number)| *scope == wait.scope && *number == wait.wait)
+                })
+            };
+            let mut waits = waiting.waits.iter().filter(|wait| among(wait));
+            let found = waits.find_map(|wait| {
+                let place = waiting.find(wait, delivery.event, delivery.early, &refused)?;
+                Some((wait, place))
+            });
+            let Some((wait, place)) = found else {
+                return Ok(Delivered::No);
+            };
+            match self.put(instance, wait, &place, delivery).await? {
+                Tried::Done(woken, after) => return Ok(Delivered::Done(woken, after)),
+                Tried::Had => return Ok(Delivered::Had),
+                Tried::Gone => return Ok(Delivered::No),
+                Tried::Changed => {}
+                Tried::Known => refused.push(place.item.id),
+            }
+        }
+        Err(Error::Unavailable(format!(
+            "instance {instance} changes faster than events are given to it"
+        )))
+    }
+
+    /// Gives an event to the wait that was read; false if that has changed.
+    pub(super) async fn put_early(
+        &self,
+        instance: &InstanceId,
+        wait: &Wait,
+        place: &Place,
+        delivery: &Delivery<'_>,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<Option<Box<Waiting>>> {
+        Ok(match self.put(instance, wait, place, delivery).await? {
+            Tried::Done(scopes, after) => {
+                woken.extend(scopes);
+                Some(after)
+            }
+            _ => None,
+        })
+    }
+
+    async fn put(
+        &self,
+        instance: &InstanceId,
+        wait: &Wait,
+        place: &Place,
+        delivery: &Delivery<'_>,
+    ) -> Result<Tried> {
+        let payload = crate::events::shard::json(&place.item.input, "an event")?;
+        let after = wait.without(place)?;
+        // Nobody asks for older ones: they are neither known nor kept any more.
+        let options = self.options();
+        let window_ms = options
+            .retain_ms
+            .max(options.dedup_ms)
+            .saturating_add(HOUR_MS);
+        let generation: u64 = delivery.generation.parse().unwrap_or_default();
+        let forgotten = generation.saturating_sub(window_ms.saturating_mul(1_000));
+        let mut call = DELIVER.call(&self.keys().of(instance, Span::Waits));
+        call.arg(instance.as_str())
+            .arg(self.keys().namespace())
+            .arg(wait.scope.as_str())
+            .arg(&wait.field)
+            .arg(&wait.text)
+            .arg(after)
+            .arg(&delivery.digest)
+            .arg(&delivery.generation)
+            .arg(forgotten)
+            .arg(&place.item.id)
+            .arg(payload)
+            .arg(place.expected.len());
+        for (name, value) in &place.expected {
+            call.arg(name).arg(value);
+        }
+        for (name, value) in &place.learnt {
+            call.arg(&**name).arg(value);
+        }
+        let parts: Vec<Value> = self.run(&DELIVER, call).await?;
+        let mut parts: VecDeque<Value> = parts.into();
+        let mut next = || parts.pop_front().unwrap_or(Value::Nil);
+        let answer: String = decode(next())?;
+        Ok(match answer.as_str() {
+            "done" => {
+                let mark: String = decode(next())?;
+                let scopes: Vec<String> = decode(next())?;
+                let fields: Vec<String> = decode(next())?;
+                let woken = scopes.iter().map(|scope| ScopeRef {
+                    instance: instance.clone(),
+                    scope: ScopeId::new(scope.as_str()),
+                });
+                let after = Waiting::read(instance, Some(mark), fields)?;
+                Tried::Done(woken.collect(), Box::new(after))
+            }
+            "had" => Tried::Had,
+            "gone" => Tried::Gone,
+            "known" => Tried::Known,
+            _ => Tried::Changed,
+        })
+    }
+}
+
+const HOUR_MS: u64 = 60 * 60 * 1000;
+
+pub(super) fn decode<T: redis::FromRedisValue>(value: Value) -> Result<T> {
+    T::from_redis_value(value)
+        .map_err(|error| crate::connect::damaged("the answer of a script", error))
+}

@@ -1,0 +1,282 @@
+//! Events that came before the wait.
+
+use std::collections::BTreeMap;
+
+use swirl_model::CloudEvent;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_ports::Result;
+use swirl_ports::matching::addressee;
+
+use super::deliver::Delivery;
+use super::index::PAGE;
+use super::names::{BucketKeys, event_digest, look_keys};
+use super::shard::{Had, Kept};
+use super::waiting::{Stand, Waiting};
+use crate::Redis;
+use crate::keys::Span;
+use crate::script::{Lazy, Script};
+
+static GIVE_BACK: Lazy =
+    Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/give_back.lua")]));
+
+static UNSEAT: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/unseat.lua")]));
+
+/// How many kept events are fetched at once.
+const FETCH: usize = 16;
+
+/// A kept event that stands in a bucket.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    digest: String,
+    generation: String,
+    bucket: String,
+    valued: bool,
+}
+
+/// Where a bucket is to be read on.
+struct NextPage {
+    bucket: String,
+    valued: bool,
+    after: String,
+    /// Read already, of the same instant.
+    ties: Vec<String>,
+}
+
+impl Candidate {
+    pub fn page(stand: &Stand, found: Vec<(String, String)>) -> Vec<Candidate> {
+        let candidate = |(digest, generation)| Candidate {
+            digest,
+            generation,
+            bucket: stand.bucket.clone(),
+            valued: stand.valued,
+        };
+        found.into_iter().map(candidate).collect()
+    }
+}
+
+impl Redis {
+    /// Gives an instance the first kept event that fits one of its waits. Returns what it waits for
+    /// then; nothing if there is no such event.
+    pub(super) async fn match_kept(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        mut candidates: Vec<Candidate>,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<Option<Box<Waiting>>> {
+        while !candidates.is_empty() {
+            let next = self.next_pages(&candidates);
+            let new = self.not_had(instance, candidates).await?;
+            for chunk in new.chunks(FETCH) {
+                let bodies = chunk
+                    .iter()
+                    .map(|candidate| self.kept_event(&candidate.digest));
+                let bodies = futures::future::try_join_all(bodies).await?;
+                for (candidate, found) in chunk.iter().zip(bodies) {
+                    let kept = match found {
+                        Some((generation, kept)) if generation == candidate.generation => kept,
+                        // It was forgotten: a crash left it there, or it is offered anew.
+                        _ => {
+                            self.unseat(candidate).await?;
+                            continue;
+                        }
+                    };
+                    let given = self
+                        .give(instance, waiting, candidate, &kept, woken)
+                        .await?;
+                    if given.is_some() {
+                        return Ok(given);
+                    }
+                }
+            }
+            candidates = self.read_pages(next).await?;
+        }
+        Ok(None)
+    }
+
+    /// Buckets of which there may be more than was read, with the last that was.
+    fn next_pages(&self, candidates: &[Candidate]) -> Vec<NextPage> {
+        let mut pages: BTreeMap<&str, Vec<&Candidate>> = BTreeMap::new();
+        for candidate in candidates {
+            pages.entry(&candidate.bucket).or_default().push(candidate);
+        }
+        let full = pages.into_values().filter(|page| page.len() >= PAGE);
+        full.filter_map(|page| {
+            let last = *page.last()?;
+            let ties = page
+                .iter()
+                .filter(|found| found.generation == last.generation);
+            Some(NextPage {
+                bucket: last.bucket.clone(),
+                valued: last.valued,
+                after: last.generation.clone(),
+                ties: ties.map(|found| found.digest.clone()).collect(),
+            })
+        })
+        .collect()
+    }
+
+    async fn read_pages(&self, pages: Vec<NextPage>) -> Result<Vec<Candidate>> {
+        let mut all = Vec::new();
+        for page in pages {
+            let mut cmd = redis::cmd("ZRANGE");
+            cmd.arg(BucketKeys::new(self.keys(), &page.bucket).kept)
+                .arg(&page.after)
+                .arg("+inf")
+                .arg("BYSCORE")
+                .arg("LIMIT")
+                .arg(0)
+                .arg(2 * PAGE)
+                .arg("WITHSCORES");
+            let mut found: Vec<(String, String)> = self.query(cmd).await?;
+            found.retain(|(digest, _)| !page.ties.contains(digest));
+            all.extend(found.into_iter().map(|(digest, generation)| Candidate {
+                digest,
+                generation,
+                bucket: page.bucket.clone(),
+                valued: page.valued,
+            }));
+        }
+        Ok(all)
+    }
+
+    /// Those that the instance hasn't had, in the order of arrival.
+    async fn not_had(
+        &self,
+        instance: &InstanceId,
+        mut candidates: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>> {
+        candidates.sort_by(|a, b| (&a.generation, &a.digest).cmp(&(&b.generation, &b.digest)));
+        let [_, _, had] = look_keys(self, instance);
+        let mut cmd = redis::cmd("ZMSCORE");
+        cmd.arg(had);
+        for candidate in &candidates {
+            cmd.arg(&candidate.digest);
+        }
+        let scores: Vec<Option<String>> = self.query(cmd).await?;
+        let mut new: Vec<Candidate> = Vec::new();
+        for (candidate, score) in candidates.into_iter().zip(scores) {
+            if score.as_ref() == Some(&candidate.generation) {
+                // A crash came between giving it and saying so.
+                if !candidate.valued
+                    && let Some((_, kept)) = self.kept_event(&candidate.digest).await?
+                {
+                    self.had(instance, &candidate, &kept).await?;
+                }
+            } else if new
+                .last()
+                .is_none_or(|last| last.digest != candidate.digest)
+            {
+                new.push(candidate);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Takes an event out of a bucket, unless it has come there anew.
+    async fn unseat(&self, candidate: &Candidate) -> Result<()> {
+        let key = BucketKeys::new(self.keys(), &candidate.bucket).kept;
+        let args = [&candidate.digest, &candidate.generation];
+        self.eval::<i64>(&UNSEAT, &[key], &args).await?;
+        Ok(())
+    }
+
+    async fn had(&self, instance: &InstanceId, candidate: &Candidate, kept: &Kept) -> Result<()> {
+        let instances = std::slice::from_ref(instance);
+        self.note_had(
+            &candidate.digest,
+            &candidate.generation,
+            Had::Yes,
+            instances,
+        )
+        .await?;
+        self.take_from_kinds(&candidate.digest, kept).await
+    }
+
+    /// Gives one kept event to the first wait that it fits.
+    async fn give(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        candidate: &Candidate,
+        kept: &Kept,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<Option<Box<Waiting>>> {
+        if addressee(&kept.event).is_some_and(|id| id != *instance) {
+            return Ok(None);
+        }
+        let (digest, generation) = (&candidate.digest, &candidate.generation);
+        let delivery = Delivery::new(&kept.event, generation.clone(), true);
+        let instances = std::slice::from_ref(instance);
+        for wait in &waiting.waits {
+            let Some(place) = waiting.find(wait, &kept.event, true, &[]) else {
+                continue;
+            };
+            if place.unknown
+                && !self
+                    .note_had(digest, generation, Had::Claim, instances)
+                    .await?
+            {
+                continue;
+            }
+            if let Some(after) = self
+                .put_early(instance, wait, &place, &delivery, woken)
+                .await?
+            {
+                self.had(instance, candidate, kept).await?;
+                return Ok(Some(after));
+            }
+            if place.unknown {
+                self.note_had(digest, generation, Had::Free, instances)
+                    .await?;
+            }
+            // Changed meanwhile: all is looked at once more.
+            let (after, had) = self.look_waiting(instance, digest).await?;
+            let had = had.as_ref() == Some(generation);
+            if after.mark.is_some() && (had || after.mark != waiting.mark) {
+                return Ok(Some(Box::new(after)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An event that an instance could not use is free for it again, and goes to whatever else of
+    /// it waits.
+    pub(super) async fn free_event(
+        &self,
+        instance: &InstanceId,
+        event: &CloudEvent,
+    ) -> Result<Vec<ScopeRef>> {
+        let digest = event_digest(event);
+        let mut woken = Vec::new();
+        let Some((generation, kept)) = self.kept_event(&digest).await? else {
+            return Ok(woken);
+        };
+        let mut call = GIVE_BACK.call(&self.keys().of(instance, Span::Waits));
+        call.arg(instance.as_str())
+            .arg(self.keys().namespace())
+            .arg("")
+            .arg(&digest)
+            .arg(&generation);
+        if self.run::<i64>(&GIVE_BACK, call).await? == 0 {
+            return Ok(woken);
+        }
+        let instances = std::slice::from_ref(instance);
+        if self
+            .note_had(&digest, &generation, Had::Free, instances)
+            .await?
+        {
+            let (kinds, _) = kept.buckets();
+            let additions = kinds.iter().map(|bucket| {
+                let mut cmd = redis::cmd("ZADD");
+                cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
+                    .arg(&generation)
+                    .arg(&digest);
+                self.query::<i64>(cmd)
+            });
+            futures::future::try_join_all(additions).await?;
+        }
+        self.reindex(instance, &mut woken).await?;
+        Ok(woken)
+    }
+}

@@ -1,0 +1,245 @@
+//! Where instances stand: their waits in the buckets, their values among those of active instances.
+
+use futures::StreamExt;
+use futures::stream;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_ports::Result;
+
+use super::early::Candidate;
+use super::names::{BucketKeys, StartKeys, look_keys};
+use super::waiting::{Stand, Waiting};
+use crate::Redis;
+use crate::keys::Span;
+use crate::script::{Lazy, Script};
+
+static PLAN: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/plan.lua")]));
+static SETTLE: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/settle.lua")]));
+pub(super) static BUCKET: Lazy =
+    Lazy::new(|| Script::new(&[include_str!("../lua/events/bucket.lua")]));
+
+/// How many calls of one operation are under way at once.
+pub(super) const AT_ONCE: usize = 64;
+/// How many kept events of a bucket are looked at together.
+pub(super) const PAGE: usize = 500;
+/// Each round gives the instance an event, or sees that somebody else changed it.
+const ROUNDS: usize = 10_000;
+
+impl Redis {
+    /// Brings the index of who waits for which events in line with an instance that a script
+    /// marked as dirty, and gives it the events that came early.
+    pub(crate) async fn reindex(
+        &self,
+        instance: &InstanceId,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<()> {
+        let (waiting, _) = self.look_waiting(instance, "").await?;
+        self.align(instance, waiting, woken).await
+    }
+
+    /// As [`Redis::reindex`], for an instance that has been looked at.
+    pub(super) async fn align(
+        &self,
+        instance: &InstanceId,
+        mut waiting: Waiting,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<()> {
+        for _ in 0..ROUNDS {
+            if waiting.mark.is_none() {
+                // Somebody else has done it.
+                return Ok(());
+            }
+            let stands = waiting.stands();
+            let actives = waiting.actives();
+            if self.plan(instance, &mut waiting, &stands, &actives).await? {
+                continue;
+            }
+            self.stand_among(instance, &waiting, &actives).await?;
+            let candidates = self.stand(instance, &waiting, &stands).await?;
+            if let Some(after) = self
+                .match_kept(instance, &waiting, candidates, woken)
+                .await?
+            {
+                waiting = *after;
+                continue;
+            }
+            return self.settle(instance, &waiting, &stands, &actives).await;
+        }
+        // Still dirty: the reconciler goes on.
+        Ok(())
+    }
+
+    /// Notes what is to be indexed. True: the instance has changed and was read anew, or its notes
+    /// have.
+    async fn plan(
+        &self,
+        instance: &InstanceId,
+        waiting: &mut Waiting,
+        stands: &[Stand],
+        actives: &[String],
+    ) -> Result<bool> {
+        let mut new: Vec<(String, String)> = Vec::new();
+        for stand in stands {
+            if !waiting.notes.contains_key(&stand.note) {
+                let field = waiting.waits[stand.wait].field.clone();
+                new.push((field, stand.note.clone()));
+            }
+        }
+        for active in actives {
+            let note = format!("a:{active}");
+            if !waiting.notes.contains_key(&note) {
+                new.push((String::new(), note));
+            }
+        }
+        if new.is_empty() {
+            return Ok(false);
+        }
+        let mut call = PLAN.call(&self.keys().of(instance, Span::Waits));
+        call.arg(instance.as_str())
+            .arg(self.keys().namespace())
+            .arg("");
+        for (field, note) in &new {
+            call.arg(field).arg(note);
+        }
+        match self.run::<Option<String>>(&PLAN, call).await? {
+            Some(mark) => {
+                waiting.mark = Some(mark);
+                let notes = new.into_iter().map(|(_, note)| (note, false));
+                waiting.notes.extend(notes);
+            }
+            None => (*waiting, _) = self.look_waiting(instance, "").await?,
+        }
+        Ok(true)
+    }
+
+    /// Puts waits where events look for them, and gives what is kept there.
+    async fn stand(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        stands: &[Stand],
+    ) -> Result<Vec<Candidate>> {
+        let fresh = |stand: &&Stand| {
+            waiting.freed.is_some() || waiting.notes.get(&stand.note) == Some(&false)
+        };
+        let pages = stands.iter().filter(fresh).map(|stand| {
+            let keys = BucketKeys::new(self.keys(), &stand.bucket);
+            let wait = &waiting.waits[stand.wait];
+            let member = format!("{instance}/{}/{}", wait.scope, wait.wait);
+            let order = wait.order.clone();
+            async move {
+                let args = [order, member, PAGE.to_string()];
+                let all = [keys.waits, keys.kept];
+                let found: Vec<(String, String)> = self.eval(&BUCKET, &all, &args).await?;
+                Ok::<_, swirl_ports::Error>(Candidate::page(stand, found))
+            }
+        });
+        let mut pages = stream::iter(pages.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await {
+            all.extend(page?);
+        }
+        Ok(all)
+    }
+
+    /// Notes the instance among the active ones with its values.
+    async fn stand_among(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        actives: &[String],
+    ) -> Result<()> {
+        let fresh = |active: &&String| waiting.notes.get(&format!("a:{active}")) == Some(&false);
+        let additions = actives.iter().filter(fresh).map(|active| {
+            let mut cmd = redis::cmd("SADD");
+            cmd.arg(StartKeys::new(self.keys(), active).active)
+                .arg(instance.as_str());
+            self.query::<i64>(cmd)
+        });
+        futures::future::try_join_all(additions).await?;
+        Ok(())
+    }
+
+    /// Takes the instance away from where it shouldn't stand, and the mark if nothing has changed.
+    async fn settle(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        stands: &[Stand],
+        actives: &[String],
+    ) -> Result<()> {
+        let mut wanted: Vec<String> = stands.iter().map(|stand| stand.note.clone()).collect();
+        wanted.extend(actives.iter().map(|active| format!("a:{active}")));
+        let mut gone: Vec<&String> = waiting.notes.keys().collect();
+        gone.retain(|note| !wanted.contains(note));
+        let removals = gone.iter().filter_map(|note| {
+            let cmd = self.removal(instance, note)?;
+            Some(self.query::<i64>(cmd))
+        });
+        let mut removals = stream::iter(removals.collect::<Vec<_>>()).buffered(AT_ONCE);
+        while let Some(removed) = removals.next().await {
+            removed?;
+        }
+        let [dirty, events, _] = look_keys(self, instance);
+        let fresh: Vec<&String> = wanted
+            .iter()
+            .filter(|note| waiting.notes.get(*note) == Some(&false))
+            .collect();
+        let mut call = SETTLE.call(&[dirty, events]);
+        call.arg(instance.as_str())
+            .arg(waiting.mark.as_deref().unwrap_or_default())
+            .arg(waiting.freed.as_deref().unwrap_or_default())
+            .arg(fresh.len());
+        for note in fresh.into_iter().chain(gone) {
+            call.arg(note);
+        }
+        self.run::<i64>(&SETTLE, call).await?;
+        Ok(())
+    }
+
+    /// The command that takes back what a note says.
+    fn removal(&self, instance: &InstanceId, note: &str) -> Option<redis::Cmd> {
+        if let Some(active) = note.strip_prefix("a:") {
+            let mut cmd = redis::cmd("SREM");
+            cmd.arg(StartKeys::new(self.keys(), active).active)
+                .arg(instance.as_str());
+            return Some(cmd);
+        }
+        let mut parts = note.strip_prefix("x:")?.splitn(2, ':');
+        let (bucket, wait) = (parts.next()?, parts.next()?);
+        let (scope, wait) = wait.rsplit_once(':')?;
+        let mut cmd = redis::cmd("ZREM");
+        cmd.arg(BucketKeys::new(self.keys(), bucket).waits)
+            .arg(format!("{instance}/{scope}/{wait}"));
+        Some(cmd)
+    }
+
+    /// Looks after instances that a crash left dirty.
+    pub(crate) async fn settle_dirty(&self, limit: usize, woken: &mut Vec<ScopeRef>) -> Result<()> {
+        let grace_us = self.options().grace_ms.saturating_mul(1_000);
+        let shards = self.shards();
+        let reads = shards.iter().map(|shard| {
+            let key = self.keys().index(*shard, "dirty");
+            let mut cmd = redis::cmd("ZRANGE");
+            cmd.arg(key).arg(0).arg(limit.max(1) - 1).arg("WITHSCORES");
+            self.query::<Vec<(String, f64)>>(cmd)
+        });
+        let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut found: Vec<(String, f64)> = Vec::new();
+        while let Some(page) = reads.next().await {
+            found.extend(page?);
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let time: (u64, u64) = self.query(redis::cmd("TIME")).await?;
+        let now_us = time.0 * 1_000_000 + time.1;
+        found.sort_by(|a, b| a.1.total_cmp(&b.1));
+        for (instance, since) in found.into_iter().take(limit) {
+            // Who marked it is at it.
+            if now_us.saturating_sub(since as u64) >= grace_us {
+                self.reindex(&InstanceId::new(instance), woken).await?;
+            }
+        }
+        Ok(())
+    }
+}

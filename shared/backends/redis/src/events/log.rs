@@ -1,0 +1,112 @@
+//! The port.
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
+use swirl_model::ids::ScopeRef;
+use swirl_model::time::Timestamp;
+use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
+use swirl_ports::{EventLog, Offered, Result, Trigger};
+
+use super::deliver::Delivery;
+use super::names::event_digest;
+use super::shard::{Begun, Had, Kept};
+use super::starts::GiveUp;
+use crate::Redis;
+
+#[async_trait]
+impl EventLog for Redis {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        let digest = event_digest(event);
+        let kept = self.to_keep(event, consumed);
+        let generation = match self.begin_event(&digest, at, kept.as_ref()).await? {
+            Begun::Duplicate => {
+                return Ok(Offered {
+                    duplicate: true,
+                    ..Offered::default()
+                });
+            }
+            Begun::Done(outcome) => return Ok(outcome.offered(triggers)),
+            Begun::Open { generation, old } => {
+                if let Some(old) = old {
+                    let (mut buckets, values) = old.buckets();
+                    buckets.extend(values);
+                    self.take_out(&digest, &buckets).await?;
+                }
+                generation
+            }
+        };
+        let delivery = Delivery::new(event, generation.clone(), false);
+        let spread = self.spread(&delivery, kept.as_ref()).await?;
+        if let Some(kept) = &kept
+            && !spread.had.is_empty()
+        {
+            self.note_had(&digest, &generation, Had::Yes, &spread.had)
+                .await?;
+            self.take_from_kinds(&digest, kept).await?;
+        }
+        let (starts, claims) = match addressee(event) {
+            Some(_) => Default::default(),
+            None => self.begin_starts(event, &digest, triggers, at).await?,
+        };
+        let outcome = Outcome {
+            woken: spread.woken,
+            starts,
+        };
+        let noted = self
+            .finish_event(&digest, &generation, &outcome, &claims)
+            .await?;
+        // Where another process was faster, what it says came of the event holds.
+        let noted = match noted {
+            Some(noted) => noted,
+            None => {
+                self.give_up_claims(&digest, &claims, GiveUp::All).await?;
+                Outcome::default()
+            }
+        };
+        let mut offered = noted.offered(triggers);
+        for scope in outcome.woken {
+            if !offered.woken.contains(&scope) {
+                offered.woken.push(scope);
+            }
+        }
+        Ok(offered)
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        let digest = event_digest(event);
+        let claims = self.confirm_event(&digest, at, false).await?;
+        if !claims.is_empty() {
+            self.give_up_claims(&digest, &claims, GiveUp::Done).await?;
+            self.confirm_event(&digest, at, true).await?;
+            self.give_up_claims(&digest, &claims, GiveUp::All).await?;
+        }
+        Ok(())
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.expire_events(now).await?;
+        self.expire_instances(now).await
+    }
+
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
+        self.free_event(&scope.instance, event).await
+    }
+}
+
+impl Redis {
+    fn to_keep(&self, event: &CloudEvent, consumed: &[EventMatch]) -> Option<Kept> {
+        let attributes = attributes_to_keep(event, consumed);
+        let keeps = !attributes.is_empty() && self.options().retain_max > 0;
+        keeps.then(|| Kept {
+            event: event.clone(),
+            attributes,
+        })
+    }
+}

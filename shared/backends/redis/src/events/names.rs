@@ -1,0 +1,119 @@
+//! Keys of events. They carry hash tags of their own: what an event concerns is spread over all
+//! shards.
+
+use swirl_model::CloudEvent;
+use swirl_model::ids::InstanceId;
+use swirl_ports::matching::Correlation;
+
+use crate::Redis;
+use crate::keys::{Keys, Span};
+
+/// Into how many parts what is known of events is divided. Fixed for ever.
+pub const SHARDS: u16 = 64;
+
+/// A name of fixed length for something of any length. The store's scripts make the same of an
+/// event's key.
+pub fn digest(text: &str) -> String {
+    let mut digest = sha1_smol::Sha1::from(text).digest().to_string();
+    digest.truncate(32);
+    digest
+}
+
+pub fn event_digest(event: &CloudEvent) -> String {
+    digest(&event.key())
+}
+
+/// The keys of the part that an event belongs to.
+pub struct EventKeys {
+    pub known: String,
+    pub open: String,
+    pub kept: String,
+    pub bodies: String,
+    tag: String,
+}
+
+impl EventKeys {
+    pub fn of(keys: &Keys, digest: &str) -> EventKeys {
+        let start = digest.get(..4).unwrap_or_default();
+        let number = u16::from_str_radix(start, 16).unwrap_or_default();
+        EventKeys::shard(keys, number % SHARDS)
+    }
+
+    pub fn shard(keys: &Keys, number: u16) -> EventKeys {
+        let tag = format!("{{{}:e:{number}}}", keys.namespace());
+        EventKeys {
+            known: format!("{tag}:known"),
+            open: format!("{tag}:open"),
+            kept: format!("{tag}:kept"),
+            bodies: format!("{tag}:bodies"),
+            tag,
+        }
+    }
+
+    /// Instances that had a kept event.
+    pub fn had(&self, digest: &str) -> String {
+        format!("{}:had:{digest}", self.tag)
+    }
+}
+
+/// The two sides of a bucket, by the digest of its name.
+pub struct BucketKeys {
+    pub waits: String,
+    pub kept: String,
+}
+
+impl BucketKeys {
+    pub fn new(keys: &Keys, digest: &str) -> BucketKeys {
+        let tag = format!("{{{}:b:{digest}}}", keys.namespace());
+        BucketKeys {
+            waits: format!("{tag}:w"),
+            kept: format!("{tag}:k"),
+        }
+    }
+}
+
+/// What starts with these values are named by.
+pub fn start_digest(workflow: &str, values: &Correlation) -> String {
+    let mut text = workflow.to_owned();
+    for (name, value) in values {
+        text.push_str(&format!("\0{name}={value}"));
+    }
+    digest(&text)
+}
+
+/// Sets and claims, and active instances, by the digest of the values.
+pub struct StartKeys {
+    pub group: String,
+    pub active: String,
+}
+
+impl StartKeys {
+    pub fn new(keys: &Keys, digest: &str) -> StartKeys {
+        let tag = format!("{{{}:s:{digest}}}", keys.namespace());
+        StartKeys {
+            group: format!("{tag}:g"),
+            active: format!("{tag}:a"),
+        }
+    }
+}
+
+/// The keys of an instance that matching looks at: dirty, what it waits for, what it had.
+pub fn look_keys(redis: &Redis, instance: &InstanceId) -> [String; 3] {
+    let mut keys = redis.keys().of(instance, Span::Waits).into_iter().skip(3);
+    std::array::from_fn(|_| keys.next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_fixed() {
+        // As the store's scripts have it: sha1hex, cut.
+        assert_eq!(digest("abc"), "a9993e364706816aba3e25717850c26c");
+        let keys = Keys::new("ns", 64);
+        let of = EventKeys::of(&keys, &digest("abc"));
+        assert_eq!(of.known, "{ns:e:25}:known");
+        assert_eq!(BucketKeys::new(&keys, "x").waits, "{ns:b:x}:w");
+    }
+}

@@ -1,0 +1,228 @@
+//! What is known of an event: whether it was here, what came of it, and the event itself while it is
+//! kept for those who come later.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use redis::Value;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use swirl_model::CloudEvent;
+use swirl_model::ids::InstanceId;
+use swirl_model::time::Timestamp;
+use swirl_ports::Result;
+use swirl_ports::matching::{Outcome, buckets_of};
+
+use super::deliver::decode;
+use super::names::{BucketKeys, EventKeys, SHARDS, digest};
+use crate::Redis;
+use crate::connect::damaged;
+use crate::script::{Lazy, Script};
+
+static BEGIN: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/begin.lua")]));
+static FINISH: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/finish.lua")]));
+static CONFIRM: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/confirm.lua")]));
+static HAD: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/had.lua")]));
+
+/// An event that is kept, and by which attributes somebody may look for it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub event: CloudEvent,
+    pub attributes: BTreeSet<Arc<str>>,
+}
+
+impl Kept {
+    /// Digests of the buckets where it stands: of its kinds, while nobody had it, and of its values.
+    pub fn buckets(&self) -> (Vec<String>, Vec<String>) {
+        let (kinds, values) = buckets_of(&self.event, self.attributes.iter().map(|name| &**name));
+        let digests = |names: Vec<Arc<str>>| names.iter().map(|name| digest(name)).collect();
+        (digests(kinds), digests(values))
+    }
+}
+
+pub(super) enum Begun {
+    Duplicate,
+    Done(Outcome),
+    Open {
+        generation: String,
+        /// An event of the same name that was kept and is not known any more.
+        old: Option<Kept>,
+    },
+}
+
+/// What is done with the list of those who had an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Had {
+    /// If nobody else had it.
+    Claim,
+    Yes,
+    Free,
+}
+
+pub(super) fn json(value: &impl Serialize, what: &str) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| damaged(what, error))
+}
+
+pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| damaged(what, error))
+}
+
+/// A stored event with its generation.
+pub(super) fn read_body(text: &str) -> Result<(String, Kept)> {
+    let bad = || damaged("a kept event", "it has no generation");
+    let (generation, body) = text.split_once('\n').ok_or_else(bad)?;
+    Ok((generation.to_owned(), read(body, "a kept event")?))
+}
+
+impl Redis {
+    /// The first thing that becomes of an event. `keep`: what is to be kept of it.
+    pub(super) async fn begin_event(
+        &self,
+        digest: &str,
+        at: Timestamp,
+        keep: Option<&Kept>,
+    ) -> Result<Begun> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let had = keys.had(digest);
+        let body = match keep {
+            Some(kept) => json(kept, "an event")?,
+            None => String::new(),
+        };
+        let at = at.0.to_string();
+        let max = part(self.options().dedup_max).to_string();
+        let all = [keys.known, keys.open, keys.kept, keys.bodies, had];
+        let args = [digest, &at, &max, &body];
+        let parts: Vec<Value> = self.eval(&BEGIN, &all, &args).await?;
+        let mut parts: VecDeque<Value> = parts.into();
+        let mut next = || parts.pop_front().unwrap_or(Value::Nil);
+        let answer: String = decode(next())?;
+        Ok(match answer.as_str() {
+            "duplicate" => Begun::Duplicate,
+            "done" => Begun::Done(read(&decode::<String>(next())?, "what came of an event")?),
+            _ => {
+                let generation = decode(next())?;
+                let old: Option<String> = decode(next())?;
+                let old = old.map(|text| read_body(&text)).transpose()?;
+                Begun::Open {
+                    generation,
+                    old: old.map(|(_, kept)| kept),
+                }
+            }
+        })
+    }
+
+    /// Notes what came of an event. Returns what holds: what was noted first, or nothing where
+    /// another process has done it all.
+    pub(super) async fn finish_event(
+        &self,
+        digest: &str,
+        generation: &str,
+        outcome: &Outcome,
+        claims: &[String],
+    ) -> Result<Option<Outcome>> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let text = json(outcome, "what came of an event")?;
+        let claims = match claims {
+            [] => "0".to_owned(),
+            some => some.join(","),
+        };
+        let args = [digest, generation, &claims, &text];
+        let found: Option<String> = self.eval(&FINISH, &[keys.open], &args).await?;
+        match found {
+            Some(found) if found == text => Ok(Some(outcome.clone())),
+            Some(found) => read(&found, "what came of an event").map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// All is done. Returns where claims are to be given up before, if that wasn't said.
+    pub(super) async fn confirm_event(
+        &self,
+        digest: &str,
+        at: Timestamp,
+        is_given_up: bool,
+    ) -> Result<Vec<String>> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let at = at.0.to_string();
+        let args = [digest, &at, if is_given_up { "1" } else { "0" }];
+        let found: Option<String> = self.eval(&CONFIRM, &[keys.known, keys.open], &args).await?;
+        let found = found.unwrap_or_default();
+        let claims = found.split(',').filter(|claim| !claim.is_empty());
+        Ok(claims.map(str::to_owned).collect())
+    }
+
+    /// What came of an event that isn't confirmed yet.
+    pub(super) async fn open_outcome(&self, digest: &str) -> Result<Option<Outcome>> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let mut cmd = redis::cmd("HGET");
+        cmd.arg(keys.open).arg(digest);
+        let found: Option<String> = self.query(cmd).await?;
+        let outcome = found.as_deref().and_then(|text| text.splitn(3, ' ').nth(2));
+        outcome
+            .map(|json| read(json, "what came of an event"))
+            .transpose()
+    }
+
+    /// Whether somebody is at an event, or was and hasn't confirmed it.
+    pub(super) async fn is_open(&self, digest: &str) -> Result<bool> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let mut cmd = redis::cmd("HEXISTS");
+        cmd.arg(keys.open).arg(digest);
+        self.query(cmd).await
+    }
+
+    pub(super) async fn kept_event(&self, digest: &str) -> Result<Option<(String, Kept)>> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let mut cmd = redis::cmd("HGET");
+        cmd.arg(keys.bodies).arg(digest);
+        let found: Option<String> = self.query(cmd).await?;
+        found.map(|text| read_body(&text)).transpose()
+    }
+
+    /// Notes who had a kept event. True: a claim holds, or nobody has it any more.
+    pub(super) async fn note_had(
+        &self,
+        digest: &str,
+        generation: &str,
+        how: Had,
+        instances: &[InstanceId],
+    ) -> Result<bool> {
+        let keys = EventKeys::of(self.keys(), digest);
+        let all = [keys.had(digest), keys.bodies];
+        let [had, bodies] = all;
+        let mut call = HAD.call(&[bodies, had]);
+        call.arg(digest).arg(generation).arg(match how {
+            Had::Claim => "claim",
+            Had::Yes => "had",
+            Had::Free => "free",
+        });
+        for instance in instances {
+            call.arg(instance.as_str());
+        }
+        let answer: Option<i64> = self.run(&HAD, call).await?;
+        Ok(answer == Some(1))
+    }
+
+    /// Nobody who knows no value is to get the event any more.
+    pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Kept) -> Result<()> {
+        let (kinds, _) = kept.buckets();
+        self.take_out(digest, &kinds).await
+    }
+
+    /// Takes a kept event out of buckets.
+    pub(super) async fn take_out(&self, digest: &str, buckets: &[String]) -> Result<()> {
+        let removals = buckets.iter().map(|bucket| {
+            let mut cmd = redis::cmd("ZREM");
+            cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
+                .arg(digest);
+            self.query::<i64>(cmd)
+        });
+        futures::future::try_join_all(removals).await?;
+        Ok(())
+    }
+}
+
+/// A shard's part of a limit.
+pub(super) fn part(limit: usize) -> usize {
+    limit.div_ceil(usize::from(SHARDS)).max(1)
+}

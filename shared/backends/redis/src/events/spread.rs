@@ -1,0 +1,167 @@
+//! An event to all who wait for it.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use futures::stream;
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_ports::Result;
+use swirl_ports::matching::{addressee, attributes_of, buckets_of};
+
+use super::deliver::{Delivered, Delivery};
+use super::index::{AT_ONCE, BUCKET, PAGE};
+use super::names::{BucketKeys, digest};
+use super::shard::Kept;
+use crate::Redis;
+
+/// What became of an event.
+#[derive(Debug, Default)]
+pub(super) struct Spread {
+    pub woken: Vec<ScopeRef>,
+    pub had: Vec<InstanceId>,
+}
+
+/// A wait that stands in a bucket.
+type Member = (String, String);
+
+impl Redis {
+    /// Gives an event to all who wait for it now, and leaves it where later waits look for it.
+    pub(super) async fn spread(
+        &self,
+        delivery: &Delivery<'_>,
+        kept: Option<&Kept>,
+    ) -> Result<Spread> {
+        let mut done = Spread::default();
+        let mut pages = self.enter(delivery, kept).await?;
+        if let Some(id) = addressee(delivery.event) {
+            self.give_one(&id, None, delivery, &mut done).await?;
+            return Ok(done);
+        }
+        while pages.iter().any(|(_, page)| !page.is_empty()) {
+            // In the order of subscribing, each instance once.
+            let mut members: Vec<(&str, &Member)> = pages
+                .iter()
+                .flat_map(|(bucket, page)| page.iter().map(move |member| (&**bucket, member)))
+                .collect();
+            members.sort_by_key(|(_, (member, order))| (order.len(), order, member));
+            let mut waiting: Vec<(InstanceId, Vec<(ScopeId, u32)>)> = Vec::new();
+            let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+            for (_, (member, _)) in &members {
+                let mut parts = member.rsplitn(3, '/');
+                let (Some(wait), Some(scope), Some(instance)) =
+                    (parts.next(), parts.next(), parts.next())
+                else {
+                    continue;
+                };
+                let place = *places.entry(instance).or_insert_with(|| {
+                    waiting.push((InstanceId::new(instance), Vec::new()));
+                    waiting.len() - 1
+                });
+                if let Ok(wait) = wait.parse() {
+                    waiting[place].1.push((ScopeId::new(scope), wait));
+                }
+            }
+            let gifts = waiting.iter().map(|(instance, waits)| async move {
+                let mut one = Spread::default();
+                self.give_one(instance, Some(waits), delivery, &mut one)
+                    .await?;
+                Ok::<_, swirl_ports::Error>(one)
+            });
+            let mut gifts = stream::iter(gifts.collect::<Vec<_>>()).buffered(AT_ONCE);
+            while let Some(one) = gifts.next().await {
+                let one = one?;
+                done.woken.extend(one.woken);
+                done.had.extend(one.had);
+            }
+            pages = self.next_waits(pages).await?;
+        }
+        Ok(done)
+    }
+
+    /// Puts the event into its buckets, if it is kept, and gives who waits there.
+    async fn enter(
+        &self,
+        delivery: &Delivery<'_>,
+        kept: Option<&Kept>,
+    ) -> Result<Vec<(String, Vec<Member>)>> {
+        let event = delivery.event;
+        let stays = kept.map(|kept| {
+            let (mut kinds, values) = kept.buckets();
+            kinds.extend(values);
+            kinds
+        });
+        let stays = stays.unwrap_or_default();
+        let (kinds, values) = buckets_of(event, attributes_of(event));
+        let buckets = kinds.iter().chain(&values).map(|name| digest(name));
+        let reads = buckets.map(|bucket| {
+            let keys = BucketKeys::new(self.keys(), &bucket);
+            let score = match stays.contains(&bucket) {
+                true => delivery.generation.clone(),
+                false => String::new(),
+            };
+            async move {
+                let args = [score, delivery.digest.clone(), PAGE.to_string()];
+                let all = [keys.kept, keys.waits];
+                let found: Vec<Member> = self.eval(&BUCKET, &all, &args).await?;
+                Ok::<_, swirl_ports::Error>((bucket, found))
+            }
+        });
+        let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
+        let mut pages = Vec::new();
+        while let Some(page) = reads.next().await {
+            pages.push(page?);
+        }
+        Ok(pages)
+    }
+
+    /// Those that come after the pages that were full. Waits that begin meanwhile come last: they
+    /// get an event that is kept by themselves, and another one isn't for them.
+    async fn next_waits(
+        &self,
+        pages: Vec<(String, Vec<Member>)>,
+    ) -> Result<Vec<(String, Vec<Member>)>> {
+        let mut next = Vec::new();
+        for (bucket, page) in pages {
+            let Some((_, last)) = page.last().filter(|_| page.len() >= PAGE) else {
+                continue;
+            };
+            let mut cmd = redis::cmd("ZRANGE");
+            cmd.arg(BucketKeys::new(self.keys(), &bucket).waits)
+                .arg(last)
+                .arg("+inf")
+                .arg("BYSCORE")
+                .arg("LIMIT")
+                .arg(0)
+                .arg(2 * PAGE)
+                .arg("WITHSCORES");
+            // Those of the same instant may stand on either side of the border.
+            let mut found: Vec<Member> = self.query(cmd).await?;
+            found.retain(|member| !page.contains(member));
+            next.push((bucket, found));
+        }
+        Ok(next)
+    }
+
+    async fn give_one(
+        &self,
+        instance: &InstanceId,
+        only: Option<&[(ScopeId, u32)]>,
+        delivery: &Delivery<'_>,
+        done: &mut Spread,
+    ) -> Result<()> {
+        match self.deliver(instance, only, delivery).await? {
+            Delivered::Done(woken, after) => {
+                done.woken.extend(woken);
+                done.had.push(instance.clone());
+                self.align(instance, *after, &mut done.woken).await
+            }
+            Delivered::Had => {
+                // A crash may have come before it was found out what else the event does.
+                done.had.push(instance.clone());
+                self.reindex(instance, &mut done.woken).await
+            }
+            // Waits that are over, and still stand there, go with the mark of their instance.
+            Delivered::No => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! What events start: alone, in sets, and only where no active instance is meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use swirl_model::CloudEvent;
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+use swirl_ports::matching::{Begun, Correlation, Set, bound, fitting};
+use swirl_ports::{Error, Result, Trigger};
+
+use super::names::{StartKeys, start_digest};
+use super::shard::{json, read};
+use crate::Redis;
+use crate::keys::Span;
+use crate::script::{Lazy, Script};
+
+static SWAP: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/swap.lua")]));
+
+/// How often a record that others change is tried again.
+const ATTEMPTS: u64 = 100;
+/// Sets of the same values that are not complete: each change writes all of them.
+const GROUP_MAX: usize = 1_000;
+
+/// What is under way to be started with the same values.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Group {
+    /// Counts the changes: no two states are alike.
+    rev: u64,
+    /// Not complete yet, in the order of their beginning.
+    sets: Vec<Set>,
+    /// By the event that made them complete: until that is confirmed, they stand for the instance.
+    begun: BTreeMap<String, Begun>,
+    /// Events that are in a set, or were, and aren't confirmed: offered again, they are not put into
+    /// another one.
+    #[serde(default)]
+    placed: BTreeSet<String>,
+    /// Events that are being confirmed: who is late with them does nothing. When this is gone they
+    /// aren't open any more.
+    #[serde(default)]
+    done: BTreeSet<String>,
+}
+
+/// How a claim is given up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum GiveUp {
+    /// What it was for is there; the event is still open.
+    Done,
+    /// The event isn't open any more.
+    All,
+}
+
+/// What an event may start by one trigger.
+struct Chance<'a> {
+    trigger: &'a Trigger,
+    event: &'a CloudEvent,
+    digest: &'a str,
+    places: Vec<usize>,
+    values: Correlation,
+    bound: bool,
+    at: Timestamp,
+}
+
+enum Claim {
+    Made(Option<Begun>),
+    /// By these events.
+    Taken(Vec<String>),
+}
+
+enum Change {
+    /// Nothing is to be written.
+    Found(Option<Begun>),
+    Write(Option<Begun>),
+}
+
+impl Redis {
+    /// What an event starts, and where claims were made for it.
+    pub(super) async fn begin_starts(
+        &self,
+        event: &CloudEvent,
+        digest: &str,
+        triggers: &[Trigger],
+        at: Timestamp,
+    ) -> Result<(Vec<Begun>, Vec<String>)> {
+        let (mut starts, mut claims) = (Vec::new(), Vec::new());
+        for trigger in triggers {
+            let Some((places, values)) = fitting(trigger, event) else {
+                continue;
+            };
+            let Some(filter) = places.first().map(|place| &trigger.events[*place]) else {
+                continue;
+            };
+            let bound = bound(filter, &values);
+            if trigger.exclusive && !bound {
+                starts.push(alone(trigger, event, places[0], values));
+                continue;
+            }
+            let chance = Chance {
+                trigger,
+                event,
+                digest,
+                places,
+                values,
+                bound,
+                at,
+            };
+            let workflow = &trigger.definition.workflow;
+            claims.push(start_digest(workflow, &chance.values));
+            starts.extend(self.take_chance(&chance).await?);
+        }
+        Ok((starts, claims))
+    }
+
+    async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<Begun>> {
+        let workflow = &chance.trigger.definition.workflow;
+        if chance.bound
+            && !chance.trigger.exclusive
+            && self.is_active(workflow, &chance.values).await?
+        {
+            return Ok(None);
+        }
+        let key = start_digest(workflow, &chance.values);
+        let mut claim = self.claim(&key, chance).await?;
+        if let Claim::Taken(by) = &claim
+            && self.drop_stale(&key, by).await?
+        {
+            claim = self.claim(&key, chance).await?;
+        }
+        let Claim::Made(begun) = claim else {
+            return Ok(None);
+        };
+        // Looked at after the claim: whoever was being started before is active by now.
+        if begun.is_some() && chance.bound && self.is_active(workflow, &chance.values).await? {
+            self.give_up_claim(&key, chance.digest, GiveUp::All).await?;
+            return Ok(None);
+        }
+        Ok(begun)
+    }
+
+    async fn claim(&self, key: &str, chance: &Chance<'_>) -> Result<Claim> {
+        let mut taken = None;
+        let begun = self
+            .change_group(key, Some(chance.digest), |group| {
+                taken = group.taken(chance);
+                match taken {
+                    Some(_) => Ok(Change::Found(None)),
+                    None => group.take(chance),
+                }
+            })
+            .await?;
+        Ok(taken.map_or(Claim::Made(begun), Claim::Taken))
+    }
+
+    /// Drops claims of events that nobody is at any more: they were confirmed, or forgotten before
+    /// anybody confirmed them. True: there were some.
+    async fn drop_stale(&self, key: &str, claims: &[String]) -> Result<bool> {
+        let mut dropped = false;
+        for digest in claims {
+            if !self.is_open(digest).await? {
+                self.give_up_claim(key, digest, GiveUp::All).await?;
+                dropped = true;
+            }
+        }
+        Ok(dropped)
+    }
+
+    async fn give_up_claim(&self, key: &str, digest: &str, how: GiveUp) -> Result<()> {
+        self.change_group(key, None, |group| {
+            let mut changed = group.begun.remove(digest).is_some();
+            changed |= group.placed.remove(digest);
+            changed |= match how {
+                GiveUp::Done => group.done.insert(digest.to_owned()),
+                GiveUp::All => group.done.remove(digest),
+            };
+            Ok(match changed {
+                true => Change::Write(None),
+                false => Change::Found(None),
+            })
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// What an event started is there, or will never be.
+    pub(super) async fn give_up_claims(
+        &self,
+        digest: &str,
+        claims: &[String],
+        how: GiveUp,
+    ) -> Result<()> {
+        for key in claims {
+            self.give_up_claim(key, digest, how).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads a group, changes it, writes it: as one step. `open`: only while this event is open.
+    /// That is looked at after reading: what confirms the event changes the group before, so the
+    /// write fails.
+    async fn change_group(
+        &self,
+        digest: &str,
+        open: Option<&str>,
+        mut change: impl FnMut(&mut Group) -> Result<Change>,
+    ) -> Result<Option<Begun>> {
+        let key = StartKeys::new(self.keys(), digest).group;
+        for attempt in 0..ATTEMPTS {
+            let mut get = redis::cmd("GET");
+            get.arg(&key);
+            let before: Option<String> = self.query(get).await?;
+            let before = before.unwrap_or_default();
+            let mut group: Group = match before.as_str() {
+                "" => Group::default(),
+                text => read(text, "events that wait for others")?,
+            };
+            let begun = match change(&mut group)? {
+                Change::Found(begun) => return Ok(begun),
+                Change::Write(begun) => begun,
+            };
+            if let Some(open) = open
+                && !self.is_open(open).await?
+            {
+                return Ok(None);
+            }
+            group.rev += 1;
+            let after = json(&group, "events that wait for others")?;
+            let is_empty = if group.is_empty() { "1" } else { "0" };
+            let read = sha1_smol::Sha1::from(&before).digest().to_string();
+            let done: i64 = self
+                .eval(
+                    &SWAP,
+                    std::slice::from_ref(&key),
+                    &[read, after, is_empty.to_owned()],
+                )
+                .await?;
+            if done == 1 {
+                return Ok(begun);
+            }
+            tokio::time::sleep(Duration::from_millis(attempt.min(20))).await;
+        }
+        let what = "events that wait for others change too fast to be written";
+        Err(Error::Unavailable(what.to_owned()))
+    }
+
+    /// Whether an active instance of a workflow has all of these values.
+    async fn is_active(&self, workflow: &str, values: &Correlation) -> Result<bool> {
+        let lists = values.iter().map(|(name, value)| {
+            let one = BTreeMap::from([(name.clone(), value.clone())]);
+            let digest = start_digest(workflow, &one);
+            let mut cmd = redis::cmd("SMEMBERS");
+            cmd.arg(StartKeys::new(self.keys(), &digest).active);
+            self.query::<BTreeSet<String>>(cmd)
+        });
+        let lists = futures::future::try_join_all(lists).await?;
+        let mut lists = lists.into_iter();
+        let mut all = lists.next().unwrap_or_default();
+        for list in lists {
+            all.retain(|instance| list.contains(instance));
+        }
+        // One that has ended may not have been taken out yet.
+        let checks = all.iter().map(|instance| {
+            let id = swirl_model::ids::InstanceId::new(instance.as_str());
+            let keys = self.keys().of(&id, Span::Ready);
+            let mut cmd = redis::cmd("HGET");
+            cmd.arg(&keys[0]).arg("s");
+            self.query::<Option<String>>(cmd)
+        });
+        let statuses = futures::future::try_join_all(checks).await?;
+        let active = |status: &Option<String>| matches!(status.as_deref(), Some("r" | "f"));
+        Ok(statuses.iter().any(active))
+    }
+}
+
+fn alone(trigger: &Trigger, event: &CloudEvent, place: usize, values: Correlation) -> Begun {
+    Begun {
+        definition: trigger.definition.clone(),
+        events: vec![StartEvent {
+            def: trigger.events[place].def.0,
+            event: event.clone(),
+        }],
+        correlation: values,
+    }
+}
+
+impl Group {
+    /// Who else is starting the instance that is meant.
+    fn taken(&self, chance: &Chance<'_>) -> Option<Vec<String>> {
+        let others = chance.bound && !self.begun.contains_key(chance.digest);
+        let taken = others && !self.begun.is_empty();
+        taken.then(|| self.begun.keys().cloned().collect())
+    }
+
+    fn take(&mut self, chance: &Chance<'_>) -> Result<Change> {
+        if self.done.contains(chance.digest) {
+            return Ok(Change::Found(None));
+        }
+        // It was offered before.
+        if let Some(begun) = self.begun.get(chance.digest) {
+            return Ok(Change::Found(Some(begun.clone())));
+        }
+        let begun = if chance.trigger.exclusive {
+            let values = chance.values.clone();
+            let place = chance.places.first().copied().unwrap_or_default();
+            Some(alone(chance.trigger, chance.event, place, values))
+        } else {
+            if self.placed.contains(chance.digest) {
+                return Ok(Change::Found(None));
+            }
+            self.placed.insert(chance.digest.to_owned());
+            self.fill(chance)?
+        };
+        if let Some(begun) = &begun {
+            self.begun.insert(chance.digest.to_owned(), begun.clone());
+        }
+        Ok(Change::Write(begun))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+            && self.begun.is_empty()
+            && self.placed.is_empty()
+            && self.done.is_empty()
+    }
+
+    /// Puts an event into the first set where one of its places is free, else into a new one
+    /// (decision 75); sets whose time is over are dropped first.
+    fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<Begun>> {
+        let Chance {
+            trigger,
+            event,
+            places,
+            at,
+            ..
+        } = chance;
+        for set in &mut self.sets {
+            set.refit(trigger);
+        }
+        self.sets.retain(|set| !set.too_old(trigger, *at));
+        let mut sets = self.sets.iter().enumerate();
+        let found = sets.find_map(|(index, set)| Some((index, set.free(places)?)));
+        let (index, place) = match (found, places.first()) {
+            (Some(found), _) => found,
+            (None, Some(place)) => {
+                let (size, limit) = (self.sets.len(), GROUP_MAX);
+                if size >= limit {
+                    let what = "the list of events that wait for others to start an instance";
+                    let what = what.to_owned();
+                    return Err(Error::TooLarge { what, size, limit });
+                }
+                let set = Set::new(trigger.definition.clone(), chance.values.clone());
+                self.sets.push(set);
+                (size, *place)
+            }
+            (None, None) => return Ok(None),
+        };
+        let complete = self.sets[index].put(trigger, place, event, *at);
+        Ok(complete.then(|| self.sets.remove(index).begun()))
+    }
+}

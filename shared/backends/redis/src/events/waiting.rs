@@ -1,0 +1,209 @@
+//! What one instance waits for, as it was read, and which place an event would take.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use swirl_model::CloudEvent;
+use swirl_model::event::{EventMatch, Input, Slot};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_ports::matching::{Correlation, Fit, bucket_of, fit, is_valued, learnt};
+use swirl_ports::{InboxItem, Result};
+
+use super::names::{digest, start_digest};
+use crate::connect::damaged;
+
+/// Fields of the hash: `w:<scope>:<wait>` a wait, `c:<attribute>` a value, `W` the workflow, `over`,
+/// `F` events were given back, `x:<bucket>:<scope>:<wait>` and `a:<start>` where it stands: `0` it
+/// will, `1` it does.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// Since when it is dirty.
+    pub mark: Option<String>,
+    /// In the order of subscribing.
+    pub waits: Vec<Wait>,
+    pub correlation: Correlation,
+    pub workflow: String,
+    pub over: bool,
+    pub freed: Option<String>,
+    /// Notes of where it stands, and whether it does.
+    pub notes: HashMap<String, bool>,
+}
+
+#[derive(Debug)]
+pub(super) struct Wait {
+    pub field: String,
+    /// The field's value.
+    pub text: String,
+    pub scope: ScopeId,
+    pub wait: u32,
+    pub order: String,
+    pub slots: Vec<Slot>,
+}
+
+/// A slot that an event fits.
+#[derive(Debug)]
+pub(super) struct Place {
+    slot: usize,
+    pub item: InboxItem,
+    pub learnt: Correlation,
+    /// No value binds the two yet.
+    pub unknown: bool,
+    /// What the instance must still know: name, and `=value` or nothing.
+    pub expected: Vec<(String, String)>,
+}
+
+/// Where a wait is to stand.
+#[derive(Debug)]
+pub(super) struct Stand {
+    pub note: String,
+    pub bucket: String,
+    /// Under a value, not with all of a kind.
+    pub valued: bool,
+    pub wait: usize,
+}
+
+impl Waiting {
+    pub fn read(
+        instance: &InstanceId,
+        mark: Option<String>,
+        fields: Vec<String>,
+    ) -> Result<Waiting> {
+        let mut found = Waiting {
+            mark,
+            ..Waiting::default()
+        };
+        let mut fields = fields.into_iter();
+        while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
+            match name.split_once(':') {
+                Some(("w", _)) => {
+                    let bad = || damaged(format!("a wait of {instance}"), format!("'{name}'"));
+                    found.waits.push(Wait::read(&name, value).ok_or_else(bad)?);
+                }
+                Some(("c", attribute)) => {
+                    found.correlation.insert(attribute.into(), value);
+                }
+                Some(("x" | "a", _)) => {
+                    found.notes.insert(name, value == "1");
+                }
+                _ if name == "W" => found.workflow = value,
+                _ if name == "over" => found.over = true,
+                _ if name == "F" => found.freed = Some(value),
+                _ => {}
+            }
+        }
+        found
+            .waits
+            .sort_by(|a, b| (&a.order, &a.field).cmp(&(&b.order, &b.field)));
+        Ok(found)
+    }
+
+    /// Where its waits are to stand.
+    pub fn stands(&self) -> Vec<Stand> {
+        let mut stands = Vec::new();
+        for (index, wait) in self.waits.iter().enumerate() {
+            let filters = wait.slots.iter().flat_map(|slot| &slot.filters);
+            let buckets: BTreeSet<_> = filters
+                .map(|filter| bucket_of(filter, &self.correlation))
+                .collect();
+            for name in buckets {
+                let bucket = digest(&name);
+                stands.push(Stand {
+                    note: format!("x:{bucket}:{}:{}", wait.scope, wait.wait),
+                    bucket,
+                    valued: is_valued(&name),
+                    wait: index,
+                });
+            }
+        }
+        stands
+    }
+
+    /// Under which values it stands among the active instances of its workflow.
+    pub fn actives(&self) -> Vec<String> {
+        if self.over || self.workflow.is_empty() {
+            return Vec::new();
+        }
+        let single = |(name, value): (&std::sync::Arc<str>, &String)| {
+            start_digest(
+                &self.workflow,
+                &BTreeMap::from([(name.clone(), value.clone())]),
+            )
+        };
+        self.correlation.iter().map(single).collect()
+    }
+
+    /// The first slot of a wait that an event fits. `early`: it came before the wait began.
+    /// `refused`: inputs that the inbox knows already.
+    pub fn find(
+        &self,
+        wait: &Wait,
+        event: &CloudEvent,
+        early: bool,
+        refused: &[String],
+    ) -> Option<Place> {
+        wait.slots.iter().enumerate().find_map(|(index, slot)| {
+            let fits = |filter: &&EventMatch| {
+                let fit = fit(filter, &self.correlation, event);
+                // Whether it is untouched is found out by claiming it.
+                if early {
+                    fit.early(true)
+                } else {
+                    fit != Fit::No
+                }
+            };
+            let filter = slot.filters.iter().find(fits)?;
+            let item = InboxItem::new(Input::Event {
+                wait: wait.wait,
+                slot: slot.slot,
+                def: filter.def,
+                event: event.clone(),
+            });
+            (!refused.contains(&item.id)).then(|| Place {
+                slot: index,
+                item,
+                learnt: learnt(filter, event),
+                unknown: fit(filter, &self.correlation, event) == Fit::Unknown,
+                expected: self.expected(filter),
+            })
+        })
+    }
+
+    fn expected(&self, filter: &EventMatch) -> Vec<(String, String)> {
+        let open = filter
+            .correlation
+            .iter()
+            .filter(|(_, value)| value.is_none());
+        open.map(|(name, _)| {
+            let name = name.to_ascii_lowercase();
+            let value = self.correlation.get(&*name);
+            (name, value.map(|v| format!("={v}")).unwrap_or_default())
+        })
+        .collect()
+    }
+}
+
+impl Wait {
+    fn read(field: &str, text: String) -> Option<Wait> {
+        let (scope, wait) = field.strip_prefix("w:")?.rsplit_once(':')?;
+        let (order, slots) = text.split_once('\n')?;
+        Some(Wait {
+            scope: ScopeId::new(scope),
+            wait: wait.parse().ok()?,
+            order: order.to_owned(),
+            slots: serde_json::from_str(slots).ok()?,
+            field: field.to_owned(),
+            text,
+        })
+    }
+
+    /// The field's value once a slot is filled; nothing where that was the last one.
+    pub fn without(&self, place: &Place) -> Result<String> {
+        let mut slots = self.slots.clone();
+        slots.remove(place.slot);
+        if slots.is_empty() {
+            return Ok(String::new());
+        }
+        let slots = serde_json::to_string(&slots);
+        let slots = slots.map_err(|error| damaged(format!("the wait '{}'", self.field), error))?;
+        Ok(format!("{}\n{slots}", self.order))
+    }
+}

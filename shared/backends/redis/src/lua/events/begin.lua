@@ -1,0 +1,36 @@
+-- An event is offered. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that had it.
+-- ARGV: 1 event, 2 at, 3 how many are known at most, 4 what is to be kept of it, or ''.
+-- Returns { 'duplicate' }, { 'done', outcome }, or { 'open', generation, what an older event of
+-- the same name left }: a generation counts as long as the event is known or kept.
+
+local event, body = ARGV[1], ARGV[4]
+local open = redis.call('HGET', KEYS[2], event)
+if open then
+  local generation, outcome = string.match(open, '^(%d+) %S+ ?(.*)$')
+  if outcome ~= '' then return { 'done', outcome } end
+  -- Somebody is at it, or was: it is begun once more.
+  if body ~= '' and redis.call('HSETNX', KEYS[4], event, generation .. '\n' .. body) == 1 then
+    redis.call('ZADD', KEYS[3], ARGV[2], event)
+  end
+  return { 'open', generation, false }
+end
+if redis.call('ZSCORE', KEYS[1], event) then return { 'duplicate' } end
+local time = redis.call('TIME')
+local generation = string.format('%d%06d', time[1], time[2])
+redis.call('ZADD', KEYS[1], ARGV[2], event)
+redis.call('HSET', KEYS[2], event, generation .. ' 0')
+local surplus = redis.call('ZCARD', KEYS[1]) - ARGV[3]
+if surplus > 0 then
+  for _, old in ipairs(redis.call('ZRANGE', KEYS[1], 0, math.min(surplus, 100) - 1)) do
+    redis.call('ZREM', KEYS[1], old)
+    redis.call('HDEL', KEYS[2], old)
+  end
+end
+local old = false
+if body ~= '' then
+  old = redis.call('HGET', KEYS[4], event)
+  redis.call('HSET', KEYS[4], event, generation .. '\n' .. body)
+  redis.call('ZADD', KEYS[3], ARGV[2], event)
+  redis.call('DEL', KEYS[5])
+end
+return { 'open', generation, old }

@@ -1,0 +1,10 @@
+-- All that came of an event is done. KEYS: 1 known, 2 open. ARGV: 1 event, 2 at, 3 '1': claims of
+-- its starts have been given up. Returns where they are if that is still to be done, else nothing.
+
+local open = redis.call('HGET', KEYS[2], ARGV[1])
+if not open then return false end
+local claims = string.match(open, '^%d+ (%S+)')
+if claims ~= '0' and ARGV[3] ~= '1' then return claims end
+redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('ZADD', KEYS[1], 'XX', 'GT', ARGV[2], ARGV[1])
+return false

@@ -1,0 +1,31 @@
+-- Gives an event to a wait. KEYS: those of Span::Waits. ARGV: 4 field of the wait, 5 what it must
+-- be, 6 what it will be ('': it is over), 7 event, 8 generation, 9 generations that are forgotten,
+-- 10 id and 11 payload of the input, 12 how many values, then names and values ('': unknown yet)
+-- that the instance must have, then names and values that it learns.
+-- Returns { 'gone' }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
+
+if not STATUS then return { 'gone' } end
+local generation = call('ZSCORE', HAD, ARGV[7])
+if generation and tonumber(generation) == tonumber(ARGV[8]) then return { 'had' } end
+if call('HGET', EVENTS, ARGV[4]) ~= ARGV[5] then return { 'changed' } end
+local at = 13
+for _ = 1, tonumber(ARGV[12]) do
+  local value = call('HGET', EVENTS, 'c:' .. ARGV[at])
+  if (value and '=' .. value or '') ~= ARGV[at + 1] then return { 'changed' } end
+  at = at + 2
+end
+if inbox_add(SCOPE, ARGV[10], 'e', ARGV[11]) == 0 then return { 'known' } end
+call('ZREMRANGEBYSCORE', HAD, '-inf', ARGV[9])
+call('ZADD', HAD, ARGV[8], ARGV[7])
+if ARGV[6] == '' then
+  call('HDEL', EVENTS, ARGV[4])
+else
+  call('HSET', EVENTS, ARGV[4], ARGV[6])
+end
+while ARGV[at] do
+  call('HSETNX', EVENTS, 'c:' .. ARGV[at], ARGV[at + 1])
+  at = at + 2
+end
+dirty()
+wake(SCOPE)
+return { 'done', MICROS, woken, call('HGETALL', EVENTS) }

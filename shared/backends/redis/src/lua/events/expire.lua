@@ -1,0 +1,21 @@
+-- Events that are too old or too many. KEYS: 1 known, 2 open, 3 kept, 4 bodies. ARGV: 1 known since
+-- before, 2 kept since before, 3 how many are kept at most, 4 how many at once.
+-- Forgets known ones; returns how many, and kept ones with their records, to be taken out of where
+-- they stand.
+
+local old = redis.call('ZRANGE', KEYS[1], '-inf', '(' .. ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[4])
+for _, event in ipairs(old) do
+  redis.call('ZREM', KEYS[1], event)
+  redis.call('HDEL', KEYS[2], event)
+end
+local kept = redis.call('ZRANGE', KEYS[3], '-inf', '(' .. ARGV[2], 'BYSCORE', 'LIMIT', 0, ARGV[4])
+local surplus = redis.call('ZCARD', KEYS[3]) - ARGV[3]
+if #kept == 0 and surplus > 0 then
+  kept = redis.call('ZRANGE', KEYS[3], 0, math.min(surplus, ARGV[4]) - 1)
+end
+local records = {}
+for _, event in ipairs(kept) do
+  records[#records + 1] = event
+  records[#records + 1] = redis.call('HGET', KEYS[4], event) or ''
+end
+return { #old, records }

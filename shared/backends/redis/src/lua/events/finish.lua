@@ -1,0 +1,10 @@
+-- What came of an event is noted. KEYS: 1 open. ARGV: 1 event, 2 generation, 3 where starts are
+-- claimed ('0': nowhere), 4 outcome. Returns the outcome that holds: the one that was noted first; nothing if the
+-- event was confirmed meanwhile, or forgotten.
+
+local open = redis.call('HGET', KEYS[1], ARGV[1])
+local generation, outcome = string.match(open or '', '^(%d+) %S+ ?(.*)$')
+if generation ~= ARGV[2] then return false end
+if outcome ~= '' then return outcome end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. ARGV[4])
+return ARGV[4]

@@ -1,0 +1,8 @@
+-- A kept event is gone from where it stood. KEYS: 1 kept, 2 bodies, 3 instances that had it.
+-- ARGV: 1 event, 2 its record as it was read.
+
+if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('DEL', KEYS[3])
+return 1

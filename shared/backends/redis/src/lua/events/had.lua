@@ -1,0 +1,16 @@
+-- Who had a kept event. KEYS: 1 bodies, 2 instances that had it. ARGV: 1 event, 2 generation,
+-- 3 'claim': only if nobody else had it, 'had', 'free'; then instances.
+-- Returns nothing if it isn't kept any more; else 1 for a claim that holds or an event that nobody
+-- has, 0 otherwise.
+
+local body = redis.call('HGET', KEYS[1], ARGV[1])
+if not body or string.match(body, '^%d+') ~= ARGV[2] then return false end
+if ARGV[3] == 'claim' then
+  local others = redis.call('SCARD', KEYS[2]) - redis.call('SISMEMBER', KEYS[2], ARGV[4])
+  if others > 0 then return 0 end
+end
+for at = 4, #ARGV do
+  redis.call(ARGV[3] == 'free' and 'SREM' or 'SADD', KEYS[2], ARGV[at])
+end
+if ARGV[3] == 'free' and redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+return 1

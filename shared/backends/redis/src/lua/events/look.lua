@@ -1,0 +1,8 @@
+-- What an instance waits for. KEYS: 1 dirty, 2 what it waits for, 3 events that it had.
+-- ARGV: 1 instance, 2 an event. Returns the mark, the generation of the event that it had, fields.
+
+return {
+  redis.call('ZSCORE', KEYS[1], ARGV[1]),
+  redis.call('ZSCORE', KEYS[3], ARGV[2]),
+  redis.call('HGETALL', KEYS[2]),
+}

@@ -1,0 +1,11 @@
+-- Notes where an instance will stand, before it does. KEYS: those of Span::Waits.
+-- ARGV from 4: a wait's field (or ''), and the note's field, in turn.
+-- Returns the mark, or nothing if a wait is over.
+
+if not STATUS then return false end
+for at = 4, #ARGV, 2 do
+  if ARGV[at] ~= '' and call('HEXISTS', EVENTS, ARGV[at]) == 0 then return false end
+end
+for at = 5, #ARGV, 2 do call('HSETNX', EVENTS, ARGV[at], '0') end
+dirty()
+return MICROS

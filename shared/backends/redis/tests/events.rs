@@ -1,0 +1,483 @@
+//! Events with several processes at once, and with processes that die in the middle.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::join_all;
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_model::CloudEvent;
+use swirl_model::event::{Command, EventMatch};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, StartEvent};
+use swirl_ports::store::Record;
+use swirl_ports::{Acquired, Definitions, Offered, Trigger};
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+/// A server with several handles, each as a process of its own has one.
+struct Rig {
+    server: RedisServer,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        Rig {
+            server: RedisServer::start().unwrap(),
+        }
+    }
+
+    async fn process(&self, namespace: &str) -> Redis {
+        let options = Options {
+            namespace: namespace.to_owned(),
+            grace_ms: 0,
+            repeat_ms: 0,
+            ..Options::single(self.server.url())
+        };
+        Redis::connect(options).await.unwrap()
+    }
+
+    async fn backend(&self, namespace: &str) -> Backend {
+        let store = Arc::new(self.process(namespace).await);
+        Backend {
+            store: store.clone(),
+            events: store.clone(),
+            definitions: store,
+            guard: Box::new(()),
+        }
+    }
+}
+
+/// A process that dies: the future is dropped after so many polls.
+struct Dying<'a, T> {
+    future: Pin<Box<dyn Future<Output = T> + 'a>>,
+    polls: usize,
+}
+
+fn dying<'a, T>(polls: usize, future: impl Future<Output = T> + 'a) -> Dying<'a, T> {
+    Dying {
+        future: Box::pin(future),
+        polls,
+    }
+}
+
+impl<T> Future for Dying<'_, T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        if self.polls == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls -= 1;
+        self.future.as_mut().poll(context).map(Some)
+    }
+}
+
+fn by_order(kind: &str) -> EventMatch {
+    filter(kind, &[("order", None)])
+}
+
+fn known(order: &str) -> Command {
+    Command::Correlate(vec![("order".into(), order.to_owned())])
+}
+
+async fn got(b: &Backend, id: &str) -> Vec<String> {
+    let mut ids = event_ids(&b.inbox(&root(id)).await);
+    ids.sort();
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_event_reaches_each_instance_once() {
+    let rig = Rig::new();
+    for round in 0..12 {
+        let namespace = format!("once{round}");
+        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
+        let kept = [by_order("t")];
+        let events: Vec<CloudEvent> = (0..12)
+            .map(|n| event(&format!("{n:02}"), "t", &[("order", &format!("{}", n % 3))]))
+            .collect();
+        let publish = async |b: &Backend| {
+            for event in &events {
+                b.offer(event, &kept).await;
+                tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
+            }
+        };
+        let subscribe = async |b: &Backend, first: usize| {
+            for n in (first..8).step_by(2) {
+                let id = format!("i{n}");
+                b.create(new(&id)).await;
+                let slots = vec![by_order("t"); 6];
+                let wait = Command::Subscribe(subscription(1, slots));
+                let order = known(&(n % 3).to_string());
+                // What is known comes before the wait, or with it, or after.
+                match n % 4 {
+                    0 => {
+                        b.act(&root(&id), change(vec![order, wait])).await;
+                    }
+                    _ => {
+                        b.act(&root(&id), change(vec![order])).await;
+                        b.act(&root(&id), change(vec![wait])).await;
+                    }
+                }
+            }
+        };
+        tokio::join!(
+            publish(&one),
+            publish(&two),
+            subscribe(&one, 0),
+            subscribe(&two, 1)
+        );
+        for n in 0..8 {
+            let mine = events.iter().enumerate().filter(|(at, _)| at % 3 == n % 3);
+            let mine: Vec<String> = mine.map(|(_, event)| event.id.clone()).collect();
+            assert_eq!(
+                got(&one, &format!("i{n}")).await,
+                mine,
+                "i{n}, round {round}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_without_correlation_reach_all_who_wait_once() {
+    let rig = Rig::new();
+    let (one, two) = (rig.backend("all").await, rig.backend("all").await);
+    let count = 700;
+    let ids: Vec<String> = (0..count).map(|n| format!("i{n}")).collect();
+    for chunk in ids.chunks(50) {
+        join_all(
+            chunk
+                .iter()
+                .map(|id| one.waiting(id, vec![filter("t", &[]), filter("t", &[])])),
+        )
+        .await;
+    }
+    let first = event("1", "t", &[]);
+    let (a, b) = tokio::join!(one.offer(&first, &[]), two.offer(&first, &[]));
+    let woken: BTreeSet<_> = a.woken.iter().chain(&b.woken).collect();
+    assert_eq!(woken.len(), count);
+    one.offer(&event("2", "t", &[]), &[]).await;
+    for chunk in ids.chunks(50) {
+        for found in join_all(chunk.iter().map(|id| got(&one, id))).await {
+            assert_eq!(found, ["1", "2"]);
+        }
+    }
+    let third = two.offer(&event("3", "t", &[]), &[]).await;
+    assert!(third.woken.is_empty(), "no slot is left");
+}
+
+/// An offer that dies at any point, and is made again by another process.
+#[tokio::test]
+async fn an_offer_may_die_anywhere() {
+    let rig = Rig::new();
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        let namespace = format!("offer{polls}");
+        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
+        one.waiting("unknown", vec![by_order("t"), by_order("t")])
+            .await;
+        one.waiting("kind", vec![filter("t", &[]), filter("t", &[])])
+            .await;
+        one.create(new("value")).await;
+        let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
+        one.act(&root("value"), change(vec![known("1"), wait]))
+            .await;
+        let event = event("1", "t", &[("order", "1")]);
+        let mut only = trigger(vec![by_order("t")], true);
+        only.definition = definition("other");
+        let mut pair = trigger(vec![by_order("t"), by_order("u")], false);
+        pair.definition = definition("pair");
+        let triggers = [only, pair];
+        let kept = [by_order("t")];
+        let offer = one.events.offer(&event, &triggers, &kept, at(0));
+        let done = dying(polls, offer).await;
+        let again = two
+            .events
+            .offer(&event, &triggers, &kept, at(0))
+            .await
+            .unwrap();
+        assert_eq!(start_ids(&again), [["1"]], "after {polls} polls");
+        for id in ["unknown", "kind", "value"] {
+            assert_eq!(got(&two, id).await, ["1"], "{id} after {polls} polls");
+        }
+        let rest = two
+            .events
+            .offer(&other_event(), &triggers, &[], at(0))
+            .await
+            .unwrap();
+        assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
+        // Somebody who comes later gets what is kept, if it is for him.
+        two.create(new("late")).await;
+        let wait = Command::Subscribe(subscription(1, kept.to_vec()));
+        two.act(&root("late"), change(vec![known("1"), wait])).await;
+        assert_eq!(got(&two, "late").await, ["1"], "after {polls} polls");
+        two.waiting("later", kept.to_vec()).await;
+        let later = got(&two, "later").await;
+        assert!(later.is_empty(), "others had it: {polls} polls");
+        if done.is_some() {
+            assert!(polls > 5, "it never died");
+            return;
+        }
+    }
+}
+
+fn other_event() -> CloudEvent {
+    event("2", "u", &[("order", "1")])
+}
+
+/// A commit that subscribes and dies at any point; the reconciler goes on.
+#[tokio::test]
+async fn a_wait_may_die_anywhere() {
+    let rig = Rig::new();
+    let mut polls = 0;
+    let mut reached = 0;
+    loop {
+        polls += 1;
+        let namespace = format!("wait{polls}");
+        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
+        let kept = [by_order("t")];
+        for (id, order) in [("1", "1"), ("2", "2"), ("3", "1")] {
+            one.offer(&event(id, "t", &[("order", order)]), &kept).await;
+        }
+        one.create(new("a")).await;
+        let Acquired::Held(mut held) = one.store.acquire(&root("a"), 20).await.unwrap() else {
+            panic!("nobody else has it");
+        };
+        // It learns its value from the first event, which tells it of the third.
+        let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
+        let commit = one.try_commit(&mut held, change(vec![wait]));
+        let done = dying(polls, commit).await.is_some();
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        two.store.runnable(10).await.unwrap();
+        let Acquired::Held(held) = two.store.acquire(&root("a"), 20).await.unwrap() else {
+            panic!("the lease has run out");
+        };
+        let committed = matches!(&held.record, Record::Scope(scope) if scope.rev > 0);
+        if committed {
+            reached += 1;
+            assert_eq!(event_ids(&held.inbox), ["1", "3"], "after {polls} polls");
+            two.waiting("b", kept.to_vec()).await;
+            assert_eq!(got(&two, "b").await, ["2"], "after {polls} polls");
+        }
+        if done {
+            assert!(reached > 5, "it never died");
+            return;
+        }
+    }
+}
+
+async fn offer(b: &Backend, event: &CloudEvent, trigger: &Trigger) -> Offered {
+    let triggers = std::slice::from_ref(trigger);
+    b.events
+        .offer(event, triggers, &trigger.events, at(0))
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_instance_starts_for_a_value() {
+    let rig = Rig::new();
+    let (one, two) = (rig.backend("start").await, rig.backend("start").await);
+    let only = trigger(vec![by_order("t")], true);
+    for round in 0..25 {
+        let order = round.to_string();
+        let event = |id: &str| event(&format!("{round}-{id}"), "t", &[("order", &order)]);
+        let take = async |b: &Backend, id: &str| {
+            let event = event(id);
+            let offered = offer(b, &event, &only).await;
+            for start in &offered.starts {
+                let mut new = new(&format!("i{round}-{id}"));
+                new.root.start_events.push(StartEvent {
+                    def: 0,
+                    event: start.events[0].event.clone(),
+                });
+                b.create(new).await;
+            }
+            b.events.confirm(&event, at(0)).await.unwrap();
+            offered.starts.len()
+        };
+        let started = tokio::join!(take(&one, "a"), take(&two, "b"), take(&one, "c"));
+        assert_eq!(started.0 + started.1 + started.2, 1, "round {round}");
+        assert_eq!(take(&two, "d").await, 0);
+        // All others are kept for the one.
+        let id = ["a", "b", "c"][[started.0, started.1, started.2]
+            .iter()
+            .position(|count| *count == 1)
+            .unwrap()];
+        let id = format!("i{round}-{id}");
+        let wait = Command::Subscribe(subscription(1, vec![by_order("t"); 4]));
+        two.act(&root(&id), change(vec![wait])).await;
+        assert_eq!(got(&two, &id).await.len(), 3, "round {round}");
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        two.act(&root(&id), change(vec![end]).at(Cursor::Ended))
+            .await;
+        assert_eq!(take(&one, "e").await, 1, "it has ended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_are_filled_once() {
+    let rig = Rig::new();
+    let (one, two) = (rig.backend("sets").await, rig.backend("sets").await);
+    let all = trigger(vec![filter("t", &[]), filter("u", &[])], false);
+    let events: Vec<CloudEvent> = (0..40)
+        .map(|n| event(&n.to_string(), if n % 2 == 0 { "t" } else { "u" }, &[]))
+        .collect();
+    let publish = async |b: &Backend, offset: usize| {
+        let mut starts = BTreeMap::new();
+        for at in 0..events.len() {
+            let event = &events[(at + offset) % events.len()];
+            let offered = offer(b, event, &all).await;
+            for ids in start_ids(&offered) {
+                starts.insert(ids.join(" "), ());
+            }
+        }
+        starts
+    };
+    let (a, b) = tokio::join!(publish(&one, 0), publish(&two, 13));
+    let starts: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    assert_eq!(starts.len(), 20, "{starts:?}");
+    let used: BTreeSet<&str> = starts.iter().flat_map(|ids| ids.split(' ')).collect();
+    assert_eq!(used.len(), 40);
+}
+
+#[tokio::test]
+async fn what_one_event_costs_does_not_grow_with_those_who_wait() {
+    let rig = Rig::new();
+    let b = rig.backend("cost").await;
+    let calls = || -> u64 {
+        let info = rig.server.cli(&["INFO", "stats"]).unwrap();
+        let line = info
+            .lines()
+            .find_map(|line| line.strip_prefix("total_commands_processed:"));
+        line.unwrap().trim().parse().unwrap()
+    };
+    let kept = [by_order("t")];
+    let mut costs = Vec::new();
+    for (from, to) in [(0, 10), (10, 300)] {
+        for n in from..to {
+            let id = format!("i{n}");
+            b.create(new(&id)).await;
+            let wait = Command::Subscribe(subscription(1, kept.to_vec()));
+            b.act(&root(&id), change(vec![known(&n.to_string()), wait]))
+                .await;
+        }
+        let event = event(&format!("e{to}"), "t", &[("order", &from.to_string())]);
+        let before = calls();
+        let offered = b.offer(&event, &kept).await;
+        assert_eq!(offered.woken, [root(&format!("i{from}"))]);
+        costs.push(calls() - before);
+    }
+    assert!(costs[1] < 150 && costs[1] <= costs[0] + 20, "{costs:?}");
+}
+
+/// Nothing stays that nobody owns: an instance leaves nothing, nor does an event.
+#[tokio::test]
+async fn all_that_was_of_events_goes() {
+    let rig = Rig::new();
+    let b = rig.backend("gone").await;
+    let kept = [by_order("t")];
+    let only = trigger(vec![by_order("s")], true);
+    let first = event("0", "s", &[("order", "1")]);
+    assert_eq!(offer(&b, &first, &only).await.starts.len(), 1);
+    let mut started = new("a");
+    started.root.start_events.push(StartEvent {
+        def: 0,
+        event: first.clone(),
+    });
+    b.create(started).await;
+    b.events.confirm(&first, at(0)).await.unwrap();
+    let wait =
+        |number| Command::Subscribe(subscription(number, vec![by_order("t"), by_order("u")]));
+    b.act(&root("a"), change(vec![wait(1), wait(2)])).await;
+    for id in ["1", "2", "3"] {
+        let event = event(id, "t", &[("order", "1")]);
+        b.offer(&event, &kept).await;
+        b.events.confirm(&event, at(0)).await.unwrap();
+    }
+    b.waiting("b", vec![filter("t", &[])]).await;
+    b.act(&root("b"), change(vec![Command::Unsubscribe(1)]))
+        .await;
+    let end = || Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    for id in ["a", "b"] {
+        b.act(&root(id), change(vec![end()]).at(Cursor::Ended))
+            .await;
+    }
+    b.events.expire(at(30 * 24 * 60 * 60 * 1000)).await.unwrap();
+    let keys = rig.server.cli(&["KEYS", "*"]).unwrap();
+    let ttl = |key: &&str| rig.server.cli(&["TTL", key]).unwrap() == "-1";
+    let stay: Vec<&str> = keys.lines().filter(ttl).collect();
+    assert_eq!(stay, ["gone:meta"]);
+}
+
+#[tokio::test]
+async fn a_deployment_is_news_to_all() {
+    let rig = Rig::new();
+    let (one, two) = (rig.process("defs").await, rig.process("defs").await);
+    let record = |workflow: &str| swirl_ports::DefinitionRecord {
+        id: definition(workflow),
+        digest: "d".to_owned(),
+        name: "n".to_owned(),
+        document: "x".repeat(1000),
+        resources: Vec::new(),
+        deployed_at: at(0),
+    };
+    let before = two.revision().await.unwrap();
+    assert_eq!(one.put(record("a")).await.unwrap(), None);
+    let after = two.revision().await.unwrap();
+    assert_ne!(before, after);
+    assert_eq!(two.put(record("a")).await.unwrap(), Some(record("a")));
+    assert_eq!(one.revision().await.unwrap(), after);
+    for n in 0..120 {
+        one.put(record(&format!("w{n}"))).await.unwrap();
+    }
+    let all = two.all().await.unwrap();
+    let names: Vec<&str> = all.iter().map(|record| &*record.id.workflow).collect();
+    assert_eq!((names.len(), names[0], names[1]), (121, "a", "w0"));
+    two.set_mark("m", at(7)).await.unwrap();
+    assert_eq!(one.mark("m").await.unwrap(), Some(at(7)));
+}
+
+/// A process that is slow offers what others have offered and confirmed meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_are_filled_once_while_others_confirm() {
+    let rig = Rig::new();
+    for round in 0..6 {
+        let namespace = format!("slow{round}");
+        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
+        let all = trigger(vec![filter("t", &[]), filter("u", &[])], false);
+        let events: Vec<CloudEvent> = (0..30)
+            .map(|n| event(&n.to_string(), if n % 2 == 0 { "t" } else { "u" }, &[]))
+            .collect();
+        let publish = async |b: &Backend, pause: u64| {
+            let mut starts = BTreeSet::new();
+            for event in &events {
+                let offered = offer(b, event, &all).await;
+                starts.extend(start_ids(&offered).iter().map(|ids| ids.join(" ")));
+                tokio::time::sleep(Duration::from_micros(pause)).await;
+                b.events.confirm(event, at(0)).await.unwrap();
+            }
+            starts
+        };
+        let (a, b) = tokio::join!(publish(&one, 0), publish(&two, 300));
+        let starts: BTreeSet<&String> = a.union(&b).collect();
+        let used: BTreeSet<&str> = starts.iter().flat_map(|ids| ids.split(' ')).collect();
+        assert_eq!((starts.len(), used.len()), (15, 30), "{starts:?}");
+    }
+}
