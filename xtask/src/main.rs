@@ -10,6 +10,7 @@ mod finding;
 mod licences;
 mod lint;
 mod scenarios;
+mod simulate;
 mod verify;
 
 use std::process::ExitCode;
@@ -36,10 +37,21 @@ enum Task {
         #[arg(long)]
         fail_fast: bool,
     },
+    /// Run random workflows with faults, optimised: `--help` of it says how many and which.
+    #[command(disable_help_flag = true)]
+    Simulate {
+        #[arg(
+            value_name = "ARGUMENT",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
+        Task::Simulate { arguments } => simulate::run(&arguments),
     }
 }

@@ -270,8 +270,8 @@ impl Driver {
                 if !self.store.is_active(&run.header.id).await? {
                     // Suspended meanwhile: the answer is kept and acted on at resume.
                     self.store.add_input(&run.lease.scope, item).await?;
-                    self.store.release(&run.lease).await?;
-                    return Ok(Next::Done);
+                    // Or resumed again by now: then the scope goes on here.
+                    return self.release(run).await;
                 }
                 // What came before the answer is acted on before it.
                 if let Next::Done = self.drain(run).await? {

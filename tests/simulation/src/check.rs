@@ -8,7 +8,13 @@ use crate::rig::{Called, Trace};
 pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
     let mut found = keys(other);
     found.extend(maps("instance", &calm.instances, &other.instances));
-    found.extend(maps("history of scope", &calm.history, &other.history));
+    // Who was told to end at the moment of its start may have begun or not.
+    let lasting = |trace: &Trace| {
+        let mut history = trace.history.clone();
+        history.retain(|_, lines| !ended_at_once(lines));
+        history
+    };
+    found.extend(maps("history of scope", &lasting(calm), &lasting(other)));
     found.extend(maps("produced event", &calm.produced, &other.produced));
     let calls = |trace: &Trace| {
         let mut calls: Vec<Called> = trace.calls.clone();
@@ -29,6 +35,13 @@ pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
         ));
     }
     found
+}
+
+fn ended_at_once(lines: &[String]) -> bool {
+    let moment = |line: &String| line.split(' ').next().map(ToOwned::to_owned);
+    let (first, last) = (lines.first(), lines.last());
+    last.is_some_and(|line| line.contains("Ended { status: Terminated"))
+        && first.and_then(moment) == last.and_then(moment)
 }
 
 /// One key stands for one attempt.

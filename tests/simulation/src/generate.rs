@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::more::KINDS;
 use crate::random::Random;
 
 /// A workflow with a sub-workflow, and the events that it is sent.
@@ -18,14 +19,16 @@ pub struct Case {
     pub events: Vec<(i64, String)>,
 }
 
-struct Writer {
-    random: Random,
+pub(crate) struct Writer {
+    pub(crate) random: Random,
     states: String,
     undo: String,
-    events: String,
+    pub(crate) events: String,
     sent: Vec<(i64, String)>,
     /// Something is to be compensated.
     compensates: bool,
+    /// It has asked a question already.
+    pub(crate) asks: bool,
 }
 
 pub fn generate(seed: u64, size: usize) -> Case {
@@ -53,7 +56,7 @@ const HEAD: &str = r#"functions:
   - {name: endless, type: rest, operation: "file://shop.json#endless"}
   - {name: count, type: expression, operation: "{c: (.n + 1)}"}
 errors: [{name: Bad, code: bad}, {name: Slow, code: timeout}]
-retries: [{name: often, delay: PT3S, maxAttempts: 5}]
+retries: [{name: often, delay: PT3S, maxAttempts: 5}, {name: few, delay: PT2S, multiplier: 2, maxAttempts: 2}]
 "#;
 
 fn write(id: &str, random: Random, size: usize, is_main: bool) -> (String, Vec<(i64, String)>) {
@@ -64,7 +67,10 @@ fn write(id: &str, random: Random, size: usize, is_main: bool) -> (String, Vec<(
         events: String::new(),
         sent: Vec::new(),
         compensates: false,
+        asks: false,
     };
+    // Not a starting event state: whether an event or a client comes first would be decisive.
+    writer.line("{name: Begin, type: inject, data: {begun: true}, transition: S0}");
     for index in 0..size {
         let way = if index + 1 < size {
             format!("transition: S{}", index + 1)
@@ -73,7 +79,8 @@ fn write(id: &str, random: Random, size: usize, is_main: bool) -> (String, Vec<(
         };
         writer.state(index, &way, is_main, index + 1 == size);
     }
-    let mut text = format!("id: {id}\nversion: \"1.0.0\"\nspecVersion: \"0.8\"\nstart: S0\n{HEAD}");
+    let mut text =
+        format!("id: {id}\nversion: \"1.0.0\"\nspecVersion: \"0.8\"\nstart: Begin\n{HEAD}");
     let _ = writeln!(
         text,
         "events:\n  - {{name: Made, type: made, kind: produced}}"
@@ -84,14 +91,22 @@ fn write(id: &str, random: Random, size: usize, is_main: bool) -> (String, Vec<(
 }
 
 impl Writer {
-    fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         let _ = writeln!(self.states, "  - {text}");
     }
 
     fn state(&mut self, index: usize, way: &str, is_main: bool, last: bool) {
-        let kind = self.random.below(if is_main { 14 } else { 6 });
         let name = format!("name: S{index}");
         let way = self.way(way, is_main, last);
+        if self.random.percent(if is_main { 45 } else { 20 }) {
+            // A sub-workflow runs many times at once: it waits for no event.
+            let kind = match is_main {
+                true => self.random.below(KINDS),
+                false => 6 + self.random.below(KINDS - 6),
+            };
+            return self.more(kind, index, &way, is_main);
+        }
+        let kind = self.random.below(if is_main { 14 } else { 6 });
         match kind {
             0 => {
                 let n = self.random.below(9);
@@ -187,6 +202,9 @@ impl Writer {
             if made {
                 parts.push(produce);
             }
+            if is_main && self.random.percent(15) {
+                parts.push("continueAs: {workflowId: tail, data: \"${ {n: .n, order: .order} }\"}");
+            }
             return match parts.is_empty() {
                 true => way.to_owned(),
                 false => format!("end: {{{}}}", parts.join(", ")),
@@ -199,7 +217,7 @@ impl Writer {
     }
 
     /// One to three actions that don't fail in the end.
-    fn actions(&mut self, place: usize, is_main: bool) -> String {
+    pub(crate) fn actions(&mut self, place: usize, is_main: bool) -> String {
         let count = 1 + self.random.below(3);
         let actions: Vec<String> = (0..count)
             .map(|index| {
@@ -245,12 +263,12 @@ impl Writer {
             self.sent_event(index)
         };
         self.line(&format!(
-            "{{name: S{index}, type: event, timeouts: {{eventTimeout: PT1H}}, \
+            "{{name: S{index}, type: event, timeouts: {{eventTimeout: PT5M}}, \
              onEvents: [{{eventRefs: [{event}], actions: [{{functionRef: quick}}]}}], {way}}}"
         ));
     }
 
-    fn define(&mut self, index: usize) -> String {
+    pub(crate) fn define(&mut self, index: usize) -> String {
         let _ = writeln!(
             self.events,
             "  - {{name: E{index}, type: e{index}, correlation: [{{contextAttributeName: orderid, \
@@ -259,7 +277,7 @@ impl Writer {
         format!("E{index}")
     }
 
-    fn sent_event(&mut self, index: usize) -> String {
+    pub(crate) fn sent_event(&mut self, index: usize) -> String {
         let at = 500 + 2000 * self.random.below(10) as i64;
         self.sent.push((at, format!("e{index}")));
         self.define(index)
@@ -274,7 +292,8 @@ mod tests {
     fn every_workflow_is_valid() {
         for seed in 0..300 {
             let case = generate(seed, 1 + (seed as usize % 9));
-            for text in [&case.main, &case.sub] {
+            let others = crate::more::OTHERS.iter().map(|text| (*text).to_owned());
+            for text in others.chain([case.main.clone(), case.sub.clone()]) {
                 let resources = swirl_spec::resource::MapResources::default();
                 let reading =
                     swirl_spec::read(text.as_bytes(), &resources, &swirl_spec::Options::default());

@@ -1,25 +1,39 @@
-//! Random workflows, each run undisturbed and disturbed: the same must come of both.
+//! Random workflows, each run undisturbed and with faults: the same must come of both.
 //!
-//! `generate` writes workflows, `rig` runs them with faults, `check` compares what came of it,
-//! `replay` tells the engine once more what it was told at each commit. `docs/simulation.md` says
-//! what this shows and what it doesn't.
+//! `generate` writes workflows. `rig` runs them in one process in which faults cost no time,
+//! `check` compares what came of it, `replay` tells the engine once more what it was told at each
+//! commit. `cluster` runs them in several processes, in which faults do cost time; `reference`
+//! says what must come out. `docs/simulation.md` says what this shows and what it doesn't.
 
 pub mod check;
+pub mod cluster;
+pub mod functions;
 pub mod generate;
+pub mod hard;
+pub mod more;
+pub mod plans;
 pub mod random;
+pub mod reference;
 pub mod replay;
 pub mod rig;
 pub mod store;
+mod wait;
 
 use anyhow::Result;
 
+use cluster::Mutant;
 use generate::Case;
 use rig::{Broken, Faults};
 
 /// Runs a case undisturbed, disturbed and with crashes; returns what was violated.
 pub fn check_case(case: &Case, broken: Broken) -> Result<Vec<String>> {
+    Ok(check_runs(case, broken)?.0)
+}
+
+fn check_runs(case: &Case, broken: Broken) -> Result<(Vec<String>, Vec<rig::Trace>)> {
     let calm = rig::run(case, Faults::none(case.seed), Broken::No)?;
     let mut violations = calm.violations.clone();
+    let mut traces = Vec::new();
     for faults in [Faults::disturbed(case.seed), Faults::crashing(case.seed)] {
         let crashing = faults.crash > 0;
         let trace = rig::run(case, faults, broken)?;
@@ -27,6 +41,142 @@ pub fn check_case(case: &Case, broken: Broken) -> Result<Vec<String>> {
         let kind = if crashing { "crashes" } else { "disturbed" };
         let found = check::compare(&calm, &trace, crashing);
         violations.extend(found.into_iter().map(|text| format!("{kind}: {text}")));
+        traces.push(trace);
+    }
+    Ok((violations, traces))
+}
+
+/// Runs a plan in a cluster, undisturbed and with faults; returns what was violated.
+pub fn check_cluster(case: &Case, faults: &cluster::Faults, mutant: Mutant) -> Result<Checked> {
+    let plan = plans::plan_of(case);
+    let calm = cluster::run(&plan, &cluster::Faults::none(case.seed), Mutant::None)?;
+    let trace = cluster::run(&plan, faults, mutant)?;
+    let expected = plans::expected(case)?;
+    let mut violations = Vec::new();
+    for (kind, trace) in [("calm", &calm), ("faults", &trace)] {
+        let mut found = cluster::check::judge(trace, faults);
+        found.extend(plans::compare_with(&expected, trace));
+        violations.extend(found.into_iter().map(|text| format!("{kind}: {text}")));
+    }
+    violations.extend(cluster::check::compare(&calm, &trace, !faults.rollback));
+    Ok(Checked {
+        violations,
+        counts: trace.counts.clone(),
+        instances: trace.outcomes.len(),
+    })
+}
+
+/// Runs a hard case undisturbed and with faults; returns what was violated.
+pub fn check_hard(
+    hard: &hard::Hard,
+    faults: &cluster::Faults,
+    mutant: Mutant,
+) -> Result<Vec<String>> {
+    let calm = cluster::run(&hard.plan, &cluster::Faults::none(0), Mutant::None)?;
+    let trace = cluster::run(&hard.plan, faults, mutant)?;
+    let mut found = cluster::check::judge(&calm, faults);
+    found.extend(cluster::check::judge(&trace, faults));
+    let (before, after) = (plans::kinds(&calm), plans::kinds(&trace));
+    if before != after {
+        found.push(format!(
+            "outcomes:\n  calm   {before:?}\n  faults {after:?}"
+        ));
+    }
+    for wanted in hard.wanted {
+        if !after.iter().any(|line| line.starts_with(wanted)) {
+            found.push(format!("no {wanted} in {after:?}"));
+        }
+    }
+    Ok(found)
+}
+
+/// What came of a case's runs.
+pub struct Checked {
+    pub violations: Vec<String>,
+    pub counts: cluster::store::Counts,
+    pub instances: usize,
+}
+
+/// What is done with a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Mode {
+    /// One process, in which faults cost no time.
+    Moment,
+    /// Several processes, in which they do.
+    Cluster,
+    /// The same over a folder, which is opened again half-way.
+    Durable,
+    /// The same, with a store that goes back in time.
+    Rollback,
+}
+
+impl Mode {
+    /// All modes, or the one that was asked for. The disk is slow: not with each seed.
+    pub fn of_seed(seed: u64, asked: Option<Mode>) -> Vec<Mode> {
+        match asked {
+            Some(mode) => vec![mode],
+            None if seed % 50 == 7 => vec![Mode::Moment, Mode::Cluster, Mode::Durable],
+            None if seed % 50 == 8 => vec![Mode::Moment, Mode::Cluster, Mode::Rollback],
+            None => vec![Mode::Moment, Mode::Cluster],
+        }
+    }
+}
+
+/// What a session did, so that a run in which nothing happened isn't taken for proof.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub runs: usize,
+    pub instances: usize,
+    pub counts: cluster::store::Counts,
+    pub crashes: usize,
+    pub replayed: usize,
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = &self.counts;
+        write!(
+            f,
+            "{} runs with faults, {} instances, {} commits replayed, {} crashes of the one process\n\
+             in clusters: {} commits, {} refused, {} leases run out, {} calls of the store failed, \
+             {} answers lost, {} kills, {} pauses, {} stores opened again",
+            self.runs,
+            self.instances,
+            self.replayed,
+            self.crashes,
+            counts.commits,
+            counts.refused_commits,
+            counts.leases_run_out,
+            counts.failed_calls,
+            counts.lost_answers,
+            counts.kills,
+            counts.pauses,
+            counts.reopened
+        )
+    }
+}
+
+pub fn check_mode(case: &Case, mode: Mode, totals: &mut Totals) -> Result<Vec<String>> {
+    let faults = match mode {
+        Mode::Moment => return check_moment(case, totals),
+        Mode::Cluster => cluster::Faults::of_seed(case.seed),
+        Mode::Durable => cluster::Faults::durable(case.seed),
+        Mode::Rollback => cluster::Faults::rollback(case.seed),
+    };
+    let checked = check_cluster(case, &faults, Mutant::None)?;
+    totals.runs += 1;
+    totals.instances += checked.instances;
+    totals.counts.add(&checked.counts);
+    Ok(checked.violations)
+}
+
+fn check_moment(case: &Case, totals: &mut Totals) -> Result<Vec<String>> {
+    let (violations, traces) = check_runs(case, Broken::No)?;
+    totals.runs += traces.len();
+    for trace in traces {
+        totals.instances += trace.instances.len();
+        totals.crashes += trace.crashes;
+        totals.replayed += trace.replayed;
     }
     Ok(violations)
 }

@@ -1,15 +1,15 @@
 //! Runs seeds, and says how to repeat one that fails.
 #![allow(clippy::print_stdout)]
 
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use clap::Parser;
-use swirl_simulation::check_case;
-use swirl_simulation::generate::generate;
-use swirl_simulation::rig::Broken;
+use clap::{Parser, ValueEnum};
+use swirl_simulation::generate::{Case, generate};
+use swirl_simulation::{Mode, Totals, check_mode};
 
-/// Runs random workflows undisturbed, disturbed and with crashes.
+/// Runs random workflows undisturbed and with faults; the same must come of both.
 #[derive(Parser)]
 struct Args {
     /// How many seeds.
@@ -17,10 +17,32 @@ struct Args {
     seeds: u64,
     /// The first seed.
     #[arg(long, default_value_t = 0)]
-    from: u64,
+    seed: u64,
     /// Ends after so many minutes.
     #[arg(long)]
     minutes: Option<u64>,
+    #[arg(long, value_enum, default_value_t = Size::Small)]
+    size: Size,
+    /// What is done with each seed; all of it, if absent.
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Size {
+    /// Up to eight states.
+    Small,
+    /// Up to thirty.
+    Large,
+}
+
+impl Size {
+    fn of(self, seed: u64) -> usize {
+        match self {
+            Size::Small => 1 + (seed % 8) as usize,
+            Size::Large => 8 + (seed % 23) as usize,
+        }
+    }
 }
 
 fn main() -> Result<()> {
@@ -29,43 +51,59 @@ fn main() -> Result<()> {
     let limit = args
         .minutes
         .map(|minutes| Duration::from_secs(60 * minutes));
-    let (mut run, mut failed) = (0, 0);
-    for seed in args.from..args.from.saturating_add(args.seeds) {
+    let (mut seeds, mut failed, mut totals) = (0u64, 0u64, Totals::default());
+    let mut shown = Instant::now();
+    for seed in args.seed..args.seed.saturating_add(args.seeds) {
         if limit.is_some_and(|limit| begin.elapsed() > limit) {
             break;
         }
-        run += 1;
-        // The smallest that fails is the one to read.
-        let size = 1 + (seed % 8) as usize;
-        let violations = |size| match check_case(&generate(seed, size), Broken::No) {
-            Ok(found) => found,
-            Err(error) => vec![error.to_string()],
-        };
-        if !violations(size).is_empty() {
-            failed += 1;
-            let smaller = (1..=size).map(|size| (size, violations(size)));
-            let found = smaller.into_iter().find(|(_, found)| !found.is_empty());
-            if let Some((size, found)) = found {
-                let case = generate(seed, size);
-                println!("seed {seed}, {size} states: {}", found.join("\n"));
-                println!(
-                    "{}\n---\n{}\nevents: {:?}",
-                    case.main, case.sub, case.events
-                );
-                println!("again: cargo run -p swirl-simulation -- --from {seed} --seeds 1");
+        seeds += 1;
+        for mode in Mode::of_seed(seed, args.mode) {
+            let size = args.size.of(seed);
+            if !check(&generate(seed, size), mode, &mut totals).is_empty() {
+                failed += 1;
+                report(seed, size, mode, args.size);
             }
         }
-        if run % 100 == 0 {
-            println!(
-                "{run} seeds, {failed} failed, {} s",
-                begin.elapsed().as_secs()
-            );
+        if std::io::stdout().is_terminal() && shown.elapsed() > Duration::from_millis(200) {
+            shown = Instant::now();
+            print!("\r{seeds} seeds, {} runs, {failed} failed", totals.runs);
+            std::io::stdout().flush()?;
         }
     }
-    println!(
-        "{run} seeds, {failed} failed, {} s",
-        begin.elapsed().as_secs()
-    );
-    anyhow::ensure!(failed == 0, "{failed} seeds failed");
+    let seconds = begin.elapsed().as_secs();
+    println!("\n{seeds} seeds, {failed} failed, {seconds} s\n{totals}");
+    anyhow::ensure!(failed == 0, "{failed} failed");
     Ok(())
+}
+
+fn check(case: &Case, mode: Mode, totals: &mut Totals) -> Vec<String> {
+    match check_mode(case, mode, totals) {
+        Ok(found) => found,
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// The smallest case that fails is the one to read.
+fn report(seed: u64, size: usize, mode: Mode, sizes: Size) {
+    let mut totals = Totals::default();
+    let smaller = (1..=size).map(|size| generate(seed, size));
+    let mut found = smaller.map(|case| (check(&case, mode, &mut totals), case));
+    if let Some((found, case)) = found.find(|(found, _)| !found.is_empty()) {
+        println!(
+            "\nseed {seed}, {} states, {mode:?}:\n{}",
+            case.size,
+            found.join("\n")
+        );
+        println!(
+            "{}\n---\n{}\nevents: {:?}",
+            case.main, case.sub, case.events
+        );
+    }
+    let name = |value: &str| value.to_lowercase();
+    println!(
+        "again: cargo xtask simulate --seeds 1 --seed {seed} --size {} --mode {}",
+        name(&format!("{sizes:?}")),
+        name(&format!("{mode:?}"))
+    );
 }

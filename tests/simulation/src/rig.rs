@@ -24,6 +24,7 @@ use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Queue, Secrets, St
 use swirl_runtime::{Driver, Effects, Registry, Settings};
 use swirl_world::VirtualClock;
 
+use crate::functions::{Answer, answer, weight};
 use crate::generate::Case;
 use crate::random::Random;
 use crate::store::{ChaosStore, Kept, give_way};
@@ -135,9 +136,7 @@ impl FunctionCaller for Functions {
     async fn call(&self, request: CallRequest) -> std::result::Result<Data, WorkflowError> {
         let name = request.function.name.to_string();
         let arguments = request.arguments.to_string();
-        let weight = arguments
-            .bytes()
-            .fold(7usize, |sum, byte| (sum * 31 + byte as usize) % 9973);
+        let weight = weight(&request.arguments);
         let now = self.clock.now();
         let (began, attempt) = {
             let mut outside = lock(&self.outside);
@@ -163,24 +162,8 @@ impl FunctionCaller for Functions {
                 }
             }
         };
-        let bad = || WorkflowError {
-            code: Some("bad".into()),
-            ..WorkflowError::new("bad", "it failed")
-        };
-        let answer = |n: usize| {
-            let mut data = Data::object();
-            data.set("n", Data::int((n % 10) as i64));
-            data
-        };
-        let (after_ms, result) = match name.as_str() {
-            "slow" => (137 * (1 + weight as i64 % 5), Ok(answer(weight))),
-            "flaky" if attempt <= 1 + weight % 3 => (11, Err(bad())),
-            "broken" => (0, Err(bad())),
-            "late" => (977, Err(bad())),
-            "endless" => (3_600_013, Ok(answer(weight))),
-            _ => (0, Ok(answer(weight))),
-        };
-        let until = Timestamp(began.0 + after_ms);
+        let Answer { after_ms, result } = answer(&name, weight, attempt, i64::MAX);
+        let until = began.plus_ms(after_ms);
         if until > now {
             self.clock.sleep_until(until).await;
         }
@@ -414,7 +397,7 @@ impl Rig {
     }
 }
 
-const START: i64 = 1_700_000_000_000;
+pub const START: i64 = 1_700_000_000_000;
 const HOURS_MAX: i64 = 1000;
 
 /// Runs a case to its end.
@@ -477,6 +460,9 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         crashes: 0,
         polls: 0,
     };
+    for text in crate::plans::others() {
+        deploy(&rig.service, "another", &text)?;
+    }
     for (name, text) in [("main", &case.main), ("sub", &case.sub)] {
         deploy(&rig.service, name, text)?;
     }

@@ -1,0 +1,348 @@
+//! Judges what was logged. Each checker stands alone, and knows nothing of engine and driver.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use swirl_model::event::{Command, Event};
+use swirl_model::ids::ScopeRef;
+
+use super::faults::Faults;
+use super::outside::Called;
+use super::run::{Planned, Trace, instance_of};
+
+/// An event of the history without what two runs may differ in.
+pub fn line(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::StateEntered { name, purpose, .. } => format!("enter {name} {purpose:?}"),
+        Event::StateLeft { name, failed, .. } => format!("leave {name} {failed}"),
+        Event::ActionStarted {
+            action, attempt, ..
+        } => format!("begin {action} {attempt}"),
+        Event::ActionCompleted { action, attempt } => format!("done {action} {attempt}"),
+        Event::ActionFailed {
+            action, attempt, ..
+        } => format!("failed {action} {attempt}"),
+        Event::ActionSkipped { action } => format!("skipped {action}"),
+        Event::EventConsumed { name, id, .. } => format!("consumed {name} {id}"),
+        Event::EventProduced { name, id } => format!("produced {name} {id}"),
+        Event::Compensating { states } => format!("compensating {states:?}"),
+        Event::ErrorHandled { error } => format!("handled {}", error.name),
+        Event::TimedOut { timer } => format!("timed out {:?}", timer.kind),
+        Event::Ended { status, error } => {
+            format!(
+                "ended {status:?} {:?}",
+                error.as_ref().map(|error| &error.name)
+            )
+        }
+        Event::InstanceStarted
+        | Event::Forked { .. }
+        | Event::Joined { .. }
+        | Event::Compensated
+        | Event::Retried
+        | Event::Idle
+        | Event::BranchFailed { .. } => format!("{event:?}").chars().take(12).collect(),
+        _ => return None,
+    })
+}
+
+/// All checkers that look at one run.
+pub fn judge(trace: &Trace, faults: &Faults) -> Vec<String> {
+    let mut found = trace.violations.clone();
+    if !faults.rollback {
+        found.extend(transitions_once(trace));
+        found.extend(inputs_once(trace));
+        found.extend(joined_once(trace));
+        found.extend(ended_is_final(trace));
+        found.extend(history_in_order(trace));
+    }
+    found.extend(timers_not_early(trace, faults));
+    found.extend(keys_are_stable(trace));
+    found.extend(accepted_has_effect(trace));
+    found
+}
+
+/// Each revision of a scope is committed once, one after another.
+fn transitions_once(trace: &Trace) -> Vec<String> {
+    let mut next: BTreeMap<&ScopeRef, (u64, u64)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for commit in &trace.log {
+        let (rev, token) = next.entry(&commit.scope).or_default();
+        if commit.rev < *rev || commit.rev > *rev && *rev > 0 {
+            let (scope, is) = (&commit.scope, commit.rev);
+            found.push(format!("transition once: {scope} went from {rev} to {is}"));
+        }
+        if commit.token < *token {
+            found.push(format!("transition once: {} by a lost lease", commit.scope));
+        }
+        (*rev, *token) = (commit.rev + 1, commit.token);
+    }
+    found
+}
+
+fn inputs_once(trace: &Trace) -> Vec<String> {
+    // A timer that was refused may come again, an operator may say a thing twice.
+    let may_repeat = |id: &str| {
+        ["timer-", "cancel", "retry", "skip", "rerun"]
+            .iter()
+            .any(|p| id.starts_with(p))
+    };
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    for commit in &trace.log {
+        let mut of_commit = BTreeSet::new();
+        for id in &commit.consumed {
+            let new = known.insert((&commit.scope, id));
+            if !of_commit.insert(id) || !new && !may_repeat(id) {
+                found.push(format!("input once: {} had {id} twice", commit.scope));
+            }
+        }
+    }
+    found
+}
+
+/// Between two joins of a fork stands its extension by a batch.
+fn joined_once(trace: &Trace) -> Vec<String> {
+    let mut joined: BTreeSet<(&ScopeRef, u32)> = BTreeSet::new();
+    let mut done: BTreeMap<&ScopeRef, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for commit in &trace.log {
+        for entry in &commit.history {
+            if let Event::Joined { fork } = entry.event
+                && !joined.insert((&commit.scope, fork))
+            {
+                found.push(format!("join once: {} joined {fork} twice", commit.scope));
+            }
+        }
+        for command in &commit.commands {
+            match command {
+                Command::ExtendFork { fork, .. } => {
+                    joined.remove(&(&commit.scope, *fork));
+                }
+                Command::Report(_) => *done.entry(&commit.scope).or_default() += 1,
+                Command::Fork(fork) if fork.needed > fork.total => {
+                    found.push(format!("join once: {} needs too many", commit.scope));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.extend(joined_with_all(trace));
+    found
+}
+
+/// Who joins has heard of as many branches as it needs.
+fn joined_with_all(trace: &Trace) -> Vec<String> {
+    let mut needed: BTreeMap<(String, String), u32> = BTreeMap::new();
+    let mut reported: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for commit in &trace.log {
+        let instance = commit.scope.instance.to_string();
+        let place = |fork: u32| (instance.clone(), format!("{}.{fork}", commit.scope.scope));
+        for entry in &commit.history {
+            if let Event::Joined { fork } = entry.event {
+                let key = place(fork);
+                let heard = reported.get(&key).map_or(0, BTreeSet::len) as u32;
+                if needed.get(&key).is_some_and(|needed| heard < *needed) {
+                    found.push(format!("join once: {key:?} with {heard} branches only"));
+                }
+            }
+        }
+        for command in &commit.commands {
+            match command {
+                Command::Fork(fork) => drop(needed.insert(place(fork.fork), fork.needed)),
+                Command::ExtendFork {
+                    fork, needed: n, ..
+                } => {
+                    needed.insert(place(*fork), *n);
+                }
+                Command::Report(_) => {
+                    let name = commit.scope.scope.as_str();
+                    if let Some((fork, index)) = name.rsplit_once('.') {
+                        let key = (instance.clone(), fork.to_owned());
+                        reported.entry(key).or_default().insert(index.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn ended_is_final(trace: &Trace) -> Vec<String> {
+    let mut ended: BTreeMap<String, String> = BTreeMap::new();
+    let mut found = Vec::new();
+    for commit in trace
+        .log
+        .iter()
+        .filter(|commit| commit.scope.scope.is_root())
+    {
+        let id = commit.scope.instance.to_string();
+        if commit.commands.contains(&Command::Reopen) {
+            ended.remove(&id);
+        } else if let Some(how) = ended.get(&id)
+            && (!commit.history.is_empty() || !commit.commands.is_empty())
+        {
+            found.push(format!("ended is final: {id} went on after it was {how}"));
+        }
+        for command in &commit.commands {
+            if let Command::End {
+                status,
+                output,
+                error,
+            } = command
+            {
+                let status = swirl_model::instance::Status::from(*status).word();
+                let error = error.as_ref().map(|error| error.name.clone());
+                let output = output.as_ref().map(crate::plans::in_order);
+                ended.insert(id.clone(), format!("{status} {output:?} {error:?}"));
+            }
+        }
+    }
+    for (id, how) in &ended {
+        let shown = trace.outcomes.get(id);
+        if shown.is_some_and(|shown| shown != how) {
+            found.push(format!("ended is final: {id} was {how}, and is {shown:?}"));
+        }
+    }
+    found
+}
+
+/// The history is what was committed, in this order.
+fn history_in_order(trace: &Trace) -> Vec<String> {
+    let mut committed: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for commit in &trace.log {
+        for entry in &commit.history {
+            if let Some(line) = line(&entry.event) {
+                let place = format!("{} {}", commit.scope.instance, entry.scope);
+                committed.entry(place).or_default().push(line);
+            }
+        }
+    }
+    let stored = trace.history.iter();
+    stored
+        .filter(|(place, lines)| committed.get(*place) != Some(*lines))
+        .map(|(place, lines)| format!("history in order: {place} {lines:?}"))
+        .collect()
+}
+
+/// What a timer set off came no earlier than its time, but for what clocks may be apart.
+fn timers_not_early(trace: &Trace, faults: &Faults) -> Vec<String> {
+    let mut due: BTreeMap<(&ScopeRef, u32), i64> = BTreeMap::new();
+    let mut found = Vec::new();
+    for commit in &trace.log {
+        for id in &commit.consumed {
+            let Some(seq) = id.strip_prefix("timer-").and_then(|seq| seq.parse().ok()) else {
+                continue;
+            };
+            let acted = commit.commands.contains(&Command::Disarm(seq));
+            let at = due.get(&(&commit.scope, seq)).copied().unwrap_or_default();
+            if acted && commit.at.0 + faults.skew_ms < at {
+                let early = at - commit.at.0;
+                found.push(format!("timer early: {} by {early} ms", commit.scope));
+            }
+        }
+        for command in &commit.commands {
+            if let Command::Arm(timer) = command {
+                due.insert((&commit.scope, timer.seq), timer.due.0);
+            }
+        }
+    }
+    found
+}
+
+/// One key stands for one call.
+fn keys_are_stable(trace: &Trace) -> Vec<String> {
+    let mut known: BTreeMap<&str, &Called> = BTreeMap::new();
+    let mut found = Vec::new();
+    for call in &trace.calls {
+        let first = known.entry(&call.key).or_insert(call);
+        if *first != call {
+            found.push(format!("call keys: one for {first:?} and {call:?}"));
+        }
+    }
+    found
+}
+
+fn accepted_has_effect(trace: &Trace) -> Vec<String> {
+    let mut found = Vec::new();
+    for what in &trace.accepted {
+        if let Planned::Start { workflow, key, .. } = what {
+            let id = instance_of(workflow, key).to_string();
+            if !trace.outcomes.contains_key(&id) {
+                found.push(format!("accepted: {workflow} {key} was never started"));
+            }
+        }
+    }
+    found
+}
+
+/// What two runs of one plan must have in common.
+pub fn compare(calm: &Trace, other: &Trace, whole: bool) -> Vec<String> {
+    let mut found = differences("outcome", &calm.outcomes, &other.outcomes);
+    if !whole {
+        return found;
+    }
+    found.extend(histories(calm, other));
+    found.extend(differences("produced", &calm.produced, &other.produced));
+    let calls = |trace: &Trace| trace.calls.iter().cloned().collect::<BTreeSet<Called>>();
+    let (before, after) = (calls(calm), calls(other));
+    for call in after.difference(&before) {
+        found.push(format!("call keys: {call:?} is one too many"));
+    }
+    // A branch that was cancelled may not have come so far.
+    let root = |call: &&Called| call.scope == "r";
+    for call in before.difference(&after).filter(root) {
+        found.push(format!("calls: {call:?} was never made"));
+    }
+    found
+}
+
+/// Of a branch that was cancelled one run may have seen more than the other.
+fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
+    let found = differences("history", &calm.history, &other.history);
+    let none = Vec::new();
+    let names: BTreeSet<&String> = calm.history.keys().chain(other.history.keys()).collect();
+    let names = names
+        .into_iter()
+        .filter(|name| calm.history.get(*name) != other.history.get(*name));
+    let begins_alike = |name: &String| {
+        let (a, b) = (calm.history.get(name), other.history.get(name));
+        let (a, b) = (a.unwrap_or(&none), b.unwrap_or(&none));
+        let sorted = |lines: &Vec<String>| lines.iter().cloned().collect::<BTreeSet<_>>();
+        // Events that several entries of a state wait for come in any order.
+        if name.ends_with(" r") {
+            // Told to end when its parent did: it may have begun or not.
+            let told = |lines: &Vec<String>| {
+                lines
+                    .last()
+                    .is_some_and(|l| l.starts_with("ended Terminated"))
+            };
+            if told(a) && told(b) {
+                return true;
+            }
+            return a.len() == b.len() && sorted(a) == sorted(b);
+        }
+        a.starts_with(b) || b.starts_with(a)
+    };
+    names
+        .zip(found)
+        .filter(|(name, _)| !begins_alike(name))
+        .map(|(_, text)| text)
+        .collect()
+}
+
+fn differences<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    calm: &BTreeMap<String, T>,
+    other: &BTreeMap<String, T>,
+) -> Vec<String> {
+    let names: BTreeSet<&String> = calm.keys().chain(other.keys()).collect();
+    let names = names.into_iter();
+    names
+        .filter(|name| calm.get(*name) != other.get(*name))
+        .map(|name| {
+            let (calm, other) = (calm.get(name), other.get(name));
+            format!("{what} {name}:\n  calm   {calm:?}\n  faults {other:?}")
+        })
+        .collect()
+}

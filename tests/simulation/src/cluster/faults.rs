@@ -1,0 +1,159 @@
+//! What goes wrong, by seed, and what is broken on purpose.
+
+use crate::random::Random;
+
+/// Chances are in thousands of what they say.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    pub seed: u64,
+    pub processes: usize,
+    /// How long faults go on, in virtual milliseconds.
+    pub until_ms: i64,
+    /// Of a message: lost, doubled, delayed.
+    pub lost: usize,
+    pub doubled: usize,
+    pub delayed: usize,
+    /// Of a turn of the scheduler: a process is killed, or stands still for longer than a lease.
+    pub killed: usize,
+    pub paused: usize,
+    /// Of a call of the store: it fails before or after it took effect.
+    pub refused: usize,
+    pub answer_lost: usize,
+    /// Of a commit: the lease runs out just before it.
+    pub lease_lost: usize,
+    /// How far clocks may be apart from the true time.
+    pub skew_ms: i64,
+    /// Of a client's request: it is made twice.
+    pub repeated: usize,
+    /// Inputs may come so much later than planned.
+    pub late_ms: i64,
+    /// The store is a folder, opened again when all processes died together.
+    pub durable: bool,
+    /// The process is killed once, at this turn.
+    pub killed_at: Option<usize>,
+    /// All die together once, and the store comes back as it was some time before.
+    pub rollback: bool,
+}
+
+impl Faults {
+    /// One process after another does what is to be done, at once.
+    pub fn none(seed: u64) -> Faults {
+        Faults {
+            seed,
+            processes: 1,
+            until_ms: 0,
+            lost: 0,
+            doubled: 0,
+            delayed: 0,
+            killed: 0,
+            paused: 0,
+            refused: 0,
+            answer_lost: 0,
+            lease_lost: 0,
+            skew_ms: 0,
+            repeated: 0,
+            late_ms: 0,
+            durable: false,
+            killed_at: None,
+            rollback: false,
+        }
+    }
+
+    /// Each kind of fault is there or not, more or less.
+    pub fn of_seed(seed: u64) -> Faults {
+        let mut random = Random::new(seed ^ 0xfa17);
+        let mut some = |most: usize| match random.percent(60) {
+            true => 1 + random.below(most),
+            false => 0,
+        };
+        Faults {
+            seed,
+            lost: some(400),
+            doubled: some(400),
+            delayed: some(500),
+            killed: some(12),
+            paused: some(12),
+            refused: some(60),
+            answer_lost: some(60),
+            lease_lost: some(120),
+            skew_ms: some(2000) as i64,
+            repeated: some(900),
+            late_ms: some(5000) as i64,
+            until_ms: 5_000 + some(25_000) as i64,
+            processes: 2 + some(3),
+            durable: false,
+            killed_at: None,
+            rollback: false,
+        }
+    }
+
+    pub fn durable(seed: u64) -> Faults {
+        Faults {
+            durable: true,
+            killed: 6,
+            ..Faults::of_seed(seed)
+        }
+    }
+
+    pub fn rollback(seed: u64) -> Faults {
+        Faults {
+            rollback: true,
+            ..Faults::durable(seed)
+        }
+    }
+
+    /// Faults stop: what is left is bounded by what happened before.
+    pub fn over(&self) -> Faults {
+        Faults {
+            skew_ms: self.skew_ms,
+            processes: self.processes,
+            durable: self.durable,
+            ..Faults::none(self.seed)
+        }
+    }
+}
+
+/// What a checker must find. Nothing that the system should stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    None,
+    /// The store takes a commit whose lease was lost and whose revision is old.
+    NoRevisionCheck,
+    /// Inputs are handed out twice.
+    InboxTwice,
+    /// A join counts reports instead of keeping a set of branches.
+    JoinCounts,
+    /// Workers' clocks are further ahead than they may be.
+    TimersEarly,
+    /// A call gets another key each time.
+    DrawnKeys,
+    /// A produced event gets another id each time.
+    DrawnEvents,
+    /// Events that nobody waits for yet are forgotten.
+    EarlyEventDropped,
+    /// What a commit leaves to be done is never done by who crashed.
+    LostOutbox,
+    /// The history of a commit is written in another order.
+    HistoryReordered,
+    /// An ended instance is changed.
+    EndedChanged,
+    /// Nobody looks for what a lost message left behind.
+    NeverSweeps,
+    /// An accepted operator command is forgotten.
+    LostCommand,
+}
+
+pub const MUTANTS: &[Mutant] = &[
+    Mutant::NoRevisionCheck,
+    Mutant::InboxTwice,
+    Mutant::JoinCounts,
+    Mutant::TimersEarly,
+    Mutant::DrawnKeys,
+    Mutant::DrawnEvents,
+    Mutant::EarlyEventDropped,
+    Mutant::LostOutbox,
+    Mutant::HistoryReordered,
+    Mutant::EndedChanged,
+    Mutant::NeverSweeps,
+    Mutant::LostCommand,
+];

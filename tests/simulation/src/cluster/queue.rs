@@ -1,0 +1,96 @@
+//! Messages between processes: lost, doubled, delayed, and never in order.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use swirl_model::ids::ScopeRef;
+use swirl_model::time::Timestamp;
+use swirl_ports::{Clock, Queue};
+use swirl_world::VirtualClock;
+
+use super::faults::Faults;
+use crate::random::Random;
+
+pub struct Messages {
+    clock: Arc<VirtualClock>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    faults: Faults,
+    random: Random,
+    /// With the moment from which on they can be had.
+    under_way: Vec<(Timestamp, ScopeRef)>,
+}
+
+impl Messages {
+    pub fn new(clock: Arc<VirtualClock>, faults: Faults) -> Messages {
+        let inner = Inner {
+            random: Random::new(faults.seed ^ 0x9e0e),
+            faults,
+            under_way: Vec::new(),
+        };
+        Messages {
+            clock,
+            inner: Mutex::new(inner),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_faults(&self, faults: Faults) {
+        self.inner().faults = faults;
+    }
+
+    /// All that is under way is lost.
+    pub fn wipe(&self) {
+        self.inner().under_way.clear();
+    }
+
+    /// How many can be had now.
+    pub fn due(&self) -> usize {
+        let now = self.clock.now();
+        let inner = self.inner();
+        inner.under_way.iter().filter(|(at, _)| *at <= now).count()
+    }
+
+    /// When the next one can be had.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.inner().under_way.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Takes the one in this place of those that can be had.
+    pub fn take(&self, place: usize) -> Option<ScopeRef> {
+        let now = self.clock.now();
+        let mut inner = self.inner();
+        let mut due = inner.under_way.iter().enumerate();
+        let mut due = due.by_ref().filter(|(_, (at, _))| *at <= now);
+        let index = due.nth(place).map(|(index, _)| index)?;
+        Some(inner.under_way.remove(index).1)
+    }
+}
+
+#[async_trait]
+impl Queue for Messages {
+    async fn push(&self, tasks: Vec<ScopeRef>) {
+        let now = self.clock.now();
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let mut chance = |chance: usize| inner.random.below(1000) < chance;
+        for task in tasks {
+            if chance(inner.faults.lost) {
+                continue;
+            }
+            let times = 1 + usize::from(chance(inner.faults.doubled));
+            for _ in 0..times {
+                let late = match chance(inner.faults.delayed) {
+                    true => 1 + chance(500) as u64 * 4000 + chance(500) as u64 * 37,
+                    false => 0,
+                };
+                inner.under_way.push((now.plus_ms(late), task.clone()));
+            }
+        }
+    }
+}

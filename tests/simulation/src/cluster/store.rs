@@ -1,0 +1,536 @@
+//! The store that all processes share: leases that run out, calls that fail before or after they
+//! took effect, a folder that is opened again; and a log of what took effect.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::wait::block_on;
+use async_trait::async_trait;
+use swirl_embedded::{Embedded, Options};
+use swirl_model::CloudEvent;
+use swirl_model::event::{Command, EventMatch, HistoryEntry, Input};
+use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
+use swirl_model::instance::Instance;
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_ports::*;
+use swirl_world::VirtualClock;
+
+use super::faults::{Faults, Mutant};
+use crate::random::Random;
+use crate::store::give_way;
+
+/// A commit that took effect.
+#[derive(Debug, Clone)]
+pub struct Logged {
+    pub scope: ScopeRef,
+    /// The true time.
+    pub at: Timestamp,
+    pub token: u64,
+    pub rev: u64,
+    pub consumed: Vec<String>,
+    pub history: Vec<HistoryEntry>,
+    pub commands: Vec<Command>,
+}
+
+#[derive(Debug, Default, Clone)]
+pub struct Counts {
+    pub commits: usize,
+    pub refused_commits: usize,
+    pub leases_run_out: usize,
+    pub failed_calls: usize,
+    pub lost_answers: usize,
+    pub reopened: usize,
+    pub kills: usize,
+    pub pauses: usize,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Counts) {
+        self.commits += other.commits;
+        self.refused_commits += other.refused_commits;
+        self.leases_run_out += other.leases_run_out;
+        self.failed_calls += other.failed_calls;
+        self.lost_answers += other.lost_answers;
+        self.reopened += other.reopened;
+        self.kills += other.kills;
+        self.pauses += other.pauses;
+    }
+}
+
+pub struct SharedStore {
+    inner: Mutex<Arc<Embedded>>,
+    folder: Option<PathBuf>,
+    clock: Arc<VirtualClock>,
+    pub mutant: Mutant,
+    state: Mutex<State>,
+}
+
+pub struct State {
+    faults: Faults,
+    random: Random,
+    leases: BTreeMap<ScopeRef, (u64, Timestamp)>,
+    pub log: Vec<Logged>,
+    pub counts: Counts,
+    /// By fork: how many branches said that they were done, and with what.
+    reports: BTreeMap<(InstanceId, String), usize>,
+    ended: BTreeSet<InstanceId>,
+    deployed: u64,
+}
+
+fn open(folder: Option<&PathBuf>) -> anyhow::Result<Arc<Embedded>> {
+    Ok(Arc::new(match folder {
+        Some(folder) => Embedded::open(folder, Options::default())?,
+        None => Embedded::memory(),
+    }))
+}
+
+impl SharedStore {
+    pub fn new(
+        clock: Arc<VirtualClock>,
+        faults: Faults,
+        mutant: Mutant,
+        folder: Option<PathBuf>,
+    ) -> anyhow::Result<SharedStore> {
+        Ok(SharedStore {
+            inner: Mutex::new(open(folder.as_ref())?),
+            folder,
+            clock,
+            mutant,
+            state: Mutex::new(State {
+                random: Random::new(faults.seed ^ 0x5704e),
+                faults,
+                leases: BTreeMap::new(),
+                log: Vec::new(),
+                counts: Counts::default(),
+                reports: BTreeMap::new(),
+                ended: BTreeSet::new(),
+                deployed: 0,
+            }),
+        })
+    }
+
+    pub fn inner(&self) -> Arc<Embedded> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.clone()
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_faults(&self, faults: Faults) {
+        self.state().faults = faults;
+    }
+
+    /// The process that holds the folder died; another one opens it. `before` comes between.
+    pub fn reopen(
+        &self,
+        before: impl FnOnce(&PathBuf) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let Some(folder) = &self.folder else {
+            // In memory nothing but the leases is lost.
+            let held: Vec<_> = self.state().leases.keys().cloned().collect();
+            held.iter().for_each(|scope| self.run_out(scope));
+            return Ok(());
+        };
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        *inner = Arc::new(Embedded::memory());
+        before(folder)?;
+        *inner = open(Some(folder))?;
+        let mut state = self.state();
+        state.leases.clear();
+        state.counts.reopened += 1;
+        Ok(())
+    }
+
+    /// A lease is over whether its holder lives or not.
+    fn run_out(&self, scope: &ScopeRef) {
+        let Some((token, _)) = self.state().leases.remove(scope) else {
+            return;
+        };
+        let lease = Lease {
+            scope: scope.clone(),
+            token,
+        };
+        let inner = self.inner();
+        while let Ok(Released::More) = block_on(inner.release(&lease)) {
+            if !matches!(block_on(inner.drain(&lease)), Ok(Some(_))) {
+                break;
+            }
+        }
+        self.state().counts.leases_run_out += 1;
+    }
+
+    fn expire_leases(&self) {
+        let now = self.clock.now();
+        let over: Vec<ScopeRef> = {
+            let state = self.state();
+            let leases = state.leases.iter();
+            leases
+                .filter(|(_, (_, until))| *until <= now)
+                .map(|(scope, _)| scope.clone())
+                .collect()
+        };
+        over.iter().for_each(|scope| self.run_out(scope));
+    }
+
+    fn chance(&self, chance: impl Fn(&Faults) -> usize) -> bool {
+        let mut state = self.state();
+        let chance = chance(&state.faults);
+        chance > 0 && state.random.below(1000) < chance
+    }
+
+    /// A call of the store, with what may go wrong on the way there and back.
+    async fn call<T>(&self, call: impl FnOnce(&Embedded) -> Result<T>) -> Result<T> {
+        give_way().await;
+        if self.chance(|faults| faults.refused) {
+            self.state().counts.failed_calls += 1;
+            return Err(Error::Unavailable("it cannot be reached".to_owned()));
+        }
+        let result = call(&self.inner());
+        give_way().await;
+        if self.chance(|faults| faults.answer_lost) {
+            self.state().counts.lost_answers += 1;
+            return Err(Error::Unavailable("its answer was lost".to_owned()));
+        }
+        result
+    }
+
+    fn log(&self, commit: &Commit) -> Logged {
+        Logged {
+            scope: commit.lease.scope.clone(),
+            at: self.clock.now(),
+            token: commit.lease.token,
+            rev: commit.scope.rev,
+            consumed: commit.consumed.clone(),
+            history: commit.history.clone(),
+            commands: commit.commands.clone(),
+        }
+    }
+
+    fn commit_now(&self, inner: &Embedded, mut commit: Commit) -> Result<Committed> {
+        let logged = self.log(&commit);
+        match self.mutant {
+            Mutant::HistoryReordered => commit.history.reverse(),
+            Mutant::NoRevisionCheck => self.take_over(inner, &mut commit),
+            _ => {}
+        }
+        let committed = block_on(inner.commit(commit));
+        let mut state = self.state();
+        match &committed {
+            Ok(Committed::Done { .. }) => {
+                state.counts.commits += 1;
+                let ended = |command: &Command| matches!(command, Command::End { .. });
+                if logged.commands.iter().any(ended) {
+                    state.ended.insert(logged.scope.instance.clone());
+                }
+                let reported = logged.commands.iter().find_map(|command| match command {
+                    Command::Report(result) => Some(result.clone()),
+                    _ => None,
+                });
+                let scope = logged.scope.clone();
+                state.log.push(logged);
+                if let Some(result) = reported
+                    && self.mutant == Mutant::JoinCounts
+                {
+                    miscount(&mut state, inner, &scope, result);
+                }
+            }
+            Ok(Committed::Refused) => {
+                state.counts.refused_commits += 1;
+                let held = state.leases.get(&logged.scope);
+                if held.is_some_and(|held| held.0 == logged.token) {
+                    state.leases.remove(&logged.scope);
+                }
+            }
+            Err(_) => {}
+        }
+        committed
+    }
+
+    /// For the variant that forgets to look at lease and revision.
+    fn take_over(&self, inner: &Embedded, commit: &mut Commit) {
+        let scope = commit.lease.scope.clone();
+        let renewed = block_on(inner.renew(&commit.lease, 1)).unwrap_or_default();
+        if renewed {
+            return;
+        }
+        self.run_out(&scope);
+        if let Ok(Acquired::Held(held)) = block_on(inner.acquire(&scope, 1)) {
+            commit.lease = held.lease;
+            if let store::Record::Scope(stored) = held.record {
+                commit.scope.rev = stored.rev;
+            }
+        }
+    }
+
+    fn ended_otherwise(&self, instance: &mut Instance) {
+        if self.mutant == Mutant::EndedChanged && self.state().ended.contains(&instance.header.id) {
+            instance.state.status = swirl_model::instance::Status::Cancelled;
+        }
+    }
+
+    /// As a reader sees it.
+    pub fn look(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        let mut found = block_on(self.inner().instance(id))?;
+        found
+            .iter_mut()
+            .for_each(|found| self.ended_otherwise(found));
+        Ok(found)
+    }
+}
+
+/// For the variant that counts: two reports are enough, whoever made them.
+fn miscount(
+    state: &mut State,
+    inner: &Embedded,
+    scope: &ScopeRef,
+    result: swirl_model::scope::BranchResult,
+) {
+    let name = scope.scope.as_str();
+    let mut parts = name.rsplitn(3, '.');
+    let (Some(_), Some(fork), Some(parent)) = (parts.next(), parts.next(), parts.next()) else {
+        return;
+    };
+    let key = (scope.instance.clone(), format!("{parent}.{fork}"));
+    let count = state.reports.entry(key).or_default();
+    *count += 1;
+    let (Ok(fork), 2) = (fork.parse(), *count) else {
+        return;
+    };
+    let to = ScopeRef {
+        instance: scope.instance.clone(),
+        scope: swirl_model::ids::ScopeId::new(parent),
+    };
+    let results = (0..5).map(|index| (index, result.clone())).collect();
+    let input = Input::Joined { fork, results };
+    let id = format!("counted-{fork}");
+    let _ = block_on(inner.add_input(&to, InboxItem { id, input }));
+}
+
+fn twice(items: &mut Vec<InboxItem>, mutant: Mutant) {
+    if mutant == Mutant::InboxTwice {
+        let again = items.clone();
+        items.extend(again);
+    }
+}
+
+#[async_trait]
+impl Store for SharedStore {
+    async fn create(&self, new: NewInstance) -> Result<Created> {
+        self.call(|inner| block_on(inner.create(new))).await
+    }
+
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        self.call(|inner| {
+            self.expire_leases();
+            let mut acquired = block_on(inner.acquire(scope, lease_ms))?;
+            if let Acquired::Held(held) = &mut acquired {
+                let until = self.clock.now().plus_ms(lease_ms);
+                let token = held.lease.token;
+                self.state().leases.insert(scope.clone(), (token, until));
+                twice(&mut held.inbox, self.mutant);
+            }
+            Ok(acquired)
+        })
+        .await
+    }
+
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
+        self.call(|inner| {
+            self.expire_leases();
+            let renewed = block_on(inner.renew(lease, lease_ms))?;
+            if renewed {
+                let until = self.clock.now().plus_ms(lease_ms);
+                let place = (lease.token, until);
+                self.state().leases.insert(lease.scope.clone(), place);
+            }
+            Ok(renewed)
+        })
+        .await
+    }
+
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        self.call(|inner| {
+            let mut drained = block_on(inner.drain(lease))?;
+            if let Some((items, _)) = &mut drained {
+                twice(items, self.mutant);
+            }
+            Ok(drained)
+        })
+        .await
+    }
+
+    async fn wait_input(&self, lease: &Lease) {
+        self.inner().wait_input(lease).await;
+    }
+
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
+        self.call(|inner| block_on(inner.is_active(instance))).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.expire_leases();
+        if self.chance(|faults| faults.lease_lost) {
+            self.run_out(&commit.lease.scope);
+            if self.chance(|_| 500) {
+                // Somebody else looks at it meanwhile, and is gone again.
+                let inner = self.inner();
+                if let Ok(Acquired::Held(held)) = block_on(inner.acquire(&commit.lease.scope, 1)) {
+                    let until = self.clock.now().plus_ms(1);
+                    let place = (held.lease.token, until);
+                    self.state().leases.insert(held.lease.scope.clone(), place);
+                }
+            }
+        }
+        self.call(|inner| self.commit_now(inner, commit)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<Released> {
+        self.call(|inner| {
+            let released = block_on(inner.release(lease))?;
+            let mut state = self.state();
+            if released == Released::Free
+                && state
+                    .leases
+                    .get(&lease.scope)
+                    .is_some_and(|held| held.0 == lease.token)
+            {
+                state.leases.remove(&lease.scope);
+            }
+            Ok(released)
+        })
+        .await
+    }
+
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        let operator = matches!(
+            item.input,
+            Input::Retry | Input::Skip { .. } | Input::Rerun { .. } | Input::Cancel { .. }
+        );
+        if self.mutant == Mutant::LostCommand && operator {
+            return Ok(true);
+        }
+        self.call(|inner| block_on(inner.add_input(to, item))).await
+    }
+
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()> {
+        self.call(|inner| block_on(inner.flushed(entries))).await
+    }
+
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        if self.mutant == Mutant::LostOutbox {
+            return Ok(Vec::new());
+        }
+        self.call(|inner| block_on(inner.unflushed(limit))).await
+    }
+
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        if self.mutant == Mutant::NeverSweeps {
+            return Ok(Vec::new());
+        }
+        self.expire_leases();
+        self.call(|inner| block_on(inner.runnable(limit))).await
+    }
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.call(|inner| block_on(inner.instance(id))).await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.call(|inner| block_on(inner.list(filter))).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.call(|inner| block_on(inner.history(id))).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.call(|inner| block_on(inner.scopes(id))).await
+    }
+
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        self.call(|inner| block_on(inner.suspend(id, on, at))).await
+    }
+
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+        self.call(|inner| block_on(inner.due_timers(now, limit)))
+            .await
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>> {
+        self.call(|inner| block_on(inner.next_timer())).await
+    }
+
+    /// In a cluster nobody tells another process: it looks again soon.
+    async fn timers_changed(&self) {
+        self.clock.sleep_until(self.clock.now().plus_ms(400)).await;
+    }
+}
+
+#[async_trait]
+impl EventLog for SharedStore {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        let consumed = match self.mutant {
+            Mutant::EarlyEventDropped => &[],
+            _ => consumed,
+        };
+        self.call(|inner| block_on(inner.offer(event, triggers, consumed, at)))
+            .await
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.confirm(event, at))).await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.expire(now))).await
+    }
+
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
+        self.call(|inner| block_on(inner.give_back(scope, event)))
+            .await
+    }
+}
+
+#[async_trait]
+impl Definitions for SharedStore {
+    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
+        self.state().deployed += 1;
+        self.call(|inner| block_on(inner.put(record))).await
+    }
+
+    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
+        self.call(|inner| block_on(inner.get(id))).await
+    }
+
+    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
+        self.call(|inner| block_on(inner.all())).await
+    }
+
+    /// The embedded store has none: it is made for one process.
+    async fn revision(&self) -> Result<u64> {
+        self.call(|_| Ok(self.state().deployed)).await
+    }
+
+    async fn mark(&self, name: &str) -> Result<Option<Timestamp>> {
+        self.call(|inner| block_on(inner.mark(name))).await
+    }
+
+    async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.set_mark(name, at))).await
+    }
+}

@@ -1,0 +1,175 @@
+//! A fixed set of cases that random workflows don't reach: operators, schedules, sets of events,
+//! what ends with its parent. The same kinds of outcomes must come of each, whatever goes wrong.
+
+use swirl_coordinator::Action;
+use swirl_model::Data;
+
+use crate::cluster::{Plan, Planned};
+use crate::plans::{event, operate, others, start};
+
+pub struct Hard {
+    pub name: &'static str,
+    pub plan: Plan,
+    /// What must be among the outcomes: workflow and status.
+    pub wanted: &'static [&'static str],
+}
+
+fn hard(
+    name: &'static str,
+    text: &str,
+    acts: Vec<(i64, Planned)>,
+    wanted: &'static [&'static str],
+) -> Hard {
+    let head = format!("id: main\nversion: \"1.0.0\"\nspecVersion: \"0.8\"\n{FUNCTIONS}{text}");
+    let documents = others().chain([head]).collect();
+    Hard {
+        name,
+        plan: Plan { documents, acts },
+        wanted,
+    }
+}
+
+const FUNCTIONS: &str = r#"functions:
+  - {name: quick, type: rest, operation: "file://shop.json#quick"}
+  - {name: slow, type: rest, operation: "file://shop.json#slow"}
+  - {name: broken, type: rest, operation: "file://shop.json#broken"}
+  - {name: repaired, type: rest, operation: "file://shop.json#repaired"}
+  - {name: endless, type: rest, operation: "file://shop.json#endless"}
+"#;
+
+const WAITING: &str = r#"start: A
+events: [{name: Never, type: never}]
+states: [{name: A, type: event, end: true, onEvents: [{eventRefs: [Never], actions: []}]}]
+"#;
+
+const FAILING: &str = r#"start: A
+states:
+  - {name: A, type: operation, transition: B, actions: [{functionRef: quick}, {functionRef: repaired}]}
+  - {name: B, type: operation, transition: C, actions: [{functionRef: broken}]}
+  - {name: C, type: sleep, duration: PT2S, end: true}
+"#;
+
+const FAILING_BRANCH: &str = r#"start: A
+states:
+  - name: A
+    type: parallel
+    end: true
+    branches:
+      - {name: X, actions: [{functionRef: slow}, {functionRef: repaired}, {functionRef: quick}]}
+      - {name: Y, actions: [{functionRef: quick, sleep: {after: PT3S}}]}
+"#;
+
+const DEEP: &str = r#"start: A
+states:
+  - {name: A, type: parallel, end: true, branches: [
+     {name: X, actions: [{subFlowRef: waits}]}, {name: Y, actions: [{subFlowRef: waits}, {functionRef: quick}]},
+     {name: Z, actions: [{subFlowRef: {workflowId: waits, invoke: async, onParentComplete: terminate}}]}]}
+"#;
+
+const SET: &str = r#"start: A
+events:
+  - {name: One, type: one, correlation: [{contextAttributeName: orderid}]}
+  - {name: Two, type: two, correlation: [{contextAttributeName: orderid}]}
+  - {name: More, type: more, correlation: [{contextAttributeName: orderid}]}
+states:
+  - {name: A, type: event, exclusive: false, transition: B, onEvents: [{eventRefs: [One, Two], actions: [{functionRef: slow}]}]}
+  - {name: B, type: event, end: true, onEvents: [{eventRefs: [More], actions: [{functionRef: quick}]}]}
+"#;
+
+const TIMEOUT: &str = r#"start: A
+timeouts: {workflowExecTimeout: {duration: PT20S, interrupt: true, runBefore: Z}}
+events: [{name: Made, type: made, kind: produced}]
+states:
+  - {name: A, type: operation, end: true, actions: [{functionRef: quick}, {functionRef: endless}]}
+  - {name: Z, type: operation, actions: [{functionRef: slow}, {eventRef: {triggerEventRef: Made, data: "${ {n: 4} }"}}], end: true}
+"#;
+
+/// Ends forty seconds after runs begin.
+const SCHEDULED: &str = r#"start: {stateName: A, schedule: {interval: "R/PT5S/2023-11-14T22:14:00Z"}}
+states: [{name: A, type: operation, end: true, actions: [{functionRef: slow}]}]
+"#;
+
+fn me(action: Action) -> Planned {
+    operate("main", "1", action)
+}
+
+pub fn all() -> Vec<Hard> {
+    let begin = || (0, start("main", "1", 3));
+    let mut seven = Data::object();
+    seven.set("n", Data::int(7));
+    vec![
+        hard(
+            "cancelled while it waits",
+            WAITING,
+            vec![begin(), (3_000, me(Action::Cancel))],
+            &["main cancelled"],
+        ),
+        hard(
+            "cancelled with all below it",
+            DEEP,
+            vec![begin(), (5_000, me(Action::Cancel))],
+            &["main cancelled"],
+        ),
+        hard(
+            "retried, then skipped",
+            FAILING,
+            vec![
+                begin(),
+                (6_000, me(Action::Retry)),
+                (9_000, me(Action::Skip(seven))),
+            ],
+            &["main completed"],
+        ),
+        hard(
+            "run again from a later state",
+            FAILING,
+            vec![begin(), (9_000, me(Action::Rerun("C".to_owned())))],
+            &["main completed"],
+        ),
+        hard(
+            "a failed branch is retried",
+            FAILING_BRANCH,
+            vec![begin(), (8_000, me(Action::Retry))],
+            &["main completed"],
+        ),
+        hard(
+            "started by a set of events",
+            SET,
+            vec![
+                (0, Planned::Event(event("one"))),
+                (300, Planned::Event(event("two"))),
+                (20_000, Planned::Event(event("more"))),
+            ],
+            &["main completed"],
+        ),
+        hard(
+            "a timeout with runBefore",
+            TIMEOUT,
+            vec![begin()],
+            &["main terminated"],
+        ),
+        hard(
+            "a schedule",
+            SCHEDULED,
+            vec![(45_000, start("leaf", "1", 3))],
+            &["main completed", "leaf completed"],
+        ),
+    ]
+}
+
+/// Branches with a call each, one after the other's end: for a crash at every point.
+pub fn branches(count: usize) -> Plan {
+    let branch = |index: usize| {
+        format!(
+            "{{name: B{index}, actions: [{{functionRef: {{refName: slow, arguments: {{b: {index}}}}}, \
+             actionDataFilter: {{toStateData: \".b{index}\"}}}}]}}"
+        )
+    };
+    let branches: Vec<String> = (0..count).map(branch).collect();
+    let text = format!(
+        "start: A\nevents: [{{name: Made, type: made, kind: produced}}]\nstates: [{{name: A, type: parallel, \
+         branches: [{}], end: {{produceEvents: [{{eventRef: Made, data: \"${{ {{n: 1}} }}\"}}]}}}}]\n",
+        branches.join(", ")
+    );
+    hard("branches", &text, vec![(0, start("main", "1", 3))], &[]).plan
+}

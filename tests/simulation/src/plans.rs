@@ -1,0 +1,167 @@
+//! What is run in a cluster: generated cases, and a fixed set of hard ones.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use swirl_coordinator::Action;
+use swirl_model::{CloudEvent, Data};
+
+use crate::cluster::{Plan, Planned, Trace};
+use crate::generate::{Case, generate};
+use crate::more::OTHERS;
+use crate::random::Random;
+use crate::reference::World;
+
+/// The input that all cases begin with.
+pub fn input(seed: u64) -> Data {
+    let mut input = Data::object();
+    input.set("order", Data::string("42"));
+    input.set("n", Data::int((seed % 9) as i64));
+    input
+}
+
+pub fn event(kind: &str) -> CloudEvent {
+    let mut data = Data::object();
+    data.set("got", Data::string(kind));
+    CloudEvent {
+        specversion: "1.0".to_owned(),
+        id: kind.to_owned(),
+        source: "plan".to_owned(),
+        kind: kind.to_owned(),
+        attributes: [("orderid".to_owned(), Data::string("42"))].into(),
+        data: Some(data),
+    }
+}
+
+/// A generated case; by the seed it is suspended on the way, or gets a new version.
+pub fn plan_of(case: &Case) -> Plan {
+    let mut random = Random::new(case.seed ^ 0x97a);
+    let mut acts = vec![(0, start("main", "1", case.seed))];
+    acts.extend(
+        case.events
+            .iter()
+            .map(|(at, kind)| (*at, Planned::Event(event(kind)))),
+    );
+    if random.percent(25) {
+        let at = random.below(6_000) as i64;
+        acts.push((at, operate("main", "1", Action::Suspend)));
+        acts.push((at + 10_000, operate("main", "1", Action::Resume)));
+    }
+    if random.percent(25) {
+        // The instance that runs stays with its version: the new one gives nothing but this.
+        let text = case.main.replacen("1.0.0", "2.0.0", 1);
+        let text = text.replacen("specVersion:", "metadata: {new: yes}\nspecVersion:", 1);
+        acts.push((10 + random.below(9_000) as i64, Planned::Deploy(text)));
+    }
+    Plan {
+        documents: others()
+            .chain([case.sub.clone(), case.main.clone()])
+            .collect(),
+        acts,
+    }
+}
+
+/// Documents that all cases may refer to.
+pub fn others() -> impl Iterator<Item = String> {
+    OTHERS.iter().map(|text| (*text).to_owned())
+}
+
+pub fn generated(seed: u64, size: usize) -> Plan {
+    plan_of(&generate(seed, size))
+}
+
+pub fn start(workflow: &str, key: &str, seed: u64) -> Planned {
+    Planned::Start {
+        workflow: workflow.to_owned(),
+        key: key.to_owned(),
+        input: input(seed),
+    }
+}
+
+pub fn operate(workflow: &str, key: &str, action: Action) -> Planned {
+    Planned::Operate {
+        workflow: workflow.to_owned(),
+        key: key.to_owned(),
+        action,
+    }
+}
+
+/// What the reference interpreter makes of a case: one line for each instance, sorted.
+pub fn expected(case: &Case) -> Result<Vec<String>> {
+    let mut workflows = Vec::new();
+    for text in others().chain([case.sub.clone(), case.main.clone()]) {
+        workflows.push(workflow(&text)?);
+    }
+    let events = case.events.iter();
+    let events = events.map(|(at, kind)| (*at, event(kind))).collect();
+    let outcomes = World::new(workflows, events).run("main", input(case.seed));
+    let lines = outcomes.iter().map(|outcome| {
+        let error = outcome.error.as_deref();
+        line(&outcome.workflow, outcome.status, &outcome.output, error)
+    });
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    Ok(lines)
+}
+
+fn workflow(text: &str) -> Result<swirl_model::workflow::Workflow> {
+    let resources = swirl_spec::resource::MapResources::default();
+    let options = swirl_spec::Options::default();
+    let reading = swirl_spec::read(text.as_bytes(), &resources, &options);
+    reading
+        .workflow
+        .ok_or_else(|| anyhow::anyhow!("{:?}", reading.diagnostics))
+}
+
+fn line(workflow: &str, status: &str, output: &Data, error: Option<&str>) -> String {
+    format!("{workflow} {status} {} {error:?}", in_order(output))
+}
+
+/// As text, with the members of objects in one order.
+pub fn in_order(data: &Data) -> String {
+    if let Some(items) = data.as_array() {
+        let items = items.iter().map(|item| in_order(&Data(item.clone())));
+        return format!("[{}]", items.collect::<Vec<_>>().join(","));
+    }
+    let Some(members) = data.as_object() else {
+        return data.to_string();
+    };
+    let members = members.iter().map(|(name, value)| {
+        let name = Data(name.clone()).to_string();
+        format!("{name}:{}", in_order(&Data(value.clone())))
+    });
+    let mut members: Vec<String> = members.collect();
+    members.sort();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Which kinds of outcomes there are.
+pub fn kinds(trace: &Trace) -> BTreeSet<String> {
+    let outputs = trace.outputs.values();
+    outputs
+        .map(|o| line(&o.workflow, o.status, &o.output, o.error.as_deref()))
+        .collect()
+}
+
+/// What a run has that the reference hasn't, and the other way round.
+pub fn compare_with(expected: &[String], trace: &Trace) -> Vec<String> {
+    let outputs = trace.outputs.values();
+    let lines = outputs.map(|o| line(&o.workflow, o.status, &o.output, o.error.as_deref()));
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    if lines == expected {
+        return Vec::new();
+    }
+    let less: Vec<_> = expected
+        .iter()
+        .filter(|line| !lines.contains(line))
+        .collect();
+    let more: Vec<_> = lines
+        .iter()
+        .filter(|line| !expected.contains(line))
+        .collect();
+    let counts = (lines.len(), expected.len());
+    vec![format!(
+        "reference {counts:?}:\n  expected {less:#?}\n  there is {more:#?}"
+    )]
+}

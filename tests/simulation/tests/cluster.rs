@@ -1,0 +1,75 @@
+//! Several processes with faults, over a bounded number of seeds.
+
+use swirl_simulation::cluster::{self, Faults, Mutant};
+use swirl_simulation::generate::generate;
+use swirl_simulation::{Mode, Totals, check_hard, check_mode, hard};
+
+fn run(mode: Mode, seeds: impl Iterator<Item = u64>) -> Totals {
+    let mut totals = Totals::default();
+    for seed in seeds {
+        let case = generate(seed, 1 + (seed % 8) as usize);
+        let found = check_mode(&case, mode, &mut totals).expect("the run comes to its end");
+        assert!(found.is_empty(), "seed {seed}: {}", found.join("\n"));
+    }
+    totals
+}
+
+#[test]
+fn seeds_end_as_the_reference_says() {
+    let counts = run(Mode::Cluster, 0..20).counts;
+    assert!(counts.kills > 10 && counts.pauses > 10, "{counts:?}");
+    assert!(counts.leases_run_out > 30, "{counts:?}");
+    assert!(counts.refused_commits > 10, "{counts:?}");
+    assert!(
+        counts.failed_calls > 100 && counts.lost_answers > 100,
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn a_store_on_disk_is_opened_again() {
+    assert!(run(Mode::Durable, 0..3).counts.reopened > 1);
+}
+
+#[test]
+fn a_store_that_goes_back_in_time_leaves_nothing_stuck() {
+    assert!(run(Mode::Rollback, 0..3).counts.reopened > 2);
+}
+
+#[test]
+fn hard_cases() {
+    for hard in hard::all() {
+        for seed in 0..2 {
+            let found = check_hard(&hard, &Faults::of_seed(seed), Mutant::None)
+                .expect("the run comes to its end");
+            let name = hard.name;
+            assert!(
+                found.is_empty(),
+                "{name}, seed {seed}: {}",
+                found.join("\n")
+            );
+        }
+    }
+}
+
+/// The process dies at each point once, with two branches and with three.
+#[test]
+fn a_crash_at_every_point() {
+    for count in [2, 3] {
+        let plan = hard::branches(count);
+        let calm = cluster::run(&plan, &Faults::none(0), Mutant::None).expect("it ends");
+        assert!(calm.violations.is_empty(), "{:?}", calm.violations);
+        assert!(calm.turns > 50, "{}", calm.turns);
+        for turn in 0..calm.turns {
+            let faults = Faults {
+                killed_at: Some(turn),
+                ..Faults::none(0)
+            };
+            let trace = cluster::run(&plan, &faults, Mutant::None).expect("it ends");
+            assert_eq!(trace.counts.kills, 1);
+            let mut found = cluster::check::judge(&trace, &faults);
+            found.extend(cluster::check::compare(&calm, &trace, true));
+            assert!(found.is_empty(), "turn {turn}: {}", found.join("\n"));
+        }
+    }
+}
