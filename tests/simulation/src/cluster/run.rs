@@ -219,7 +219,9 @@ async fn carry_out(service: Service, what: Planned) -> Result<bool> {
             let ended = service.store.instance(&id).await?;
             let status = ended.map(|instance| instance.state.status);
             // Too late: it has ended well.
-            if status == Some(swirl_model::instance::Status::Completed) {
+            let over = matches!(action, Action::Suspend | Action::Resume)
+                && status.is_some_and(swirl_model::instance::Status::ended);
+            if over || status == Some(swirl_model::instance::Status::Completed) {
                 return Ok(true);
             }
             Ok(service.operate(&id, action).await?)
