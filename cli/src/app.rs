@@ -85,18 +85,21 @@ impl App {
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
-        self.read(&document, file, files, colour)
+        self.read(&document, file, files, &[], colour)
     }
 
-    /// Reads a document; `files` are those that it may refer to.
+    /// Reads a document. What it refers to is looked for in `given`; `files` are those that it may
+    /// refer to beside them.
     pub fn read(
         &self,
         document: &[u8],
         name: &Path,
         files: FileResources,
+        given: &[(String, String)],
         colour: bool,
     ) -> Result<Deployment, DeployError> {
         let mut fetcher = Fetcher {
+            given: map(given),
             http: self.fetcher.clone(),
             files,
         };
@@ -209,11 +212,17 @@ fn prepare(
     })
 }
 
-fn lower(caller: &Caller, record: &DefinitionRecord) -> Result<Workflow, String> {
-    let mut resources = MapResources::default();
-    for (uri, content) in &record.resources {
-        resources.insert(uri.clone(), content.clone());
+/// Documents by URI.
+pub fn map(given: &[(String, String)]) -> MapResources {
+    let mut map = MapResources::default();
+    for (uri, content) in given {
+        map.insert(uri.clone(), content.clone());
     }
+    map
+}
+
+fn lower(caller: &Caller, record: &DefinitionRecord) -> Result<Workflow, String> {
+    let resources = map(&record.resources);
     let reading = swirl_spec::read(record.document.as_bytes(), &resources, &Options::default());
     let Some(workflow) = reading.workflow else {
         let findings: Vec<String> = reading

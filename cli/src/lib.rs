@@ -2,6 +2,7 @@
 
 mod app;
 mod client;
+mod cluster;
 mod commands;
 pub mod config;
 mod dev;

@@ -9,6 +9,7 @@ mod effects;
 mod events;
 mod intake;
 mod operator;
+mod outward;
 mod reconciler;
 mod schedules;
 mod service;
@@ -18,6 +19,7 @@ mod timers;
 pub use deploy::{Deployed, Deployment};
 pub use intake::{Taken, lane, read_message};
 pub use operator::Action;
+pub use outward::Outward;
 pub use service::Service;
 pub use start::{Refused, StartRequest, Started};
 

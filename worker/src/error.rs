@@ -24,9 +24,11 @@ pub struct CallError {
     /// How long the service asks to wait (`Retry-After` in seconds).
     pub retry_after: Option<Duration>,
     /// The name that the service gave; it goes before ours.
-    pub given_name: Option<String>,
+    pub given_name: Option<Box<str>>,
     /// The code that the service gave; it goes before ours.
-    pub given_code: Option<String>,
+    pub given_code: Option<Box<str>>,
+    /// The whole error, where the service says what a definition is to see; it goes before all else.
+    pub exact: Option<Box<WorkflowError>>,
 }
 
 /// What went wrong.
@@ -105,6 +107,7 @@ impl CallError {
             retry_after: None,
             given_name: None,
             given_code: None,
+            exact: None,
         }
     }
 
@@ -124,7 +127,7 @@ impl CallError {
 
     pub fn code(&self) -> String {
         let given = self.given_code.clone();
-        given.unwrap_or_else(|| self.kind.to_string())
+        given.map_or_else(|| self.kind.to_string(), String::from)
     }
 
     pub fn status(&self) -> Option<u16> {
@@ -134,6 +137,9 @@ impl CallError {
 
 impl From<&CallError> for WorkflowError {
     fn from(error: &CallError) -> WorkflowError {
+        if let Some(exact) = &error.exact {
+            return (**exact).clone();
+        }
         let mut seen = WorkflowError::new(error.name(), error.message.as_str());
         (seen.code, seen.status) = (Some(error.code()), error.status());
         seen

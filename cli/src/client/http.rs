@@ -1,11 +1,12 @@
 //! The client of the HTTP API.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use reqwest::{Method, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{findings, timeline::shown};
 use crate::terminal::{Output, Terminal};
@@ -55,7 +56,9 @@ impl Server {
 }
 
 impl Client {
-    fn new(server: &str) -> anyhow::Result<Client> {
+    /// # Errors
+    /// The URL is none.
+    pub fn new(server: &str) -> anyhow::Result<Client> {
         let base = Url::parse(server)
             .ok()
             .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
@@ -99,6 +102,26 @@ impl Client {
             request = request.header(*name, *value);
         }
         self.send(request.body(body)).await
+    }
+
+    /// Deploys a document with what it refers to.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub async fn deploy(
+        &self,
+        name: &str,
+        document: &str,
+        resources: &[(String, String)],
+    ) -> anyhow::Result<Answer> {
+        let resources: BTreeMap<&str, &str> = resources
+            .iter()
+            .map(|(uri, content)| (uri.as_str(), content.as_str()))
+            .collect();
+        let whole = json!({"name": name, "document": document, "resources": resources});
+        let headers = [("content-type", "application/vnd.swirl.deployment+json")];
+        let body = whole.to_string().into_bytes();
+        self.post(&["definitions"], &[], &headers, body).await
     }
 
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Url> {

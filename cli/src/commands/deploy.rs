@@ -1,9 +1,13 @@
 //! `swirl deploy`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::json;
+
+use swirl_spec::resource::{FileResources, ResourceError, Resources, scheme};
+use swirl_spec::source::Limits;
+use swirl_worker::Caller;
 
 use crate::client::{Server, findings, timeline::shown};
 use crate::terminal::{Output, Terminal};
@@ -13,8 +17,8 @@ use crate::terminal::{Output, Terminal};
 /// A definition is immutable under its id and version: deploying the same again changes nothing, and
 /// another content is refused. Exit code 1 when some were refused.
 ///
-/// The server reads what a definition refers to, so paths in it are the server's: relative to the
-/// folder of 'swirl dev', and within it.
+/// Files that a definition refers to are sent with it: relative paths are relative to its folder.
+/// What it refers to on the web is fetched by the server.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,12 +39,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let mut all = Vec::new();
         for file in &args.files {
             let name = file.display().to_string();
-            let document = std::fs::read(file).with_context(|| format!("{name} cannot be read"))?;
-            let query = [("name", name.as_str())];
-            let headers = [("content-type", "application/yaml")];
-            let answer = client
-                .post(&["definitions"], &query, &headers, document)
-                .await?;
+            let document =
+                std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
+            let resources = files_of(&document, file);
+            let answer = client.deploy(&name, &document, &resources).await?;
             if answer.refused() {
                 code = 1;
                 terminal.message(&format!("{name}: {}", shown(&answer.body["detail"])));
@@ -62,4 +64,64 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }
         Ok(code)
     })
+}
+
+/// The files that a document refers to, by URI. What cannot be found is left to the server, which
+/// says what is wrong.
+fn files_of(document: &str, file: &Path) -> Vec<(String, String)> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let files = OnlyFiles(FileResources::new(folder, Limits::default().bytes_max).anywhere());
+    let reading = swirl_spec::read(document.as_bytes(), &files, &swirl_spec::Options::default());
+    let used = reading.resources_used.iter();
+    let mut found: Vec<(String, String)> = used
+        .map(|(uri, content)| (uri.clone(), String::from_utf8_lossy(content).into_owned()))
+        .collect();
+    for needed in reading.workflow.iter().flat_map(Caller::needs) {
+        if let Ok(content) = files.fetch(needed.uri, None)
+            && let Ok(content) = String::from_utf8(content)
+            && !found.iter().any(|(uri, _)| uri == needed.uri)
+        {
+            found.push((needed.uri.to_owned(), content));
+        }
+    }
+    found
+}
+
+struct OnlyFiles(FileResources);
+
+impl Resources for OnlyFiles {
+    fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        let web = |uri: &str| {
+            scheme(uri).is_some_and(|s| ["http", "https"].contains(&&*s.to_ascii_lowercase()))
+        };
+        if web(uri) || base.is_some_and(web) {
+            return Err(ResourceError::Failed {
+                uri: uri.to_owned(),
+                reason: "the server fetches it".to_owned(),
+            });
+        }
+        self.0.fetch(uri, base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_go_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let constants = folder.path().join("constants.json");
+        std::fs::write(&constants, "{\"a\": 1}").unwrap();
+        let file = folder.path().join("w.sw.yaml");
+        let document = "id: w\nversion: '1'\nspecVersion: '0.8'\nname: w\nconstants: constants.json\nstart: a\nstates:\n  - {name: a, type: inject, data: {}, end: true}\n";
+        std::fs::write(&file, document).unwrap();
+        let found = files_of(document, &file);
+        assert_eq!(
+            found,
+            [("constants.json".to_owned(), "{\"a\": 1}".to_owned())]
+        );
+        let web = document.replace("constants.json", "https://example.org/c.json");
+        assert_eq!(files_of(&web, &file), []);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod coordinator;
 mod demo_service;
 mod deploy;
 mod dev;
@@ -16,6 +17,7 @@ mod send_event;
 mod start;
 mod test;
 pub mod validate;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -62,6 +64,7 @@ enum Command {
     Cancel(operate::Cancel),
     Completions(completions::Args),
     Config(config::Args),
+    Coordinator(coordinator::Args),
     DemoService(demo_service::Args),
     Deploy(deploy::Args),
     Dev(dev::Args),
@@ -80,6 +83,7 @@ enum Command {
     Suspend(operate::Suspend),
     Test(test::Args),
     Validate(validate::Args),
+    Worker(worker::Args),
 }
 
 /// Carries out the command line of this process.
@@ -97,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Cancel(args) => operate::cancel(&args, &terminal),
         Command::Completions(args) => completions::run(&args, &terminal),
         Command::Config(args) => config::run(&args, &terminal),
+        Command::Coordinator(args) => coordinator::run(&args, &terminal),
         Command::DemoService(args) => demo_service::run(&args, &terminal),
         Command::Deploy(args) => deploy::run(&args, &terminal),
         Command::Dev(args) => dev::run(&args, &terminal),
@@ -115,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Suspend(args) => operate::suspend(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
+        Command::Worker(args) => worker::run(&args, &terminal),
     };
     match done {
         Ok(code) => ExitCode::from(code),

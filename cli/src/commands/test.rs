@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use serde_json::json;
 
+use crate::scenario::cluster::{self, ClusterRunner};
 use crate::scenario::report::{Outcome, Tally, Verdict, details};
 use crate::scenario::run::VirtualRunner;
 use crate::scenario::{Runner, junit, suite};
@@ -22,7 +23,8 @@ use crate::terminal::{Output, Terminal};
 Examples:
   swirl test order.scenario.yaml
   swirl test tests/                             # *.scenario.yaml and *.scenario.json, recursively
-  swirl test --junit results.xml tests/")]
+  swirl test --junit results.xml tests/
+  swirl test --cluster --nats nats://127.0.0.1:4222 --redis redis://127.0.0.1:6379 tests/")]
 pub struct Args {
     /// Files, or folders that are searched.
     #[arg(required = true, value_name = "PATH")]
@@ -31,19 +33,82 @@ pub struct Args {
     /// Writes the results as JUnit XML, too.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+
+    /// Runs the scenarios on workers and coordinators in real time, on the given servers. Scenarios
+    /// with exact times or more than ten seconds of virtual time are skipped.
+    #[arg(long)]
+    pub cluster: bool,
+
+    /// The NATS server of '--cluster', with JetStream.
+    #[arg(
+        long,
+        requires = "cluster",
+        default_value = "nats://127.0.0.1:4222",
+        value_name = "URL"
+    )]
+    pub nats: String,
+
+    /// The Redis server of '--cluster'.
+    #[arg(
+        long,
+        requires = "cluster",
+        default_value = "redis://127.0.0.1:6379",
+        value_name = "URL"
+    )]
+    pub redis: String,
+
+    /// How many workers a scenario has.
+    #[arg(
+        long,
+        requires = "cluster",
+        default_value_t = 2,
+        value_parser = clap::value_parser!(u8).range(1..=32),
+        value_name = "NUMBER"
+    )]
+    pub workers: u8,
+
+    /// How many coordinators a scenario has.
+    #[arg(
+        long,
+        requires = "cluster",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u8).range(1..=32),
+        value_name = "NUMBER"
+    )]
+    pub coordinators: u8,
+
+    /// How many scenarios run at once.
+    #[arg(
+        long,
+        requires = "cluster",
+        default_value_t = 4,
+        value_parser = clap::value_parser!(u8).range(1..=64),
+        value_name = "NUMBER"
+    )]
+    pub jobs: u8,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    run_with(args, terminal, &VirtualRunner)
+    if !args.cluster {
+        return run_with(args, terminal, &VirtualRunner);
+    }
+    let settings = cluster::Settings {
+        redis: args.redis.clone(),
+        nats: args.nats.clone(),
+        coordinators: args.coordinators.into(),
+        workers: args.workers.into(),
+    };
+    run_with(args, terminal, &ClusterRunner::new(settings)?)
 }
 
 /// Runs the scenarios and tells about them.
 pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow::Result<u8> {
+    let jobs = if args.cluster { args.jobs.into() } else { 1 };
     let mut listener = Listener {
         terminal,
         failed: None,
     };
-    let (tally, verdicts) = suite::run(&args.paths, runner, &mut listener);
+    let (tally, verdicts) = suite::run(&args.paths, runner, jobs, &mut listener);
     if let Some(error) = listener.failed {
         return Err(error.into());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
-use swirl_coordinator::api::{Api, Outcome};
+use swirl_coordinator::api::{Api, Outcome, Source};
 
 use super::DocumentReader;
 use crate::client::findings;
@@ -105,7 +105,7 @@ impl Folder {
         let reader = self.reader.trusted(file.parent().unwrap_or(Path::new("")));
         let outcome = self
             .api
-            .deploy_by(Arc::new(reader), name.clone(), document)
+            .deploy_by(Arc::new(reader), Source::new(name.clone(), document))
             .await;
         match outcome {
             Ok(Outcome::New(id)) => tracing::info!("{name}: {id} is deployed"),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swirl_coordinator::Deployment;
-use swirl_coordinator::api::Reader;
+use swirl_coordinator::api::{Reader, Source};
 use swirl_model::ids::DefinitionId;
 use swirl_spec::resource::FileResources;
 use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
 
-use crate::app::{App, DeployError};
+use crate::app::{App, DeployError, map};
 
 /// The largest file that a definition may refer to, in bytes.
 const RESOURCE_BYTES_MAX: usize = 4 << 20;
@@ -52,9 +52,10 @@ impl DocumentReader {
         }
     }
 
-    fn fetcher(&self) -> Fetcher {
+    fn fetcher(&self, given: &[(String, String)]) -> Fetcher {
         let files = FileResources::new(&self.folder, RESOURCE_BYTES_MAX);
         Fetcher {
+            given: map(given),
             http: self.http.clone(),
             files: if self.anywhere {
                 files.anywhere()
@@ -66,8 +67,13 @@ impl DocumentReader {
 }
 
 impl Reader for DocumentReader {
-    fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>> {
-        let fetcher = self.fetcher();
+    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+        let Source {
+            name,
+            document,
+            resources,
+        } = source;
+        let fetcher = self.fetcher(resources);
         let reading = swirl_spec::read(document.as_bytes(), &fetcher, &self.app.options_now());
         if reading.workflow.is_none() {
             let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
@@ -78,7 +84,13 @@ impl Reader for DocumentReader {
             });
         }
         self.app
-            .read(document.as_bytes(), Path::new(name), fetcher.files, false)
+            .read(
+                document.as_bytes(),
+                Path::new(name),
+                fetcher.files,
+                resources,
+                false,
+            )
             .map_err(|error| match error {
                 DeployError::Refused(text) => finding("function-document", &text),
                 DeployError::Other(error) => finding("function-document", &format!("{error:#}")),

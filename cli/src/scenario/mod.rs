@@ -4,6 +4,7 @@
 //! [`report`] and [`junit`]. Nothing here knows how a workflow is run.
 
 pub mod answer;
+pub mod cluster;
 mod differ;
 pub mod discover;
 pub mod expect;
@@ -22,7 +23,7 @@ pub use file::Scenario;
 pub use observed::{Observed, ObservedCall, ObservedInstance};
 
 /// Runs scenarios, in virtual time or against a cluster.
-pub trait Runner {
+pub trait Runner: Sync {
     /// Runs the scenario until nothing is left to happen or `until` is reached.
     ///
     /// # Errors

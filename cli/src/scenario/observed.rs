@@ -11,6 +11,8 @@ pub struct Observed {
     pub instances: Vec<ObservedInstance>,
     /// The findings, if a definition was refused: then nothing ran.
     pub rejected: Option<Vec<Diagnostic>>,
+    /// When the run stopped, in virtual milliseconds since time zero.
+    pub stopped_ms: i64,
 }
 
 /// An instance when the run stopped.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_coordinator::{Action, Deployed, Deployment, StartRequest};
 use swirl_model::event::{Event, HistoryEntry};
-use swirl_model::instance::Status;
+use swirl_model::instance::{Header, InstanceState, Status};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
-use swirl_ports::{Store, Summary};
+use swirl_ports::{Clock, Store, Summary};
 use swirl_spec::diagnostic::{Diagnostic, Place};
 use swirl_spec::{Options, Reading};
 use swirl_world::{Act, Mock, Which, World};
@@ -33,8 +33,8 @@ impl Runner for VirtualRunner {
                 .into_iter()
                 .flat_map(|(_, reading)| reading.diagnostics);
             return Ok(Observed {
-                instances: Vec::new(),
                 rejected: Some(diagnostics.collect()),
+                ..Observed::default()
             });
         }
         let answers = Answers::new(&scenario.functions);
@@ -49,8 +49,8 @@ impl Runner for VirtualRunner {
             Ok(first) => first,
             Err(diagnostics) => {
                 return Ok(Observed {
-                    instances: Vec::new(),
                     rejected: Some(diagnostics),
+                    ..Observed::default()
                 });
             }
         };
@@ -69,7 +69,7 @@ impl Runner for VirtualRunner {
     }
 }
 
-fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
+pub(super) fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
     let options = Options {
         provided: scenario.functions.keys().cloned().collect(),
         // Nothing but the scenario answers here.
@@ -166,7 +166,7 @@ fn mock(answers: Answers, trouble: Arc<Mutex<Option<AnswerError>>>) -> Caller {
 }
 
 /// What the scenario does to the world. At one moment: starts, events, operator actions.
-fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, Act)>, RunError> {
+pub(super) fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, Act)>, RunError> {
     let mut plan = Vec::new();
     if let Some(input) = &scenario.input {
         let request = StartRequest {
@@ -253,6 +253,7 @@ fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError>
     Ok(Observed {
         instances,
         rejected: None,
+        stopped_ms: world.clock.now().0 - scenario.clock.0,
     })
 }
 
@@ -269,7 +270,18 @@ fn instance(
     let state = found.map(|found| found.state).unwrap_or_default();
     let store = world.store.clone();
     let id = header.id.clone();
-    let history: Vec<HistoryEntry> = world.wait(async move { store.history(&id).await })?;
+    let history = world.wait(async move { store.history(&id).await })?;
+    Ok(observed(header, state, history, calls, produced))
+}
+
+/// An instance, from what the store has of it.
+pub(super) fn observed(
+    header: &Header,
+    state: InstanceState,
+    history: Vec<HistoryEntry>,
+    calls: Vec<ObservedCall>,
+    produced: Vec<CloudEvent>,
+) -> ObservedInstance {
     let states = history.into_iter().filter(|entry| entry.scope.is_root());
     let states = states.filter_map(|entry| match entry.event {
         Event::StateEntered { name, .. } => Some(name.to_string()),
@@ -280,7 +292,7 @@ fn instance(
         Status::Running => "waiting",
         ended => ended.word(),
     };
-    Ok(ObservedInstance {
+    ObservedInstance {
         id: header.id.to_string(),
         workflow: header.definition.workflow.to_string(),
         version: header.version.clone(),
@@ -293,5 +305,5 @@ fn instance(
         started_at: header.started_at,
         elapsed_ms: state.ended_at.map(|ended| ended.0 - header.started_at.0),
         subflow: header.parent.is_some(),
-    })
+    }
 }

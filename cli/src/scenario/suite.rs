@@ -1,6 +1,9 @@
 //! Running many scenario files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use super::discover;
@@ -16,11 +19,12 @@ pub trait Listener {
     fn unreadable(&mut self, message: &str);
 }
 
-/// Runs all scenarios that the paths name. One that cannot be read doesn't keep the others from
-/// running.
+/// Runs all scenarios that the paths name, `jobs` at once. One that cannot be read doesn't keep the
+/// others from running. They are told of in the order of the files.
 pub fn run(
     paths: &[PathBuf],
     runner: &dyn Runner,
+    jobs: usize,
     listener: &mut dyn Listener,
 ) -> (Tally, Vec<Verdict>) {
     let mut tally = Tally::default();
@@ -30,40 +34,81 @@ pub fn run(
         tally.unreadable += 1;
         listener.unreadable(&error.to_string());
     }
-    for file in files {
-        let scenario = match Scenario::load(&file) {
-            Ok(scenario) => scenario,
-            Err(error) => {
-                tally.unreadable += 1;
-                listener.unreadable(&error.to_string());
-                continue;
-            }
-        };
-        let began = Instant::now();
-        let outcome = match runner.run(&scenario) {
-            Ok(observed) => match scenario.expect.check(&observed) {
-                differences if differences.is_empty() => Outcome::Passed,
-                differences => Outcome::Failed(differences),
-            },
-            Err(RunError::Unreadable(message)) => {
-                tally.unreadable += 1;
-                listener.unreadable(&format!("{}: {message}", file.display()));
-                continue;
-            }
-            Err(RunError::Skipped(why)) => Outcome::Skipped(why),
-            Err(error) => Outcome::Broken(error.to_string()),
-        };
-        let verdict = Verdict {
-            file,
-            name: scenario.name,
-            outcome,
-            took: began.elapsed(),
-        };
-        tally.count(&verdict.outcome);
-        listener.verdict(&verdict);
-        verdicts.push(verdict);
+    let mut note = |ran: Ran| match ran {
+        Ok(verdict) => {
+            tally.count(&verdict.outcome);
+            listener.verdict(&verdict);
+            verdicts.push(verdict);
+        }
+        Err(message) => {
+            tally.unreadable += 1;
+            listener.unreadable(&message);
+        }
+    };
+    if jobs < 2 {
+        files
+            .into_iter()
+            .map(|file| run_one(file, runner))
+            .for_each(&mut note);
+    } else {
+        at_once(&files, runner, jobs, &mut note);
     }
     (tally, verdicts)
+}
+
+/// A verdict, or why the file is none that can be run.
+type Ran = Result<Verdict, String>;
+
+/// Runs several at once, and tells of each when those before it are done.
+fn at_once(files: &[PathBuf], runner: &dyn Runner, jobs: usize, note: &mut dyn FnMut(Ran)) {
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(file) = files.get(index) else { return };
+                    if sender.send((index, run_one(file.clone(), runner))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut told = 0;
+        for (index, ran) in receiver {
+            early.insert(index, ran);
+            while let Some(ran) = early.remove(&told) {
+                note(ran);
+                told += 1;
+            }
+        }
+    });
+}
+
+fn run_one(file: PathBuf, runner: &dyn Runner) -> Ran {
+    let scenario = Scenario::load(&file).map_err(|error| error.to_string())?;
+    let began = Instant::now();
+    let outcome = match runner.run(&scenario) {
+        Ok(observed) => match scenario.expect.check(&observed) {
+            differences if differences.is_empty() => Outcome::Passed,
+            differences => Outcome::Failed(differences),
+        },
+        Err(RunError::Unreadable(message)) => {
+            return Err(format!("{}: {message}", file.display()));
+        }
+        Err(RunError::Skipped(why)) => Outcome::Skipped(why),
+        Err(error) => Outcome::Broken(error.to_string()),
+    };
+    Ok(Verdict {
+        file,
+        name: scenario.name,
+        outcome,
+        took: began.elapsed(),
+    })
 }
 
 #[cfg(test)]
@@ -86,7 +131,7 @@ mod tests {
                 "file" => Err(RunError::Unreadable("w.json: no such file".into())),
                 status => Ok(Observed {
                     instances: vec![instance(status)],
-                    rejected: None,
+                    ..Observed::default()
                 }),
             }
         }
@@ -118,7 +163,10 @@ mod tests {
         )
         .unwrap();
         let mut lines = Lines::default();
-        let (tally, verdicts) = run(&[folder.path().to_owned()], &Named, &mut lines);
+        let (tally, verdicts) = run(&[folder.path().to_owned()], &Named, 1, &mut lines);
+        let mut again = Lines::default();
+        run(&[folder.path().to_owned()], &Named, 3, &mut again);
+        assert_eq!(again.0, lines.0, "several at once are told of in order");
         assert_eq!(
             tally,
             Tally {

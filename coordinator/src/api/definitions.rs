@@ -1,9 +1,11 @@
 //! `/definitions`
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,10 +14,24 @@ use swirl_ports::DefinitionRecord;
 
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters};
-use super::{Api, Outcome};
+use super::{Api, Outcome, Source};
 
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
+/// The largest document with all that it refers to, in bytes.
+const WHOLE_BYTES_MAX: usize = 16 << 20;
+
+/// A document together with the files that it refers to.
+const WHOLE: &str = "application/vnd.swirl.deployment+json";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    name: Option<String>,
+    document: String,
+    #[serde(default)]
+    resources: BTreeMap<String, String>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,13 +43,11 @@ pub struct Deploy {
 pub async fn deploy(
     State(api): State<Api>,
     Parameters(query): Parameters<Deploy>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let bytes = request::body(body, DOCUMENT_BYTES_MAX).await?;
-    let document = String::from_utf8(bytes.to_vec())
-        .map_err(|_| Problem::bad_request("invalid-text", "the document is no text in UTF-8"))?;
-    let name = cut(query.name.as_deref().unwrap_or("definition"));
-    let (status, id, outcome) = match api.deploy(name, document).await? {
+    let source = read(query, &headers, body).await?;
+    let (status, id, outcome) = match api.deploy(source).await? {
         Outcome::New(id) => (StatusCode::CREATED, id, "new"),
         Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
         Outcome::Conflict(id) => {
@@ -63,6 +77,36 @@ pub async fn deploy(
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)
+}
+
+async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, Problem> {
+    let named = |name: Option<&str>| cut(name.unwrap_or("definition"));
+    if request::media_type(headers)?.as_deref() != Some(WHOLE) {
+        let bytes = request::body(body, DOCUMENT_BYTES_MAX).await?;
+        let document = String::from_utf8(bytes.to_vec()).map_err(|_| {
+            Problem::bad_request("invalid-text", "the document is no text in UTF-8")
+        })?;
+        return Ok(Source::new(named(query.name.as_deref()), document));
+    }
+    let bytes = request::body(body, WHOLE_BYTES_MAX).await?;
+    let whole: Whole = serde_json::from_slice(&bytes).map_err(|error| {
+        let message = format!(
+            "the body must be an object with 'document' and, where needed, 'resources' and 'name': {error}"
+        );
+        Problem::bad_request("invalid-json", cut(&message))
+    })?;
+    if whole.document.len() > DOCUMENT_BYTES_MAX {
+        return Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            format!("the document is larger than {DOCUMENT_BYTES_MAX} bytes"),
+        ));
+    }
+    Ok(Source {
+        name: named(query.name.as_deref().or(whole.name.as_deref())),
+        document: whole.document,
+        resources: whole.resources.into_iter().collect(),
+    })
 }
 
 pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {

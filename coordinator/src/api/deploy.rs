@@ -9,12 +9,33 @@ use tokio::sync::Mutex;
 
 use crate::{Deployed, Deployment, Error, Service};
 
+/// A document, and what it refers to as far as that came with it.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// Where it comes from, for messages.
+    pub name: String,
+    pub document: String,
+    /// By URI, as the document writes it.
+    pub resources: Vec<(String, String)>,
+}
+
+impl Source {
+    /// A document alone.
+    pub fn new(name: String, document: String) -> Source {
+        Source {
+            name,
+            document,
+            resources: Vec::new(),
+        }
+    }
+}
+
 /// Turns a document into a deployment: given by the binary, which knows the editions of the
 /// language, where documents are fetched and how functions are called. Both methods may block.
 pub trait Reader: Send + Sync {
     /// # Errors
     /// All findings, each an object with at least `severity` and `message`.
-    fn read(&self, name: &str, document: &str) -> Result<Deployment, Vec<Value>>;
+    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>>;
 
     /// Makes the functions of a definition callable, before its first instance can be there.
     ///
@@ -56,8 +77,8 @@ impl Api {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn deploy(&self, name: String, document: String) -> Result<Outcome, Error> {
-        self.deploy_by(self.reader.clone(), name, document).await
+    pub async fn deploy(&self, source: Source) -> Result<Outcome, Error> {
+        self.deploy_by(self.reader.clone(), source).await
     }
 
     /// The same with another reader than that of requests.
@@ -67,11 +88,10 @@ impl Api {
     pub async fn deploy_by(
         &self,
         reader: Arc<dyn Reader>,
-        name: String,
-        document: String,
+        source: Source,
     ) -> Result<Outcome, Error> {
         let reading = reader.clone();
-        let read = blocking(move || reading.read(&name, &document)).await;
+        let read = blocking(move || reading.read(&source)).await;
         let deployment = match read {
             Ok(deployment) => deployment,
             Err(findings) => return Ok(Outcome::Invalid(findings)),

@@ -1,20 +1,24 @@
 //! What a definition's reader is handed: files and documents over HTTP together.
 
-use swirl_spec::resource::{FileResources, ResourceError, Resources, scheme};
+use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources, scheme};
 use url::Url;
 
 use super::HttpResources;
 
-/// `http:` and `https:` URIs, and what is relative to a document behind one, are fetched; all else
+/// What came with the document first; then `http:` and `https:` URIs, and what is relative to a document behind one, are fetched; all else
 /// is a file.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
+    pub given: MapResources,
     pub http: HttpResources,
     pub files: FileResources,
 }
 
 impl Resources for Fetcher {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        if let Ok(found) = self.given.fetch(uri, base) {
+            return Ok(found);
+        }
         let failed = |reason: String| ResourceError::Failed {
             uri: uri.to_owned(),
             reason,

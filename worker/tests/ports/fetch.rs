@@ -217,6 +217,7 @@ async fn a_fetcher_takes_files_and_allowed_hosts_by_what_refers_to_them() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.json"), "a file").unwrap();
     let fetcher = Fetcher {
+        given: swirl_spec::resource::MapResources::default(),
         http: resources(),
         files: FileResources::new(folder.path(), 100),
     };

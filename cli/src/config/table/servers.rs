@@ -244,14 +244,16 @@ pub const SETTINGS: &[Setting] = &[
         "events.subjects",
         Kind::List(&Kind::Subject),
         "The subjects that CloudEvents are taken from. `*` stands for one part, `>` for all that \
-         follow, `{namespace}` for the namespace.",
+         follow, `{namespace}` for the namespace. In another namespace than `default` the default is \
+         `swirl.NAMESPACE.events.>`.",
     )
     .default("swirl.events.>"),
     Setting::new(
         "events.produced_subject",
         Kind::Template,
         "The subject that a produced CloudEvent goes to. `{type}` stands for its type, \
-         `{namespace}` for the namespace.",
+         `{namespace}` for the namespace. In another namespace than `default` the default is \
+         `swirl.NAMESPACE.events.{type}`.",
     )
     .default("swirl.events.{type}"),
 ];

@@ -62,6 +62,7 @@ fn one(instance: ObservedInstance) -> Observed {
     Observed {
         instances: vec![instance],
         rejected: None,
+        ..Observed::default()
     }
 }
 
@@ -193,6 +194,7 @@ fn several_instances() {
     let two = Observed {
         instances: vec![instance(), child],
         rejected: None,
+        ..Observed::default()
     };
     for text in [
         "status: completed",
@@ -212,6 +214,7 @@ fn several_instances() {
     let roots = Observed {
         instances: vec![instance(), instance()],
         rejected: None,
+        ..Observed::default()
     };
     insta::assert_snapshot!(told("status: completed", &roots), @r#"
         expect: 2 instances were started; say what holds for each under 'instances'
@@ -240,6 +243,7 @@ fn refusals() {
     let refused = Observed {
         instances: vec![],
         rejected: Some(vec![finding]),
+        ..Observed::default()
     };
     for text in [
         "rejected: []",

@@ -13,14 +13,6 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 
 use crate::Error;
 
-/// How long a message may go unacknowledged before another process gets it.
-const ACK_WAIT: Duration = Duration::from_secs(30);
-/// How many tasks may be under way in all workers together. More cost the server time (nats-server
-/// 2.9 gets slower with thousands of them), fewer would let long calls stop all others.
-const TASKS_PENDING_MAX: i64 = 10_000;
-/// The same for events in all coordinators.
-const EVENTS_PENDING_MAX: i64 = 1_024;
-
 /// What can be set for the streams that are made here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamOptions {
@@ -31,11 +23,18 @@ pub struct StreamOptions {
     /// How long events are kept in their stream, taken in or not.
     pub events_age_max: Duration,
     pub events_bytes_max: i64,
+    pub events_messages_max: i64,
     /// How long JetStream knows the `Nats-Msg-Id` of an event.
     pub duplicate_window: Duration,
     pub dead_age_max: Duration,
     pub dead_bytes_max: i64,
-    pub tasks_max: i64,
+    pub tasks_bytes_max: i64,
+    /// How long a message may go unacknowledged before another process gets it.
+    pub ack_wait: Duration,
+    /// How many messages of a consumer may be under way in all processes together. More cost the
+    /// server time (nats-server 2.9 gets slower with thousands of them), fewer would let long calls
+    /// stop all others.
+    pub ack_pending_max: i64,
 }
 
 impl Default for StreamOptions {
@@ -45,11 +44,14 @@ impl Default for StreamOptions {
             replicas: 1,
             memory: false,
             events_age_max: 7 * day,
-            events_bytes_max: 16 << 30,
+            events_bytes_max: 10 << 30,
+            events_messages_max: 10_000_000,
             duplicate_window: Duration::from_secs(120),
             dead_age_max: 30 * day,
             dead_bytes_max: 1 << 30,
-            tasks_max: 10_000_000,
+            tasks_bytes_max: 1 << 30,
+            ack_wait: Duration::from_secs(30),
+            ack_pending_max: 10_000,
         }
     }
 }
@@ -159,7 +161,7 @@ impl Streams {
                 retention: RetentionPolicy::WorkQueue,
                 // Newer tasks are refused when it is full: the reconciler brings them.
                 discard: DiscardPolicy::New,
-                max_messages: options.tasks_max,
+                max_bytes: options.tasks_bytes_max,
                 ..common.clone()
             },
             Config {
@@ -170,6 +172,7 @@ impl Streams {
                 discard: DiscardPolicy::Old,
                 max_age: options.events_age_max,
                 max_bytes: options.events_bytes_max,
+                max_messages: options.events_messages_max,
                 duplicate_window: options.duplicate_window,
                 ..common.clone()
             },
@@ -187,29 +190,22 @@ impl Streams {
     }
 
     pub(crate) async fn task_consumer(&self) -> Result<PullConsumer, Error> {
-        self.consumer(self.tasks(), "workers", TASKS_PENDING_MAX)
-            .await
+        self.consumer(self.tasks(), "workers").await
     }
 
     pub(crate) async fn event_consumer(&self) -> Result<PullConsumer, Error> {
-        self.consumer(self.events(), "coordinators", EVENTS_PENDING_MAX)
-            .await
+        self.consumer(self.events(), "coordinators").await
     }
 
-    async fn consumer(
-        &self,
-        stream: String,
-        name: &str,
-        pending_max: i64,
-    ) -> Result<PullConsumer, Error> {
+    async fn consumer(&self, stream: String, name: &str) -> Result<PullConsumer, Error> {
         let error = |reason: String| Error::JetStream(format!("{stream}: {reason}"));
         let found = self.context.get_stream_no_info(&stream).await;
         let found = found.map_err(|found| error(found.to_string()))?;
         let config = pull::Config {
             durable_name: Some(name.to_owned()),
             ack_policy: AckPolicy::Explicit,
-            ack_wait: ACK_WAIT,
-            max_ack_pending: pending_max,
+            ack_wait: self.options.ack_wait,
+            max_ack_pending: self.options.ack_pending_max,
             max_deliver: -1,
             ..pull::Config::default()
         };

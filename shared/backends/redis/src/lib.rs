@@ -7,6 +7,7 @@
 //! Invariants: all keys of a script share a hash tag; leases run by Redis' clock, never by that of
 //! a process; what a script is called with is bounded, and so is the time of each call.
 
+mod admin;
 mod check;
 mod commit;
 mod connect;

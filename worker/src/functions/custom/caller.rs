@@ -147,6 +147,11 @@ async fn in_time(
 
 /// The result of a service's answer. An error may come with any status.
 fn result(answer: &Answer, what: &str, secrets: &[String]) -> Result<Data, CallError> {
+    if let Some(exact) = wire::exact(answer, secrets) {
+        let mut error = CallError::new(CallErrorKind::Failed, format!("{what}: {exact}"));
+        error.exact = Some(Box::new(exact));
+        return Err(error);
+    }
     match answer::data(answer, what, secrets, "") {
         Ok(data) => match Given::of(&data) {
             None => Ok(data),

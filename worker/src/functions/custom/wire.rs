@@ -1,11 +1,12 @@
 //! Calls and answers of connectors, as JSON.
 
 use serde_json::{Value, json};
-use swirl_model::Data;
+use swirl_model::{Data, WorkflowError};
 use swirl_ports::CallRequest;
 
 use crate::CallError;
 use crate::auth::redact;
+use crate::http::Answer;
 
 /// How much of a given message an error shows, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -28,6 +29,25 @@ pub(super) fn call(request: &CallRequest) -> Vec<u8> {
         "key": request.key,
     });
     call.to_string().into_bytes()
+}
+
+/// The media type of an error as a definition is to see it.
+const EXACT: &str = "application/vnd.swirl.error+json";
+
+/// The error of an answer with the media type [`EXACT`]: `name` and `message`, and where they are
+/// there, `code` and `status`.
+pub(super) fn exact(answer: &Answer, secrets: &[String]) -> Option<WorkflowError> {
+    let kind = answer.header("content-type")?.split(';').next()?;
+    if !kind.trim().eq_ignore_ascii_case(EXACT) {
+        return None;
+    }
+    let mut error: WorkflowError = serde_json::from_slice(&answer.body).ok()?;
+    error.message = redact(&error.message, secrets)
+        .chars()
+        .take(MESSAGE_CHARS_MAX)
+        .collect();
+    error.state = None;
+    Some(error)
 }
 
 /// An error that a connector answered.
@@ -74,8 +94,8 @@ impl Given {
             error.message = format!("{what}: {message}");
         }
         error.can_retry = self.can_retry.unwrap_or(error.can_retry);
-        error.given_name = self.name;
-        error.given_code = self.code;
+        error.given_name = self.name.map(Into::into);
+        error.given_code = self.code.map(Into::into);
         error
     }
 }

@@ -71,7 +71,8 @@ fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallErr
         Value::String(code) if !code.is_empty() => Some(redact(code, &reply.secrets)),
         Value::Number(code) => Some(code.to_string()),
         _ => None,
-    };
+    }
+    .map(Into::into);
     let shown = redact(&body.to_string(), &reply.secrets);
     error.body = Data::parse(shown.as_bytes()).ok();
     error

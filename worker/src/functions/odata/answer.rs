@@ -22,7 +22,8 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
             Value::String(code) if !code.is_empty() => Some(redact(code, &reply.secrets)),
             Value::Number(code) => Some(code.to_string()),
             _ => None,
-        };
+        }
+        .map(Into::into);
         let message = told["message"].as_str();
         if let Some(message) = message.or_else(|| told["message"]["value"].as_str()) {
             let shown: String = message.chars().take(500).collect();

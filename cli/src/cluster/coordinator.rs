@@ -1,0 +1,88 @@
+//! `swirl coordinator`: takes events in, keeps time, sweeps, and serves the API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use swirl_coordinator::api::{self, Api, Reader};
+use swirl_coordinator::{Outward, Service};
+use swirl_nats::Intake;
+use swirl_redis::Redis;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::intake;
+use super::parts::Cluster;
+use crate::config::Coordinator;
+
+/// How many events are fetched ahead of those that are being taken in.
+const AHEAD: usize = 128;
+/// How often the reconciler looks for what should be going on and isn't.
+const SWEEP: Duration = Duration::from_secs(2);
+/// A coordinator that is silent for so long loses its shards to the others.
+const TTL_MS: u64 = 5_000;
+
+/// Coordinates until `stop` is done.
+///
+/// # Errors
+/// The address is taken, or the server failed.
+pub async fn coordinate(
+    cluster: Cluster,
+    redis: Redis,
+    reader: Arc<dyn Reader>,
+    settings: &Coordinator,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    let address = listener.local_addr()?;
+    let service = cluster.service();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(keep_shards(redis.clone()));
+    tasks.spawn(intake::take_in(
+        service.clone(),
+        Intake::new(cluster.streams.clone(), AHEAD),
+    ));
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_timers().await;
+    });
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_schedules().await;
+    });
+    let effects = Outward::new(service.clone(), cluster.bus.clone());
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_reconciler(&effects, SWEEP).await;
+    });
+    tracing::info!("the API is at http://{address}/api/v1/openapi.json");
+    let served = api::serve(listener, Api::new(service, reader), async move {
+        stop.await;
+        tracing::info!("stopping");
+    })
+    .await;
+    tasks.shutdown().await;
+    // The others needn't wait until its time is over.
+    if let Err(error) = redis.release_shards(redis.process_id()).await {
+        tracing::debug!(%error, "the shards are taken over when their leases run out");
+    }
+    served.context("the server failed")
+}
+
+fn start<F: Future<Output = ()> + Send + 'static>(
+    tasks: &mut JoinSet<()>,
+    service: Service,
+    work: impl FnOnce(Service) -> F,
+) {
+    tasks.spawn(work(service));
+}
+
+/// Takes this coordinator's part of the shards, and keeps it while it lives.
+async fn keep_shards(redis: Redis) {
+    loop {
+        match redis.lease_shards(redis.process_id(), TTL_MS).await {
+            Ok(shards) => redis.set_shards(shards),
+            Err(error) => tracing::warn!(%error, "the shards cannot be leased"),
+        }
+        tokio::time::sleep(Duration::from_millis(TTL_MS / 5)).await;
+    }
+}

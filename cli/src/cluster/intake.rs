@@ -1,0 +1,50 @@
+//! Events from NATS on their way to those who wait for them.
+
+use swirl_coordinator::{Service, Taken, lane, read_message};
+use swirl_model::CloudEvent;
+use swirl_nats::{Incoming, Intake};
+use tokio::sync::mpsc::{Sender, channel};
+
+/// How many events are taken in at once, and how many wait for each of those.
+const LANES: usize = 64;
+const QUEUE: usize = 8;
+
+type Work = (Incoming, CloudEvent);
+
+/// Takes events in for ever. Those that could belong together keep their order within this process.
+pub async fn take_in(service: Service, mut intake: Intake) {
+    let lanes: Vec<Sender<Work>> = (0..LANES).map(|_| open(service.clone())).collect();
+    loop {
+        let incoming = intake.next().await;
+        match read_message(incoming.headers(), incoming.payload()) {
+            Ok(event) => {
+                let lane = lane(&event, LANES);
+                if lanes[lane].send((incoming, event)).await.is_err() {
+                    // Only if a lane panicked; the message is delivered again.
+                    return;
+                }
+            }
+            Err(invalid) => {
+                let reason = format!("this is no CloudEvent: {invalid}");
+                incoming.dead(&reason).await;
+            }
+        }
+    }
+}
+
+fn open(service: Service) -> Sender<Work> {
+    let (sender, mut receiver) = channel::<Work>(QUEUE);
+    tokio::spawn(async move {
+        while let Some((incoming, event)) = receiver.recv().await {
+            match service.take_in(&event).await {
+                Taken::Done => incoming.done().await,
+                Taken::Later(error) => {
+                    tracing::warn!(id = event.id, source = event.source, %error, "an event is put off");
+                    incoming.again().await;
+                }
+                Taken::Never(reason) => incoming.dead(&reason).await,
+            }
+        }
+    });
+    sender
+}

@@ -1,0 +1,19 @@
+//! When a process is to end.
+
+/// Done at Ctrl-C, or when somebody asks the process to end. Listens from now on.
+///
+/// # Errors
+/// Signals cannot be listened to.
+pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        #[cfg(not(unix))]
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}

@@ -1,0 +1,85 @@
+//! `swirl worker`: drives scopes and calls functions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use swirl_coordinator::Outward;
+use swirl_nats::TaskSource;
+use swirl_ports::{FunctionCaller, Secrets};
+use swirl_runtime::{Driver, Settings};
+use swirl_worker::pool;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::health;
+use super::parts::Cluster;
+use crate::config::Worker;
+
+/// How many tasks are fetched ahead of those that are being worked on.
+const AHEAD_MAX: usize = 64;
+
+/// Works until `stop` is done, then finishes or hands back what is under way.
+///
+/// # Errors
+/// The address is taken.
+pub async fn work(
+    cluster: Cluster,
+    caller: Arc<dyn FunctionCaller>,
+    secrets: Arc<dyn Secrets>,
+    settings: &Worker,
+    ack_wait: Duration,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    tracing::info!("health is told at http://{}/readyz", listener.local_addr()?);
+    let (stopping, stopped) = watch::channel(false);
+    let nats = cluster.nats.clone();
+    let served = tokio::spawn(health::serve(
+        listener,
+        cluster.store.clone(),
+        nats,
+        stopped,
+    ));
+
+    let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
+    let service = cluster.service();
+    let driver = Driver {
+        store: cluster.store.clone(),
+        events: cluster.events.clone(),
+        queue: cluster.queue(),
+        caller,
+        secrets,
+        clock: cluster.clock.clone(),
+        effects: Arc::new(Outward::new(service, cluster.bus.clone())),
+        registry: cluster.registry.clone(),
+        settings: Settings {
+            lease_ms,
+            renew_ms: Some((lease_ms / 3).max(1)),
+        },
+    };
+    let ahead = settings.concurrency.clamp(1, AHEAD_MAX);
+    let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
+    let pool = pool::Settings {
+        concurrency: settings.concurrency,
+        progress: ack_wait / 3,
+        shutdown: settings.shutdown_deadline,
+    };
+    tracing::info!(concurrency = settings.concurrency, "working");
+    let stop = async {
+        stop.await;
+        tracing::info!("stopping: what is under way is finished");
+        stopping.send_replace(true);
+    };
+    let left = pool::run(Arc::new(driver), tasks, pool, stop).await;
+    if left > 0 {
+        tracing::warn!(left, "others go on with these when their leases run out");
+    }
+    if cluster.nats.flush().await.is_err() {
+        tracing::debug!("the last messages are left to the reconciler");
+    }
+    served.abort();
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! `swirl coordinator`, and what it shares with `swirl worker`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use swirl_worker::secrets::{Chain, Environment, File, Folder};
+use tracing_subscriber::EnvFilter;
+
+use crate::app::App;
+use crate::cluster;
+use crate::config::{
+    Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Problems, SecretSources,
+};
+use crate::dev::DocumentReader;
+use crate::terminal::Terminal;
+
+/// Coordinates a cluster: API, events, timers, schedules, and what got stuck.
+///
+/// Any number of coordinators share the work; none is special, and when one dies the others take its
+/// part over within seconds. CloudEvents are taken from the subjects of 'events.subjects' and over
+/// HTTP; the HTTP API is at 'coordinator.listen'.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl coordinator --redis-url redis://redis:6379 --nats-url nats://nats:4222
+  swirl coordinator --config swirl.toml --coordinator-listen 0.0.0.0:8080
+  swirl config default > swirl.toml             # every setting, explained")]
+pub struct Args {
+    #[command(flatten)]
+    flags: Flags<CoordinatorFlags>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let Some(config) = configuration(args.flags.load(), terminal) else {
+        return Ok(2);
+    };
+    log(&config.log);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let stop = cluster::stop().context("signals cannot be listened to")?;
+        let hosts = &config.http.allow_hosts;
+        let app = Arc::new(App::new(hosts, config.functions.clone())?);
+        let (cluster, redis) = cluster::connect(&config, "coordinator", app.lower()).await?;
+        // Documents come over the API only, with the files that they refer to.
+        let reader = DocumentReader::new(app, hosts, Path::new("/nonexistent"))?;
+        cluster::coordinate(cluster, redis, Arc::new(reader), &config.coordinator, stop).await
+    })?;
+    Ok(0)
+}
+
+/// The configuration; without one, what is wrong has been said.
+pub fn configuration(loaded: Result<Loaded, Problems>, terminal: &Terminal) -> Option<Config> {
+    match loaded {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                terminal.message(&format!("warning: {warning}"));
+            }
+            Some(loaded.config)
+        }
+        Err(problems) => {
+            for problem in &problems.0 {
+                terminal.message(&format!("error: {problem}"));
+            }
+            None
+        }
+    }
+}
+
+pub fn log(log: &Log) {
+    let filter = EnvFilter::try_from_env("SWIRL_LOG").unwrap_or_else(|_| {
+        EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"))
+    });
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false);
+    // Fails if there is one already, which is as good.
+    let _ = match log.format {
+        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Text => builder
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .try_init(),
+    };
+}
+
+/// # Errors
+/// A file or folder cannot be used.
+pub fn secrets(sources: &SecretSources) -> anyhow::Result<Arc<Chain>> {
+    let mut chain = Chain::new();
+    for file in &sources.files {
+        chain = chain.then(File::new(file)?);
+    }
+    for folder in &sources.folders {
+        chain = chain.then(Folder::new(folder)?);
+    }
+    if sources.environment {
+        chain = chain.then(Environment::new());
+    }
+    Ok(Arc::new(chain))
+}

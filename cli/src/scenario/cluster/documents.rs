@@ -1,0 +1,83 @@
+//! Definitions as they are deployed: with their functions replaced by calls of the test's connector.
+
+use serde_json::{Value, json};
+use swirl_model::workflow::{FunctionKind, Workflow};
+use swirl_spec::source::{self, Limits};
+
+use super::mock::CONNECTOR;
+use crate::scenario::RunError;
+use crate::scenario::file::{Scenario, WorkflowSource};
+
+/// A document and its other files, for the API.
+pub struct Document {
+    pub name: String,
+    pub text: String,
+    pub resources: Vec<(String, String)>,
+}
+
+/// The document as the scenario has it.
+pub fn plain(scenario: &Scenario, source: &WorkflowSource) -> Result<Document, RunError> {
+    Ok(Document {
+        name: scenario.name.clone(),
+        text: value(source)?.to_string(),
+        resources: scenario.resources.clone().into_iter().collect(),
+    })
+}
+
+/// The document with functions that this process answers.
+pub fn mocked(
+    scenario: &Scenario,
+    source: &WorkflowSource,
+    workflow: &Workflow,
+    resources: &[(String, String)],
+) -> Result<Document, RunError> {
+    let mut document = value(source)?;
+    if workflow
+        .functions
+        .iter()
+        .any(|function| function.auth.is_some())
+    {
+        let why = "its functions authenticate themselves, which the mock doesn't check";
+        return Err(RunError::Skipped(why.to_owned()));
+    }
+    let functions: Vec<Value> = workflow
+        .functions
+        .iter()
+        .map(|function| match function.kind {
+            FunctionKind::Expression => json!({
+                "name": &*function.name, "type": "expression", "operation": function.operation,
+            }),
+            _ => json!({
+                "name": &*function.name, "type": CONNECTOR, "operation": &*function.name,
+            }),
+        })
+        .collect();
+    if !functions.is_empty() {
+        document["functions"] = Value::Array(functions);
+    }
+    let mut all: Vec<(String, String)> = scenario.resources.clone().into_iter().collect();
+    for (uri, content) in resources {
+        if !all.iter().any(|(known, _)| known == uri) {
+            all.push((uri.clone(), content.clone()));
+        }
+    }
+    Ok(Document {
+        name: scenario.name.clone(),
+        text: document.to_string(),
+        resources: all,
+    })
+}
+
+fn value(source: &WorkflowSource) -> Result<Value, RunError> {
+    match source {
+        WorkflowSource::Inline(node) => Ok(Value::from(&node.to_data())),
+        WorkflowSource::Path(path) => {
+            let unreadable =
+                |reason: String| RunError::Unreadable(format!("{}: {reason}", path.display()));
+            let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+            let node = source::parse(&bytes, &Limits::default())
+                .map_err(|error| unreadable(error.to_string()))?;
+            Ok(Value::from(&node.to_data()))
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Effects in a cluster: produced events also leave the system.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::event::Command;
+use swirl_model::ids::InstanceId;
+use swirl_ports::{Error as StoreError, EventBus};
+use swirl_runtime::Effects;
+
+use crate::{Error, Service};
+
+/// A produced event first reaches those of this system who wait for it, by way of the store; then
+/// it is published for everybody. So an event bus that forgets loses nothing for the instances.
+pub struct Outward {
+    service: Service,
+    bus: Arc<dyn EventBus>,
+}
+
+impl Outward {
+    pub fn new(service: Service, bus: Arc<dyn EventBus>) -> Outward {
+        Outward { service, bus }
+    }
+}
+
+#[async_trait]
+impl Effects for Outward {
+    async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error> {
+        self.service.carry_out(instance, command).await?;
+        let Command::Publish(event) = command else {
+            return Ok(());
+        };
+        match self.bus.publish(event).await {
+            Err(error @ StoreError::TooLarge { .. }) => {
+                // Trying again would never help, and would be done for ever.
+                tracing::error!(%instance, %error, "a produced event cannot be published");
+                Ok(())
+            }
+            published => Ok(published?),
+        }
+    }
+}

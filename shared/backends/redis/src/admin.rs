@@ -1,0 +1,53 @@
+//! What processes and tests ask of the servers themselves.
+
+use redis::Cmd;
+use swirl_model::time::Timestamp;
+use swirl_ports::{Error, Result};
+
+use crate::Redis;
+
+impl Redis {
+    /// Names this process: leases are taken under it.
+    pub fn process_id(&self) -> &str {
+        self.process()
+    }
+
+    /// The server's clock. Of a cluster, that of any node: they are kept in step by who runs them.
+    pub async fn now(&self) -> Result<Timestamp> {
+        let mut cmd = Cmd::new();
+        cmd.arg("TIME");
+        let (seconds, micros): (i64, i64) = self.query(cmd).await?;
+        Ok(Timestamp(seconds * 1000 + micros / 1000))
+    }
+
+    /// Removes all keys of this namespace, for tests: it looks through all keys of the server.
+    ///
+    /// # Errors
+    /// The server fails, or is a cluster.
+    pub async fn remove_namespace(&self) -> Result<()> {
+        if self.options().topology == crate::Topology::Cluster {
+            let what = "removing a namespace works on a single server only".to_owned();
+            return Err(Error::Unavailable(what));
+        }
+        let namespace = self.keys().namespace();
+        for pattern in [format!("{{{namespace}:*"), format!("{namespace}:*")] {
+            let mut cursor: u64 = 0;
+            loop {
+                let mut scan = Cmd::new();
+                scan.arg("SCAN").arg(cursor);
+                scan.arg("MATCH").arg(&pattern).arg("COUNT").arg(1000);
+                let (next, keys): (u64, Vec<Vec<u8>>) = self.query(scan).await?;
+                if !keys.is_empty() {
+                    let mut unlink = Cmd::new();
+                    unlink.arg("UNLINK").arg(keys);
+                    self.query::<i64>(unlink).await?;
+                }
+                if next == 0 {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! What a client does: it tries again, on any coordinator, until it is answered.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+
+use crate::instance::Planned;
+
+const REQUEST_MAX: Duration = Duration::from_secs(10);
+const AGAIN: Duration = Duration::from_millis(100);
+
+pub struct Api {
+    http: Client,
+    servers: Vec<String>,
+    next: AtomicUsize,
+    /// Requests that failed, and were made again.
+    pub failed: AtomicUsize,
+    /// How long a request may fail.
+    limit: Duration,
+}
+
+impl Api {
+    pub fn new(servers: Vec<String>, limit: Duration) -> Result<Api> {
+        Ok(Api {
+            http: Client::builder().no_proxy().timeout(REQUEST_MAX).build()?,
+            servers,
+            next: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
+            limit,
+        })
+    }
+
+    async fn request(
+        &self,
+        build: impl Fn(&Client, &str) -> reqwest::RequestBuilder,
+    ) -> Result<(StatusCode, Value)> {
+        let begun = Instant::now();
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let server = &self.servers[number % self.servers.len()];
+            let reason = match build(&self.http, server).send().await {
+                Ok(response) if !response.status().is_server_error() => {
+                    let status = response.status();
+                    match response.json().await {
+                        Ok(body) => return Ok((status, body)),
+                        Err(error) => error.to_string(),
+                    }
+                }
+                Ok(response) => response.status().to_string(),
+                Err(error) => error.to_string(),
+            };
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            if begun.elapsed() > self.limit {
+                bail!("a request fails for {:?}: {reason}", self.limit);
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    pub async fn deploy(&self, definition: &Value, service: &str) -> Result<()> {
+        let body = json!({
+            "document": definition.to_string(), "resources": {"service.json": service},
+        });
+        let (status, answer) = self
+            .request(|http, server| {
+                http.post(format!("{server}/api/v1/definitions"))
+                    .header("content-type", "application/vnd.swirl.deployment+json")
+                    .body(body.to_string())
+            })
+            .await?;
+        if !status.is_success() {
+            bail!("{} is not deployed: {answer:#}", definition["id"]);
+        }
+        Ok(())
+    }
+
+    /// Returns the instance's id. Asking again is safe: the key says which one is meant.
+    pub async fn start(&self, planned: &Planned) -> Result<String> {
+        let path = format!("/api/v1/workflows/{}/instances", planned.workflow());
+        let input = planned.input().to_string();
+        let (status, answer) = self
+            .request(|http, server| {
+                http.post(format!("{server}{path}"))
+                    .header("content-type", "application/json")
+                    .header("idempotency-key", planned.id())
+                    .body(input.clone())
+            })
+            .await?;
+        if !status.is_success() {
+            bail!("{} is not started: {answer:#}", planned.id());
+        }
+        let id = answer["id"].as_str().context("an answer without an id")?;
+        Ok(id.to_owned())
+    }
+
+    pub async fn instance(&self, id: &str) -> Result<Value> {
+        let (status, answer) = self
+            .request(|http, server| http.get(format!("{server}/api/v1/instances/{id}")))
+            .await?;
+        if !status.is_success() {
+            bail!("instance {id}: {answer:#}");
+        }
+        Ok(answer)
+    }
+
+    pub async fn history(&self, id: &str) -> Result<Value> {
+        let path = format!("/api/v1/instances/{id}/history");
+        let (_, answer) = self
+            .request(|http, server| http.get(format!("{server}{path}")))
+            .await?;
+        Ok(answer)
+    }
+}

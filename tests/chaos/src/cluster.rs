@@ -1,0 +1,77 @@
+//! The servers and processes of a run.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use swirl_servers::{NatsServer, RedisServer};
+use tempfile::TempDir;
+
+use crate::processes::{Process, Role};
+
+pub struct Cluster {
+    pub processes: Vec<Process>,
+    pub redis: RedisServer,
+    pub nats: NatsServer,
+    // Last, since the logs of the processes are in it.
+    _folder: TempDir,
+}
+
+impl Cluster {
+    /// Starts all of it. Redis writes to disk before it answers. `skewed`: the first coordinator's
+    /// clock is ten seconds ahead.
+    pub fn start(
+        binary: &Path,
+        workers: usize,
+        coordinators: usize,
+        lease: Duration,
+        skewed: bool,
+    ) -> Result<Cluster> {
+        let redis = RedisServer::durable()?;
+        let nats = NatsServer::start()?;
+        let folder = tempfile::tempdir()?;
+        let servers = (redis.address(), nats.address());
+        let mut processes = Vec::new();
+        let roles = std::iter::repeat_n(Role::Coordinator, coordinators)
+            .chain(std::iter::repeat_n(Role::Worker, workers));
+        for (number, role) in roles.enumerate() {
+            let servers = (servers.0.as_str(), servers.1.as_str());
+            let mut process = Process::new(role, number, binary, folder.path(), servers, lease)?;
+            process.ahead = skewed && number == 0;
+            processes.push(process);
+        }
+        let mut cluster = Cluster {
+            processes,
+            redis,
+            nats,
+            _folder: folder,
+        };
+        for process in &mut cluster.processes {
+            process.start()?;
+        }
+        for process in &mut cluster.processes {
+            process.wait()?;
+        }
+        Ok(cluster)
+    }
+
+    /// The addresses of the API.
+    pub fn apis(&self) -> Vec<String> {
+        let all = self.processes.iter();
+        all.filter(|process| process.role == Role::Coordinator)
+            .map(|process| format!("http://{}", process.address))
+            .collect()
+    }
+
+    pub fn of(&self, role: Role) -> Vec<usize> {
+        let all = self.processes.iter().enumerate();
+        all.filter(|(_, process)| process.role == role)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// The first process that ended by itself.
+    pub fn ended(&mut self) -> Option<String> {
+        self.processes.iter_mut().find_map(Process::ended)
+    }
+}

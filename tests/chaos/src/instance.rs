@@ -1,0 +1,125 @@
+//! What is known of an instance beforehand: its input, its output, its calls and events.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A step that fails at its first attempt.
+pub const FLAKY: &str = "flaky";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Chain,
+    Fan,
+    Split,
+    Talk,
+    Saga,
+}
+
+const KINDS: [Kind; 5] = [Kind::Chain, Kind::Fan, Kind::Split, Kind::Talk, Kind::Saga];
+
+/// One instance of the mix.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    pub number: usize,
+    pub kind: Kind,
+    /// How many elements a fan has.
+    pub fan: usize,
+}
+
+/// Who was called for, and how often with keys of its own.
+pub type Calls = BTreeMap<(String, u64), usize>;
+
+impl Planned {
+    pub fn new(number: usize, fan: usize) -> Planned {
+        Planned {
+            number,
+            kind: KINDS[number % KINDS.len()],
+            fan,
+        }
+    }
+
+    /// Also the idempotency key of the start, and the correlation value.
+    pub fn id(&self) -> String {
+        format!("n{}", self.number)
+    }
+
+    pub fn workflow(&self) -> &'static str {
+        match self.kind {
+            Kind::Chain => "chain",
+            Kind::Fan => "fan",
+            Kind::Split => "split",
+            Kind::Talk => "talk",
+            Kind::Saga => "saga",
+        }
+    }
+
+    pub fn input(&self) -> Value {
+        let items: Vec<usize> = (0..self.fan).collect();
+        match self.kind {
+            Kind::Fan => json!({"id": self.id(), "items": items}),
+            _ => json!({"id": self.id()}),
+        }
+    }
+
+    pub fn output(&self) -> Value {
+        let id = self.id();
+        let value = |step: &str| value(&id, step, 0);
+        match self.kind {
+            Kind::Chain => json!({"a": value("a"), "b": value(FLAKY), "c": value("c")}),
+            Kind::Fan => {
+                let all = (0..self.fan as u64).map(|item| self::value(&id, "fan", item));
+                json!({"out": all.collect::<Vec<_>>()})
+            }
+            Kind::Split => json!({
+                "x": value("x"), "y": {"value": value("child")}, "z": value("z"),
+            }),
+            Kind::Talk => json!({"answer": {"number": self.number}}),
+            Kind::Saga => json!({
+                "id": id, "booked": value("book"), "paid": value("pay"), "refused": true,
+                "unbooked": value("unbook"), "unpaid": value("unpay"),
+            }),
+        }
+    }
+
+    pub fn calls(&self) -> Calls {
+        let once = |steps: &[&str]| -> Calls {
+            let steps = steps.iter();
+            steps.map(|step| (((*step).to_owned(), 0), 1)).collect()
+        };
+        match self.kind {
+            Kind::Chain => {
+                let mut calls = once(&["a", FLAKY, "c"]);
+                calls.insert((FLAKY.to_owned(), 0), 2);
+                calls
+            }
+            Kind::Fan => (0..self.fan as u64)
+                .map(|item| (("fan".to_owned(), item), 1))
+                .collect(),
+            Kind::Split => once(&["x", "child", "z"]),
+            Kind::Talk => once(&["ask"]),
+            Kind::Saga => once(&["book", "pay", "unbook", "unpay"]),
+        }
+    }
+
+    /// The event that it waits for.
+    pub fn event(&self) -> Option<Value> {
+        (self.kind == Kind::Talk).then(|| {
+            json!({
+                "specversion": "1.0", "id": format!("answer-{}", self.number),
+                "source": "/chaos", "type": "chaos.answer", "orderid": self.id(),
+                "data": {"number": self.number},
+            })
+        })
+    }
+
+    /// The data of the event that it produces.
+    pub fn produced(&self) -> Option<Value> {
+        (self.kind == Kind::Talk).then(|| self.output())
+    }
+}
+
+/// What the service answers.
+pub fn value(id: &str, step: &str, item: u64) -> String {
+    format!("{id}/{step}/{item}")
+}

@@ -1,0 +1,21 @@
+//! A real cluster under a mix of work while its processes and servers fail.
+//!
+//! Redis, NATS, coordinators and workers are processes of their own; connections to the servers go
+//! through proxies that can be cut. A number of instances is run whose outputs and effects are known
+//! beforehand, while faults are injected; then everything is healed, all must end, and every output,
+//! call and produced event is compared. Checkers know nothing of how the system works.
+
+mod api;
+mod check;
+mod cluster;
+mod definitions;
+mod faults;
+mod instance;
+mod processes;
+mod random;
+mod run;
+mod service;
+
+pub use check::Report;
+pub use faults::Fault;
+pub use run::{Options, run};

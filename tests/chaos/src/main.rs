@@ -1,0 +1,89 @@
+//! `cargo xtask chaos`: a long run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use swirl_chaos::{Fault, Options, run};
+
+const HELP: &str = "\
+Runs a cluster under faults and compares everything that comes of it.
+
+  --swirl PATH        the binary under test [default: target/release/swirl]
+  --minutes N         how long faults are injected [default: 1]
+  --faults A,B        which [default: all]
+  --seed N            [default: 1]
+  --workers N         [default: 3]
+  --coordinators N    [default: 2]
+  --at-once N         instances under way at once [default: 50]
+  --fan N             elements of each foreach [default: 50]";
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            say(HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            say(&format!("error: {message}\n\n{HELP}"));
+            return ExitCode::from(2);
+        }
+    };
+    match run(&options, &say) {
+        Ok(report) => {
+            say(&report.text());
+            ExitCode::from(u8::from(!report.differences.is_empty()))
+        }
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a command")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+fn options() -> Result<Option<Options>, String> {
+    let faults = swirl_chaos::Fault::all();
+    let mut options = Options {
+        fan: 50,
+        outage: Duration::from_secs(10),
+        lease: Duration::from_secs(5),
+        at_least: Duration::from_secs(60),
+        liveness: Duration::from_secs(300),
+        instances: 1_000,
+        ..Options::new(PathBuf::from("target/release/swirl"), faults)
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        if name == "--help" || name == "-h" {
+            return Ok(None);
+        }
+        let value = arguments.next();
+        let value = value.ok_or_else(|| format!("{name} needs a value"))?;
+        let number = || {
+            value
+                .parse::<u64>()
+                .map_err(|_| format!("{name}: '{value}' is no number"))
+        };
+        match name.as_str() {
+            "--swirl" => options.binary = value.clone().into(),
+            "--minutes" => options.at_least = Duration::from_secs(60 * number()?),
+            "--seed" => options.seed = number()?,
+            "--workers" => options.workers = number()?.max(1) as usize,
+            "--coordinators" => options.coordinators = number()?.max(1) as usize,
+            "--at-once" => options.at_once = number()?.max(1) as usize,
+            "--fan" => options.fan = number()? as usize,
+            "--faults" => {
+                let words = value.split(',').map(str::parse::<Fault>);
+                options.faults = words.collect::<Result<_, _>>()?;
+            }
+            _ => return Err(format!("there is no option {name}")),
+        }
+    }
+    Ok(Some(options))
+}

@@ -1,0 +1,172 @@
+//! Workers and coordinators as processes, each with connections of its own through proxies.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use swirl_servers::{Proxy, free_port};
+
+const READY_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Worker,
+    Coordinator,
+}
+
+pub struct Process {
+    pub role: Role,
+    pub name: String,
+    pub address: SocketAddr,
+    pub redis: Proxy,
+    pub nats: Proxy,
+    /// Its clock is ten seconds ahead.
+    pub ahead: bool,
+    binary: PathBuf,
+    log: PathBuf,
+    lease: String,
+    child: Option<Child>,
+}
+
+impl Process {
+    /// `redis` and `nats` are the servers' addresses.
+    pub fn new(
+        role: Role,
+        number: usize,
+        binary: &Path,
+        folder: &Path,
+        (redis, nats): (&str, &str),
+        lease: Duration,
+    ) -> Result<Process> {
+        let word = match role {
+            Role::Worker => "worker",
+            Role::Coordinator => "coordinator",
+        };
+        let name = format!("{word}-{number}");
+        Ok(Process {
+            role,
+            address: ([127, 0, 0, 1], free_port()?).into(),
+            redis: Proxy::start(redis)?,
+            nats: Proxy::start(nats)?,
+            ahead: false,
+            binary: binary.to_owned(),
+            log: folder.join(format!("{name}.log")),
+            lease: format!("{}ms", lease.as_millis()),
+            name,
+            child: None,
+        })
+    }
+
+    pub fn start(&mut self) -> Result<()> {
+        let log = File::options().create(true).append(true).open(&self.log)?;
+        let mut command = if self.ahead {
+            let mut command = Command::new("faketime");
+            command.args(["-f", "+10s"]).arg(&self.binary);
+            command
+        } else {
+            Command::new(&self.binary)
+        };
+        let (word, listen) = match self.role {
+            Role::Worker => ("worker", "--worker-listen"),
+            Role::Coordinator => ("coordinator", "--coordinator-listen"),
+        };
+        command
+            .arg(word)
+            .args(["--redis-url", &format!("redis://{}", self.redis.address())])
+            .args(["--nats-url", &format!("nats://{}", self.nats.address())])
+            .args(["--redis-shards", "8"])
+            .args(["--nats-events-bytes-max", "256MiB"])
+            .arg(listen)
+            .arg(self.address.to_string());
+        match self.role {
+            Role::Worker => command.args(["--worker-lease", &self.lease]),
+            Role::Coordinator => command.args(["--auth-mode", "off"]),
+        };
+        let child = command
+            .env("SWIRL_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        let child = child.with_context(|| format!("{} cannot start", self.binary.display()))?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Waits until it listens.
+    pub fn wait(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            if TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok() {
+                return Ok(());
+            }
+            let ended = self.child.as_mut().map(Child::try_wait);
+            if let Some(Ok(Some(status))) = ended {
+                bail!("{} ended ({status}): {}", self.name, self.tail());
+            }
+            if begun.elapsed() > READY_MAX {
+                bail!("{} doesn't listen: {}", self.name, self.tail());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = self.child.as_ref().map(|child| child.id() as i32);
+        if let Some(pid) = pid.and_then(Pid::from_raw) {
+            kill_process(pid, signal)?;
+        }
+        Ok(())
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// SIGTERM, and waits for its end; how long that took.
+    pub fn stop(&mut self, limit: Duration) -> Result<Duration> {
+        self.signal(Signal::TERM)?;
+        let begun = Instant::now();
+        let Some(child) = &mut self.child else {
+            return Ok(Duration::ZERO);
+        };
+        loop {
+            if child.try_wait()?.is_some() {
+                self.child = None;
+                return Ok(begun.elapsed());
+            }
+            if begun.elapsed() > limit {
+                bail!("{} doesn't stop: {}", self.name, self.tail());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The status, if it ended without having been told to.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.child.as_mut()?.try_wait().ok()??;
+        Some(format!("{} ended ({status}): {}", self.name, self.tail()))
+    }
+
+    pub fn tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A stopped process is killed as well.
+        let _ = self.kill();
+    }
+}

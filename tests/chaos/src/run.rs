@@ -1,0 +1,338 @@
+//! A run: work under faults, then healing, then the comparison.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use async_nats::jetstream;
+use futures::{StreamExt, stream};
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::check::{Ended, Produced, Report};
+use crate::cluster::Cluster;
+use crate::definitions;
+use crate::faults::{Fault, Injector};
+use crate::instance::Planned;
+use crate::random::Random;
+use crate::service::{Service, document};
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The `swirl` binary.
+    pub binary: PathBuf,
+    pub workers: usize,
+    pub coordinators: usize,
+    pub instances: usize,
+    /// How many instances are under way at once.
+    pub at_once: usize,
+    /// How many elements each fan has.
+    pub fan: usize,
+    pub faults: Vec<Fault>,
+    pub seed: u64,
+    pub pause: Duration,
+    pub outage: Duration,
+    pub lease: Duration,
+    /// Further instances are run until this is over.
+    pub at_least: Duration,
+    /// How long what is left may take once all is healed.
+    pub liveness: Duration,
+}
+
+impl Options {
+    pub fn new(binary: impl Into<PathBuf>, faults: Vec<Fault>) -> Options {
+        Options {
+            binary: binary.into(),
+            workers: 3,
+            coordinators: 2,
+            instances: 500,
+            at_once: 50,
+            fan: 10,
+            faults,
+            seed: 1,
+            pause: Duration::from_secs(1),
+            outage: Duration::from_secs(5),
+            lease: Duration::from_secs(3),
+            at_least: Duration::from_secs(10),
+            liveness: Duration::from_secs(90),
+        }
+    }
+}
+
+/// Runs it; `tell` gets a line now and then.
+///
+/// # Errors
+/// The run could not be made: that is no verdict on the system, but for a process that ended by
+/// itself or a client that was never answered.
+pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    // Another one may be set already: that will do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let skewed = options.faults.contains(&Fault::Skew);
+    let cluster = Cluster::start(
+        &options.binary,
+        options.workers,
+        options.coordinators,
+        options.lease,
+        skewed,
+    )?;
+    let cluster = Arc::new(Mutex::new(cluster));
+    let result = runtime.block_on(drive(options, cluster.clone(), tell));
+    if result.is_err() {
+        for process in &lock(&cluster).processes {
+            tell(&format!("{}:\n{}", process.name, process.tail()));
+        }
+    }
+    result
+}
+
+fn lock(cluster: &Mutex<Cluster>) -> std::sync::MutexGuard<'_, Cluster> {
+    cluster.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn drive(
+    options: &Options,
+    cluster: Arc<Mutex<Cluster>>,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Report> {
+    let service = Service::default();
+    let address = service.start().await?;
+    let (apis, nats_url) = {
+        let cluster = lock(&cluster);
+        (cluster.apis(), cluster.nats.url())
+    };
+    let api = Api::new(apis, options.outage + Duration::from_secs(60))?;
+    for definition in definitions::all() {
+        api.deploy(&definition, &document(address)).await?;
+    }
+    let nats = async_nats::ConnectOptions::new()
+        .max_reconnects(None)
+        .connect(&nats_url)
+        .await?;
+    let produced = listen(&nats).await?;
+    if options.faults.contains(&Fault::Double) {
+        double(&nats).await?;
+    }
+
+    let over = Arc::new(AtomicBool::new(false));
+    let injector = Injector {
+        cluster: cluster.clone(),
+        faults: options.faults.clone(),
+        seed: options.seed,
+        pause: options.pause,
+        outage: options.outage,
+        over: over.clone(),
+    };
+    let injecting = tokio::task::spawn_blocking(move || injector.run());
+    let begun = Instant::now();
+    let started = Arc::new(Mutex::new(Vec::new()));
+    load(options, &api, &nats, &started, tell).await?;
+    over.store(true, Ordering::Relaxed);
+    let done = injecting.await.context("the injector panicked")??;
+    let under_faults = begun.elapsed();
+    tell(&format!(
+        "all are started after {under_faults:.1?}; the faults are over"
+    ));
+
+    let healed = Instant::now();
+    let started = std::mem::take(&mut *started.lock().unwrap_or_else(PoisonError::into_inner));
+    let ended = finish(options, &api, started, tell).await?;
+    let healed_after = healed.elapsed();
+    // What would come twice, or late, shows now.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    if let Some(process) = lock(&cluster).ended() {
+        bail!("a process ended by itself: {process}");
+    }
+    let mut report = Report::new(&done);
+    report.under_faults = under_faults;
+    report.healed_after = healed_after;
+    report.requests_failed = api.failed.load(Ordering::Relaxed);
+    let produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
+    service.look(|seen| report.check(&ended, seen, &produced));
+    Ok(report)
+}
+
+type Started = Arc<Mutex<Vec<(Planned, String)>>>;
+
+/// Starts instances, and sends the events that they wait for: some before, some after.
+async fn load(
+    options: &Options,
+    api: &Api,
+    nats: &async_nats::Client,
+    started: &Started,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    let begun = Instant::now();
+    let count = AtomicUsize::new(0);
+    let more = |number: usize| number < options.instances || begun.elapsed() < options.at_least;
+    let lanes = (0..options.at_once).map(|_| async {
+        loop {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            if !more(number) {
+                return Ok::<(), anyhow::Error>(());
+            }
+            let planned = Planned::new(number, options.fan);
+            let id = one(api, nats, &planned, options.seed).await?;
+            let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
+            started.push((planned, id));
+            if started.len().is_multiple_of(500) {
+                tell(&format!("{} instances are started", started.len()));
+            }
+        }
+    });
+    let mut lanes: futures::stream::FuturesUnordered<_> = lanes.collect();
+    while let Some(done) = lanes.next().await {
+        done?;
+    }
+    Ok(())
+}
+
+async fn one(api: &Api, nats: &async_nats::Client, planned: &Planned, seed: u64) -> Result<String> {
+    let early = Random::new(seed ^ planned.number as u64).below(2) == 0;
+    if early {
+        answer(nats, planned).await?;
+    }
+    let id = api.start(planned).await?;
+    // A client paces itself a little, so that the run is not over before the faults.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    if !early {
+        answer(nats, planned).await?;
+    }
+    Ok(id)
+}
+
+/// Publishes the event that an instance waits for, until JetStream has it.
+async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
+    let Some(event) = planned.event() else {
+        return Ok(());
+    };
+    let context = jetstream::new(nats.clone());
+    let begun = Instant::now();
+    loop {
+        let sent = context
+            .publish("swirl.events.chaos", event.to_string().into())
+            .await;
+        let reason = match sent {
+            Ok(sent) => match sent.await {
+                Ok(_) => return Ok(()),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        if begun.elapsed() > Duration::from_secs(120) {
+            bail!("an event cannot be published: {reason}");
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Waits until all have ended.
+async fn finish(
+    options: &Options,
+    api: &Api,
+    started: Vec<(Planned, String)>,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Ended>> {
+    let begun = Instant::now();
+    let mut left = started;
+    let mut all = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let looked: Vec<Result<(Planned, String, Value)>> = stream::iter(left)
+            .map(|(planned, id)| async move {
+                let view = api.instance(&id).await?;
+                Ok((planned, id, view))
+            })
+            .buffer_unordered(16)
+            .collect()
+            .await;
+        left = Vec::new();
+        for found in looked {
+            let (planned, id, view) = found?;
+            if view["status"] == "running" {
+                left.push((planned, id));
+            } else {
+                let history = api.history(&id).await?;
+                all.push(Ended {
+                    planned,
+                    view,
+                    history,
+                });
+            }
+        }
+        if left.is_empty() {
+            break;
+        }
+        if begun.elapsed() > options.liveness {
+            let (planned, id) = left.first().context("none is left")?;
+            let view = api.instance(id).await?;
+            let history = api.history(id).await?;
+            return Err(anyhow!(
+                "{} instances never end, such as {} ({id}):\n{view:#}\n{history:#}",
+                left.len(),
+                planned.id()
+            ));
+        }
+        tell(&format!("{} instances are under way", left.len()));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(all)
+}
+
+/// Notes produced events as they come.
+async fn listen(nats: &async_nats::Client) -> Result<Arc<Mutex<Produced>>> {
+    let mut messages = nats.subscribe("swirl.events.chaos.done").await?;
+    nats.flush().await?;
+    let produced: Arc<Mutex<Produced>> = Arc::default();
+    let noted = produced.clone();
+    tokio::spawn(async move {
+        while let Some(message) = messages.next().await {
+            let Ok(event) = serde_json::from_slice::<Value>(&message.payload) else {
+                continue;
+            };
+            let mut produced = noted.lock().unwrap_or_else(PoisonError::into_inner);
+            produced.messages += 1;
+            let ids = produced.ids.entry(event["data"].to_string()).or_default();
+            ids.insert(event["id"].to_string());
+        }
+    });
+    Ok(produced)
+}
+
+/// Publishes every task and every event of users a second time.
+async fn double(nats: &async_nats::Client) -> Result<()> {
+    const MARK: &str = "Chaos-Double";
+    for subject in ["swirl-tasks.default", "swirl.events.>"] {
+        let mut messages = nats.subscribe(subject).await?;
+        let nats = nats.clone();
+        tokio::spawn(async move {
+            while let Some(message) = messages.next().await {
+                let mut headers = message.headers.clone().unwrap_or_default();
+                if headers.get(MARK).is_some() {
+                    continue;
+                }
+                headers.insert(MARK, "1");
+                // JetStream would drop a repeat by its id: the receiver is to do that here.
+                let mut plain = async_nats::HeaderMap::new();
+                for (name, values) in headers.iter() {
+                    let name: &str = name.as_ref();
+                    if !name.eq_ignore_ascii_case("Nats-Msg-Id") {
+                        for value in values {
+                            plain.append(name, value.as_str());
+                        }
+                    }
+                }
+                let subject = message.subject.clone();
+                let sent = nats.publish_with_headers(subject, plain, message.payload);
+                if sent.await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(())
+}
