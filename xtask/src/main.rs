@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
 mod cargo;
+mod deploy;
 mod deps;
 mod finding;
 mod licences;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{cargo, deps, licences, lint, scenarios};
+use crate::{cargo, deploy, deps, licences, lint, scenarios};
 
 struct Step {
     name: &'static str,
@@ -18,7 +18,7 @@ struct Step {
 }
 
 /// In the order in which they run: what is quick and fails often comes first.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step {
         name: "format",
         about: "all Rust code is formatted",
@@ -54,6 +54,11 @@ const STEPS: [Step; 8] = [
         name: "lint",
         about: "file lengths, banned words, dead files, links, error pages, manifests",
         run: |_| lint::check(),
+    },
+    Step {
+        name: "deploy",
+        about: "deploy/: names fit, and servers run with the configurations that are shipped",
+        run: |_| deploy::check(),
     },
     Step {
         name: "test",

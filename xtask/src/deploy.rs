@@ -1,0 +1,26 @@
+//! Runs the checks of `deploy/`, which are in Python: what they look at is YAML and servers, and who
+//! mends them need not know Rust.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+use crate::finding::Finding;
+
+const CHECKS: &str = "deploy/tests/check.py";
+
+pub fn check() -> Result<Vec<Finding>> {
+    println!("$ python3 {CHECKS}");
+    let status = Command::new("python3")
+        .arg(CHECKS)
+        // Leaves no folder of compiled modules behind.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .current_dir(cargo::root())
+        .status()
+        .context("cannot run python3: it is needed for the checks of deploy/")?;
+    if !status.success() {
+        bail!("'python3 {CHECKS}' failed ({status})");
+    }
+    Ok(Vec::new())
+}
