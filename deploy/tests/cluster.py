@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Runs a coordinator and a worker on Redis and NATS as they are configured here, as the user `swirl` of
+users.acl and of nats.conf, and one workflow on them. By hand, because it needs the program:
+
+    cargo build --package swirl-cli && python3 deploy/tests/cluster.py target/debug/swirl
+"""
+
+import contextlib
+import hashlib
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import servers
+
+HELLO = servers.DEPLOY.parent / "examples/hello/hello.sw.yaml"
+
+
+def ready(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+        return answer.status == 200
+
+
+def main(program):
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for name in ("redis", "nats", "worker", "coordinator"):
+            (folder / name).mkdir()
+        users = folder / "users.acl"
+        digest = hashlib.sha256(b"secret").hexdigest()
+        users.write_text(servers.replaced("redis/users.acl", ("0" * 64, digest)))
+        redis, _ = stack.enter_context(servers.redis(str(folder / "redis"), "--aclfile", str(users)))
+        nats, http, api, health = servers.free_ports(4)
+        config = folder / "nats/nats.conf"
+        config.write_text(servers.own(folder / "nats", nats, http))
+        command = [servers.program("nats-server"), "-c", str(config)]
+        stack.enter_context(servers.running(command, folder / "nats", servers.PASSWORDS))
+        env = {
+            "SWIRL_REDIS_URL": f"redis://127.0.0.1:{redis}",
+            "SWIRL_REDIS_USERNAME": "swirl",
+            "SWIRL_REDIS_PASSWORD": "secret",
+            "SWIRL_NATS_URL": f"nats://127.0.0.1:{nats}",
+            "SWIRL_NATS_USER": "swirl",
+            "SWIRL_NATS_PASSWORD": "secret",
+            "SWIRL_WORKER_LISTEN": f"127.0.0.1:{health}",
+            "SWIRL_COORDINATOR_LISTEN": f"127.0.0.1:{api}",
+            "SWIRL_AUTH_MODE": "off",
+        }
+        processes = []
+        for role, port in [("coordinator", api), ("worker", health)]:
+            process, log = stack.enter_context(servers.running([program, role], folder / role, env))
+            processes.append((role, process))
+            servers.until(f"{role} is ready", lambda port=port: ready(port), process, log)
+
+        def swirl(*words):
+            server = ["--server", f"http://127.0.0.1:{api}"]
+            done = subprocess.run([program, *words, *server], capture_output=True, text=True, timeout=30)
+            assert done.returncode == 0, f"swirl {words[0]}: {done.stderr}"
+            return done.stdout
+
+        print(swirl("deploy", str(HELLO)), end="")
+        output = swirl("start", "hello", "--wait")
+        assert "Hello" in output, output
+        print(output, end="")
+        accounts = servers.get(http, "/jsz?accounts=true&streams=true")["account_details"]
+        streams = {stream["name"] for each in accounts for stream in each.get("stream_detail", [])}
+        wanted = {f"SWIRL_default_{name}" for name in ("TASKS", "EVENTS", "DEAD")}
+        assert streams == wanted, f"the streams are {streams}"
+        for role, process in reversed(processes):
+            begun = time.monotonic()
+            process.terminate()
+            assert process.wait(30) == 0, f"{role} ended with {process.returncode}"
+            print(f"{role} stopped in {time.monotonic() - begun:.2f} s")
+    print("ok")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: cluster.py PROGRAM")
+    main(sys.argv[1])
