@@ -169,6 +169,7 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
         clock,
         effects: Arc::new(service),
         registry,
+        observer: None,
         settings: Settings::default(),
     })
 }

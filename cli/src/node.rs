@@ -8,7 +8,7 @@ use std::time::Duration;
 use swirl_coordinator::Service;
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::{Clock, FunctionCaller, Secrets};
-use swirl_runtime::{Driver, Lower, Registry, Settings};
+use swirl_runtime::{Driver, Lower, Observer, Registry, Settings};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
 
@@ -54,6 +54,7 @@ impl Node {
             clock,
             effects: Arc::new(service.clone()),
             registry,
+            observer: None,
             settings: Settings::default(),
         });
         Ok(Node {
@@ -63,6 +64,13 @@ impl Node {
             queue,
             tasks: JoinSet::new(),
         })
+    }
+
+    /// Who is told what happens; to be said before the start.
+    pub fn observed_by(&mut self, observer: Arc<dyn Observer>) {
+        if let Some(driver) = Arc::get_mut(&mut self.driver) {
+            driver.observer = Some(observer);
+        }
     }
 
     /// Starts the loops: workers, timers, schedules, reconciler. The first sweep brings back what

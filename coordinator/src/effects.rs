@@ -71,6 +71,7 @@ impl Service {
             timeout: start.timeout.clone(),
             depth: start.depth,
             events: Vec::new(),
+            trace: start.trace.clone(),
         };
         match self
             .create(&definition, start.id.clone(), new, ends_with_parent)

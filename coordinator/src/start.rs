@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use swirl_engine::{Definition, NewInstance, derive, new_instance};
 use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Created, NewInstance as Records};
 use swirl_runtime::Unknown;
@@ -21,6 +22,8 @@ pub struct StartRequest {
     pub key: Option<String>,
     /// What the instance's id is derived from where there is no key: unique for each request.
     pub request: String,
+    /// The span that the request belongs to.
+    pub trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +65,10 @@ impl Service {
         let new = NewInstance {
             input: request.input,
             key: request.key.clone(),
+            trace: Trace {
+                root: None,
+                cause: request.trace,
+            },
             ..NewInstance::default()
         };
         let id = InstanceId::new(id);

@@ -42,7 +42,7 @@ const BACKEND_USES: [&str; 2] = ["swirl-model", "swirl-ports"];
 const TESTS: &str = "tests/";
 
 /// One line a crate, in alphabetical order.
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 14] = [
     top(
         "swirl-bench",
         &[
@@ -70,6 +70,7 @@ const ROWS: [Row; 13] = [
             "swirl-ports",
             "swirl-runtime",
             "swirl-spec",
+            "swirl-telemetry",
             "swirl-worker",
             "swirl-world",
         ],
@@ -95,6 +96,10 @@ const ROWS: [Row; 13] = [
     ),
     // Expressions are compiled at deployment: a bad one is refused with its place.
     row("swirl-spec", &["swirl-expr", "swirl-model"]),
+    row(
+        "swirl-telemetry",
+        &["swirl-model", "swirl-ports", "swirl-runtime"],
+    ),
     top(
         "swirl-worker",
         &[

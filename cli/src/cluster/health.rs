@@ -6,8 +6,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use swirl_ports::Store;
+use swirl_telemetry::Metrics;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -20,22 +23,31 @@ struct Checked {
     stopping: watch::Receiver<bool>,
 }
 
-/// Serves `/healthz` and `/readyz` until the process ends.
+/// Serves `/healthz`, `/readyz` and `/metrics` until the process ends.
 pub async fn serve(
     listener: TcpListener,
     store: Arc<dyn Store>,
     nats: async_nats::Client,
     stopping: watch::Receiver<bool>,
+    metrics: Arc<Metrics>,
 ) -> std::io::Result<()> {
     let router = Router::new()
         .route("/healthz", get(async || "alive\n"))
         .route("/readyz", get(ready))
+        .route("/metrics", get(async move || told(&metrics)))
         .with_state(Checked {
             store,
             nats,
             stopping,
         });
     axum::serve(listener, router).await
+}
+
+fn told(metrics: &Metrics) -> Response {
+    match metrics.text() {
+        Ok(text) => ([(CONTENT_TYPE, swirl_telemetry::CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
+    }
 }
 
 async fn ready(State(checked): State<Checked>) -> (StatusCode, String) {

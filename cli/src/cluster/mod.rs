@@ -7,9 +7,11 @@ mod health;
 mod intake;
 mod parts;
 mod stop;
+mod telemetry;
 mod worker;
 
 pub use connect::connect;
 pub use coordinator::coordinate;
 pub use stop::stop;
+pub use telemetry::telemetry;
 pub use worker::work;

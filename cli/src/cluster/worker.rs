@@ -8,12 +8,14 @@ use swirl_coordinator::Outward;
 use swirl_nats::TaskSource;
 use swirl_ports::{FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Settings};
+use swirl_telemetry::Telemetry;
 use swirl_worker::pool;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::health;
 use super::parts::Cluster;
+use super::telemetry::FLUSH_MAX;
 use crate::config::Worker;
 
 /// How many tasks are fetched ahead of those that are being worked on.
@@ -29,6 +31,7 @@ pub async fn work(
     secrets: Arc<dyn Secrets>,
     settings: &Worker,
     ack_wait: Duration,
+    telemetry: Arc<Telemetry>,
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let listener = TcpListener::bind(settings.listen)
@@ -42,6 +45,7 @@ pub async fn work(
         cluster.store.clone(),
         nats,
         stopped,
+        telemetry.metrics().clone(),
     ));
 
     let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
@@ -59,6 +63,7 @@ pub async fn work(
             lease_ms,
             renew_ms: Some((lease_ms / 3).max(1)),
         },
+        observer: Some(telemetry.clone()),
     };
     let ahead = settings.concurrency.clamp(1, AHEAD_MAX);
     let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
@@ -80,6 +85,7 @@ pub async fn work(
     if cluster.nats.flush().await.is_err() {
         tracing::debug!("the last messages are left to the reconciler");
     }
+    telemetry.shutdown(FLUSH_MAX).await;
     served.abort();
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use swirl_coordinator::api::{self, Api};
+use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
@@ -14,6 +15,9 @@ use crate::dev::{DocumentReader, Folder, Log};
 use crate::functions::FunctionArgs;
 use crate::node::Node;
 use crate::terminal::{Output, Terminal};
+
+/// How long the last spans and metrics may take to be sent.
+const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// Runs the whole system in one process, for a folder of definitions.
 ///
@@ -56,6 +60,10 @@ pub struct Args {
     /// A host that documents may be fetched from, beside this machine; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+
+    /// A collector for traces and metrics, by OTLP over gRPC, such as http://127.0.0.1:4317.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
 
     #[command(flatten)]
     functions: FunctionArgs,
@@ -106,7 +114,11 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     }
     let reader = DocumentReader::new(app, &args.allow_host, &args.folder)?;
     let trusted = reader.trusted(&args.folder);
-    let api = Api::new(node.service.clone(), Arc::new(reader));
+    let telemetry = Telemetry::new(&telemetry(args), node.store.clone())?;
+    node.observed_by(telemetry.clone());
+    let metrics = telemetry.metrics().clone();
+    let api = Api::new(node.service.clone(), Arc::new(reader))
+        .with_metrics(Arc::new(move || metrics.text().ok()));
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
     let mut log = Log::new(node.store.clone());
@@ -124,8 +136,22 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     })
     .await;
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    telemetry.shutdown(FLUSH_MAX).await;
     served.context("the server failed")?;
     Ok(0)
+}
+
+/// On a developer's machine every trace is kept.
+fn telemetry(args: &Args) -> swirl_telemetry::Settings {
+    swirl_telemetry::Settings {
+        endpoint: args.otlp.clone(),
+        protocol: swirl_telemetry::Protocol::Grpc,
+        headers: Vec::new(),
+        sampling_ratio: 1.0,
+        resource_attributes: Vec::new(),
+        instance: format!("dev-{}", std::process::id()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
 }
 
 /// Done at Ctrl-C, or when somebody asks the process to end.

@@ -177,6 +177,7 @@ async fn start(
             input: input.clone(),
             key: Some(key),
             request: String::new(),
+            trace: None,
         };
         match node.service.start(request).await? {
             Ok(Started::New(id)) => return Ok(id),

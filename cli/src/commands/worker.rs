@@ -39,7 +39,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let secrets = super::coordinator::secrets(&config.secrets)?;
         let caller = app.caller.clone();
         let ack_wait = config.nats.ack_wait;
-        cluster::work(cluster, caller, secrets, &config.worker, ack_wait, stop).await
+        let process = format!("worker-{}", std::process::id());
+        let telemetry = cluster::telemetry(&cluster, &config.telemetry, &process)?;
+        let settings = &config.worker;
+        cluster::work(
+            cluster, caller, secrets, settings, ack_wait, telemetry, stop,
+        )
+        .await
     })?;
     Ok(0)
 }

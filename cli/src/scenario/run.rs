@@ -183,6 +183,7 @@ pub(super) fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, A
             version: start.version.clone(),
             input: start.input.clone().unwrap_or_else(Data::object),
             key: start.key.clone(),
+            trace: None,
             request: format!("start {index}"),
         };
         plan.push((start.at, Act::Start(request)));

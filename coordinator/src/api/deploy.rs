@@ -62,7 +62,11 @@ pub struct Api {
     /// Deployments are made one after another: two with the same id must not both prepare their
     /// functions under it.
     deploying: Arc<Mutex<()>>,
+    pub(super) metrics: Option<Metrics>,
 }
+
+/// Metrics in the text format of Prometheus; `None`: they cannot be told now.
+pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 impl Api {
     pub fn new(service: Service, reader: Arc<dyn Reader>) -> Api {
@@ -70,7 +74,15 @@ impl Api {
             service,
             reader,
             deploying: Arc::default(),
+            metrics: None,
         }
+    }
+
+    /// Serves them at `/metrics`.
+    #[must_use]
+    pub fn with_metrics(mut self, metrics: Metrics) -> Api {
+        self.metrics = Some(metrics);
+        self
     }
 
     /// Reads and deploys a document. What is running keeps the definition that it started with.

@@ -18,6 +18,6 @@ mod request;
 mod router;
 mod start;
 
-pub use deploy::{Api, Outcome, Reader, Source};
+pub use deploy::{Api, Metrics, Outcome, Reader, Source};
 pub use place::place;
 pub use router::{router, serve};

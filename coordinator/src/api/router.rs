@@ -49,6 +49,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Api>)> {
         ("/api/v1/openapi.json", get(openapi)),
         ("/api/v1/workflows/{id}/instances", post(start::start)),
         ("/healthz", get(healthz)),
+        ("/metrics", get(metrics)),
         ("/readyz", get(readyz)),
     ]
 }
@@ -137,6 +138,20 @@ fn foreign(headers: &HeaderMap) -> bool {
 
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+async fn metrics(State(api): State<Api>) -> Response {
+    let text = match &api.metrics {
+        Some(metrics) => metrics(),
+        None => Some(String::new()),
+    };
+    match text {
+        Some(text) => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
+        }
+        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
 }
 
 async fn healthz() -> Response {

@@ -12,6 +12,7 @@ use serde_json::json;
 use swirl_model::Data;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::IsoDuration;
+use swirl_model::trace::TraceContext;
 
 use super::Api;
 use super::instances::view;
@@ -54,6 +55,7 @@ pub async fn start(
         input,
         key,
         request: request::draw()?,
+        trace: trace(&headers),
     };
     let (id, new) = match api.service.start(request).await? {
         Ok(Started::New(id)) => (id, true),
@@ -128,6 +130,11 @@ fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Pr
         wait.then(|| value.trim().trim_matches('"').parse::<u64>().ok())?
     });
     Ok(seconds.map(|seconds| Duration::from_secs(seconds).min(WAIT_MAX)))
+}
+
+/// A trace context that cannot be read is as good as none, as W3C has it.
+fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    headers.get("traceparent")?.to_str().ok()?.parse().ok()
 }
 
 /// The key, with or without quotes around it.

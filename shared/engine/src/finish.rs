@@ -337,6 +337,7 @@ impl Ctx<'_> {
             continued_from: Some(self.header.id.clone()),
             timeout: continuation.timeout.clone(),
             depth: self.header.depth,
+            trace: self.header.trace_on(),
             at: self.now(),
         })));
     }

@@ -8,6 +8,7 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, ParentLink};
 use swirl_model::scope::{Role, Scope, StartEvent, TimerKind};
 use swirl_model::time::Timestamp;
+use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::workflow::{
     Body, StateId, StateKind, TimeoutOverride, Version, Workflow, WorkflowTimeout,
 };
@@ -29,6 +30,8 @@ pub struct NewInstance {
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
     pub events: Vec<StartEvent>,
+    /// An instance that events start takes theirs.
+    pub trace: Trace,
 }
 
 /// Makes the records of a new instance. Its input must be an object (decisions 12 and 59).
@@ -57,7 +60,12 @@ pub fn new_instance(
         key: new.key,
         timeout: new.timeout,
         depth: new.depth,
+        trace: new.trace,
     };
+    if header.trace.cause.is_none() {
+        let mut events = new.events.iter();
+        header.trace.cause = events.find_map(|start| TraceContext::of(&start.event));
+    }
     if let Version::Expression(expression) = def.workflow.version {
         let env = Env {
             now: at,

@@ -12,6 +12,7 @@ use crate::scope::{
     BranchResult, Compensation, Cursor, Fork, Merge, Position, Purpose, Scope, StartEvent, Timer,
 };
 use crate::time::Timestamp;
+use crate::trace::Trace;
 use crate::workflow::{EventId, OnParentEnd, StateId, TimeoutOverride};
 use crate::{CloudEvent, Data};
 
@@ -297,6 +298,8 @@ pub struct StartInstance {
     pub continued_from: Option<InstanceId>,
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
+    #[serde(default, skip_serializing_if = "Trace::is_empty")]
+    pub trace: Trace,
     pub at: Timestamp,
 }
 

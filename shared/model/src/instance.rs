@@ -9,6 +9,7 @@ use crate::Data;
 use crate::error::WorkflowError;
 use crate::ids::{DefinitionId, InstanceId, ScopeRef};
 use crate::time::Timestamp;
+use crate::trace::Trace;
 use crate::workflow::TimeoutOverride;
 
 /// What is known of an instance from its beginning; it never changes.
@@ -31,6 +32,23 @@ pub struct Header {
     pub timeout: Option<TimeoutOverride>,
     /// How many sub-workflows deep.
     pub depth: u16,
+    #[serde(default, skip_serializing_if = "Trace::is_empty")]
+    pub trace: Trace,
+}
+
+impl Header {
+    /// The trace of what this instance starts: its own.
+    pub fn trace_on(&self) -> Trace {
+        Trace {
+            root: Some(self.trace_root().clone()),
+            cause: self.trace.cause,
+        }
+    }
+
+    /// The instance that the trace is named after.
+    pub fn trace_root(&self) -> &InstanceId {
+        self.trace.root.as_ref().unwrap_or(&self.id)
+    }
 }
 
 /// Who waits for a sub-workflow.

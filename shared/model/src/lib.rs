@@ -14,6 +14,7 @@ pub mod merge;
 pub mod schedule;
 pub mod scope;
 pub mod time;
+pub mod trace;
 pub mod workflow;
 
 pub use cloudevent::CloudEvent;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::time::Timestamp;
+use swirl_model::trace::TraceContext;
 use swirl_model::workflow::{AuthScheme, Function};
 use swirl_model::{Data, WorkflowError};
 
@@ -23,6 +24,8 @@ pub struct CallRequest {
     /// When the attempt began.
     pub at: Timestamp,
     pub auth: Option<CallAuth>,
+    /// The span of the call, for the service: `traceparent`.
+    pub trace: Option<TraceContext>,
 }
 
 /// An `auth` definition with its properties evaluated. Never to be logged or stored.

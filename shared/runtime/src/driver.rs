@@ -16,6 +16,8 @@ use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::scope::{Cursor, Scope};
 use swirl_model::time::Timestamp;
+use swirl_model::trace::TraceContext;
+use swirl_model::workflow::FunctionId;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::call::CallAuth;
 use swirl_ports::store::Record;
@@ -26,7 +28,11 @@ use swirl_ports::{
 
 use crate::Error;
 use crate::effects::Effects;
+use crate::observe::{CallOutcome, Called, Cause, Observed, Observer};
 use crate::registry::Registry;
+
+/// The distributed tracing extension of CloudEvents.
+const TRACEPARENT: &str = "traceparent";
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -54,6 +60,8 @@ pub struct Driver {
     pub effects: Arc<dyn Effects>,
     pub registry: Arc<Registry>,
     pub settings: Settings,
+    /// Who is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 type Call = BoxFuture<'static, Result<Data, WorkflowError>>;
@@ -67,9 +75,18 @@ struct Run {
     inbox: VecDeque<InboxItem>,
     closed: bool,
     secrets: Data,
-    call: Option<(u32, Call)>,
+    call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
+}
+
+/// A call under way.
+struct Running {
+    call: u32,
+    /// `None`: its arguments cannot be made, so there is no call.
+    function: Option<FunctionId>,
+    from: Timestamp,
+    future: Call,
 }
 
 enum Next {
@@ -144,7 +161,7 @@ impl Driver {
             now,
             secrets: run.secrets.clone(),
         };
-        let decided = decide(run, &env);
+        let mut decided = decide(run, &env);
         let yields = decided.commands.contains(&Command::Yield);
         if run.closed && !decided.changed {
             // Nothing of a closed scope can be committed but its end.
@@ -154,6 +171,7 @@ impl Driver {
         }
         if !decided.is_empty() {
             self.effects.progressed(decided.history.len());
+            let observed = self.observe(run, &mut decided);
             let commit = Commit {
                 lease: run.lease.clone(),
                 scope: run.scope.clone(),
@@ -165,12 +183,18 @@ impl Driver {
             match self.store.commit(commit).await? {
                 Committed::Done { outbox, wake } => {
                     run.scope.rev += 1;
+                    if let (Some(observer), Some(observed)) = (&self.observer, observed) {
+                        observer.committed(observed);
+                    }
                     self.queue.push(wake).await;
                     self.flush(outbox).await;
                 }
                 Committed::Refused => {
                     // Closed, ended or taken over meanwhile: whoever looks next sees how it is.
                     tracing::debug!(scope = %run.lease.scope, "the commit was refused");
+                    if let Some(observer) = &self.observer {
+                        observer.refused(&run.header);
+                    }
                     self.give_up(&run.lease).await;
                     self.queue.push(vec![run.lease.scope.clone()]).await;
                     return Ok(Next::Done);
@@ -212,14 +236,18 @@ impl Driver {
         } else {
             run.scope.pending_call()
         };
-        if run.call.as_ref().map(|(call, _)| *call) == pending {
+        if run.call.as_ref().map(|running| running.call) == pending {
             return;
         }
-        run.call = None;
+        if let Some(running) = run.call.take() {
+            self.called(run, &running, CallOutcome::Abandoned);
+        }
         let Some(call) = pending else { return };
         let request = pending_request(&run.def, &run.header, &run.scope, env);
+        let Some(request) = request else { return };
+        let function = request.as_ref().map(|request| request.function).ok();
         let future: Call = match request {
-            Some(Ok(request)) => {
+            Ok(request) => {
                 let auth = request.auth.map(|auth| CallAuth {
                     name: auth.name,
                     scheme: auth.scheme,
@@ -234,19 +262,76 @@ impl Driver {
                     key: request.key,
                     at: env.now,
                     auth,
+                    trace: self.observer.as_ref().map(|observer| {
+                        let token = run.lease.token;
+                        let cause = Cause::Call { call, token };
+                        observer.context(&run.header, &run.scope.id, cause)
+                    }),
                 };
                 let caller = self.caller.clone();
                 async move { caller.call(request).await }.boxed()
             }
-            Some(Err(error)) => futures::future::ready(Err(error)).boxed(),
-            None => return,
+            Err(error) => futures::future::ready(Err(error)).boxed(),
         };
-        run.call = Some((call, future));
+        run.call = Some(Running {
+            call,
+            function,
+            from: self.clock.now(),
+            future,
+        });
+    }
+
+    fn called(&self, run: &Run, running: &Running, outcome: CallOutcome<'_>) {
+        let (Some(observer), Some(function)) = (&self.observer, running.function) else {
+            return;
+        };
+        observer.called(Called {
+            header: &run.header,
+            scope: &run.scope.id,
+            call: running.call,
+            token: run.lease.token,
+            function: &run.def.workflow[function],
+            from: running.from,
+            to: self.clock.now(),
+            outcome,
+        });
+    }
+
+    /// What the observer is told once the decision is committed. Events that are published get
+    /// their place in the trace, so that it is stored with them.
+    fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
+        let observer = self.observer.as_ref()?;
+        for command in &mut decided.commands {
+            if let Command::Publish(event) = command
+                && !event.attributes.contains_key(TRACEPARENT)
+            {
+                let cause = Cause::Event(&event.id);
+                let context = observer.context(&run.header, &run.scope.id, cause);
+                let value = Data::string(context.to_string());
+                event.attributes.insert(TRACEPARENT.to_owned(), value);
+            }
+        }
+        let follows = observer.follows(&run.header);
+        let is_wanted = |entry: &&HistoryEntry| {
+            follows || matches!(entry.event, Event::InstanceStarted | Event::Ended { .. })
+        };
+        let is_end = |command: &Command| {
+            use Command::*;
+            matches!(command, Report(_) | Drop | End { .. })
+        };
+        Some(Observed {
+            header: run.header.clone(),
+            scope: run.scope.id.clone(),
+            rev: run.scope.rev,
+            history: decided.history.iter().filter(is_wanted).cloned().collect(),
+            links: std::mem::take(&mut decided.links),
+            ended: run.scope.ended() || decided.commands.iter().any(is_end),
+        })
     }
 
     /// Waits for the call's answer, or for something in the inbox.
     async fn wait(&self, run: &mut Run) -> Result<Next, Error> {
-        let Some((call, mut future)) = run.call.take() else {
+        let Some(mut running) = run.call.take() else {
             return Ok(Next::Again);
         };
         let news = async {
@@ -259,12 +344,18 @@ impl Driver {
                 }
             }
         };
-        let answer = match select(&mut future, news.boxed()).await {
+        let answer = match select(&mut running.future, news.boxed()).await {
             Either::Left((answer, _)) => Some(answer),
             Either::Right(((), _)) => None,
         };
         match answer {
             Some(result) => {
+                let outcome = match &result {
+                    Ok(_) => CallOutcome::Done,
+                    Err(error) => CallOutcome::Failed(&error.name),
+                };
+                self.called(run, &running, outcome);
+                let call = running.call;
                 let result = result.map_err(|error| without_secrets(error, &run.secrets));
                 let item = InboxItem::new(Input::CallDone { call, result });
                 if !self.store.is_active(&run.header.id).await? {
@@ -280,7 +371,7 @@ impl Driver {
                 run.inbox.push_back(item);
             }
             None => {
-                run.call = Some((call, future));
+                run.call = Some(running);
                 if self.settings.renew_ms.is_some()
                     && !self.store.renew(&run.lease, self.settings.lease_ms).await?
                 {
@@ -324,6 +415,8 @@ struct Decided {
     changed: bool,
     /// Events that came too late for this scope.
     refused: Vec<CloudEvent>,
+    /// Contexts that events came with.
+    links: Vec<(String, TraceContext)>,
 }
 
 impl Decided {
@@ -364,6 +457,11 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
     };
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
+            if let Some(event) = &event
+                && let Some(context) = TraceContext::of(event)
+            {
+                decided.links.push((event.id.clone(), context));
+            }
             decided.changed |= !events.is_empty() || !commands.is_empty();
             for event in &events {
                 if let Event::ValidationFailed { of, message } = event {

@@ -5,10 +5,12 @@
 
 mod driver;
 mod effects;
+mod observe;
 mod registry;
 
 pub use driver::{Driver, Settings};
 pub use effects::{Effects, flush};
+pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use registry::{Catalog, Lower, Registry, Unknown};
 
 #[derive(Debug, thiserror::Error)]

@@ -176,6 +176,7 @@ impl World {
             clock: clock.clone(),
             effects: recorder.clone(),
             registry,
+            observer: None,
             settings: Settings::default(),
         });
         let pool = LocalPool::new();

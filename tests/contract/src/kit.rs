@@ -56,6 +56,7 @@ pub fn new(id: &str) -> NewInstance {
         key: None,
         timeout: None,
         depth: 0,
+        trace: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!({"n": 1}));
     NewInstance {

@@ -446,6 +446,7 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
             outside: outside.clone(),
         }),
         registry,
+        observer: None,
         settings: Settings::default(),
     });
     let mut rig = Rig {

@@ -15,6 +15,9 @@ use crate::{CallError, CallErrorKind};
 /// The header that tells a receiver which calls are the same one.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// The header that tells a receiver which span it is called by.
+pub(crate) const TRACEPARENT: &str = "traceparent";
+
 /// Asks services over a shared client; keeps OAuth2 tokens.
 #[derive(Debug)]
 pub(crate) struct Services {

@@ -69,6 +69,7 @@ pub async fn call(
         properties,
     });
     let request = CallRequest {
+        trace: None,
         definition: definition(),
         function: Arc::new(function),
         scope: ScopeRef::root(InstanceId::new("shop-1")),

@@ -78,6 +78,7 @@ fn definition() -> DefinitionId {
 
 fn request(function: &Function, arguments: Data) -> CallRequest {
     CallRequest {
+        trace: None,
         definition: definition(),
         function: Arc::new(function.clone()),
         scope: ScopeRef::root(InstanceId::new("shop-1")),
@@ -243,6 +244,7 @@ async fn credentials_are_read_from_the_evaluated_properties() {
             properties,
         };
         CallRequest {
+            trace: None,
             auth: Some(auth),
             ..request(&echo, data!({"q": "a"}))
         }

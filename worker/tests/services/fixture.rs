@@ -179,6 +179,7 @@ impl Callable {
             properties,
         });
         let request = CallRequest {
+            trace: None,
             definition: definition(),
             function: Arc::new(self.function.clone()),
             scope: ScopeRef::root(InstanceId::new("shop-1")),

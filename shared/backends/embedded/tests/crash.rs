@@ -38,6 +38,7 @@ fn new(id: &str) -> NewInstance {
         key: None,
         timeout: None,
         depth: 0,
+        trace: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!(0));
     NewInstance {

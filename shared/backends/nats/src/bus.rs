@@ -5,6 +5,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::context::PublishErrorKind;
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
+use swirl_model::trace::TraceContext;
 use swirl_ports::{EventBus, Result};
 
 use crate::streams::Streams;
@@ -62,6 +63,9 @@ impl EventBus for Bus {
             message_id(event).as_str(),
         );
         headers.insert(CORRELATED, "1");
+        if let Some(trace) = TraceContext::of(event) {
+            headers.insert("traceparent", trace.to_string());
+        }
         let subject = self.subject.subject(event);
         let sent = self
             .streams

@@ -43,6 +43,7 @@ impl Ctx<'_> {
             continued_from: None,
             timeout: None,
             depth: self.header.depth + 1,
+            trace: self.header.trace_on(),
             at: self.now(),
         })));
         if kind.detached {

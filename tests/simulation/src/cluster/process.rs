@@ -116,6 +116,7 @@ impl Process {
             }),
             effects: watch.clone(),
             registry,
+            observer: None,
             settings: Settings {
                 lease_ms: 4_000,
                 renew_ms: Some(1_500),

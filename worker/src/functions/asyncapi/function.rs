@@ -13,7 +13,7 @@ use super::compile::{self, Sending};
 use super::document::Document;
 use super::message::Parts;
 use super::send::{self, Outgoing};
-use crate::functions::service::in_time;
+use crate::functions::service::{TRACEPARENT, in_time};
 use crate::functions::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
 };
@@ -75,7 +75,14 @@ impl CompiledFunction for AsyncapiFunction {
     ) -> Result<Data, CallError> {
         let refuse =
             |reason: String| CallError::arguments(format!("operation `{}`: {reason}", self.0.id));
-        let outgoing = outgoing(&self.0, &request.arguments, &request.key).map_err(refuse)?;
+        let mut outgoing = outgoing(&self.0, &request.arguments, &request.key).map_err(refuse)?;
+        let is_given = |(name, _): &(String, String)| name.eq_ignore_ascii_case(TRACEPARENT);
+        if let Some(trace) = request.trace
+            && !outgoing.headers.iter().any(is_given)
+        {
+            let header = (TRACEPARENT.to_owned(), trace.to_string());
+            outgoing.headers.push(header);
+        }
         let (size, limit) = (
             outgoing.payload.len(),
             clients.services.http().config().request_bytes_max,

@@ -20,6 +20,7 @@ use super::compile::Sending;
 use super::send::Outgoing;
 use super::server::MqttVersion;
 use crate::auth::{Auth, Secret};
+use crate::functions::service::TRACEPARENT;
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
@@ -87,7 +88,8 @@ impl Mqtt {
         version: MqttVersion,
     ) -> Result<(), CallError> {
         let what = &outgoing.what;
-        if version == MqttVersion::V4 && !outgoing.headers.is_empty() {
+        let is_asked = |(name, _): &(String, String)| name != TRACEPARENT;
+        if version == MqttVersion::V4 && outgoing.headers.iter().any(is_asked) {
             let message = format!("{what}: MQTT 3 has no headers");
             return Err(CallError::arguments(message));
         }

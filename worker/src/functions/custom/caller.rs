@@ -13,6 +13,7 @@ use super::exec::{self, Finished};
 use super::wire::{self, Given};
 use crate::auth::{Auth, Authorization, Tokens};
 use crate::functions::rest::answer;
+use crate::functions::service::TRACEPARENT;
 use crate::http::{Answer, Http, shown};
 use crate::{CallError, CallErrorKind};
 
@@ -84,6 +85,9 @@ impl CustomCaller {
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json")
             .header(IDEMPOTENCY_KEY, &request.key);
+        if let Some(trace) = request.trace {
+            out = out.header(TRACEPARENT, trace.to_string());
+        }
         if let Some(authorization) = authorization {
             let value = HeaderValue::from_str(authorization.value.expose());
             let mut value = value.map_err(|_| {

@@ -16,7 +16,7 @@ use super::answer;
 use super::introspection::Types;
 use super::query::{self, Kind};
 use crate::CallError;
-use crate::functions::service::{Ask, IDEMPOTENCY_KEY, in_time, service_url};
+use crate::functions::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
 use crate::functions::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
 };
@@ -126,6 +126,7 @@ impl CompiledFunction for GraphqlFunction {
                 "`{name}` cannot be the name of an argument"
             )));
         }
+        let trace = request.trace.map(|trace| trace.to_string());
         let exchange = async {
             let types = if arguments.is_empty() {
                 Arc::default()
@@ -141,14 +142,16 @@ impl CompiledFunction for GraphqlFunction {
             };
             let body = query::body(self.kind, &self.field, arguments, selection, &types)
                 .map_err(refuse)?;
+            let mut headers = vec![
+                ("accept", ACCEPT),
+                ("content-type", "application/json"),
+                (IDEMPOTENCY_KEY, &request.key),
+            ];
+            headers.extend(trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str())));
             let ask = Ask {
                 method: Method::POST,
                 url: &self.endpoint,
-                headers: &[
-                    ("accept", ACCEPT),
-                    ("content-type", "application/json"),
-                    (IDEMPOTENCY_KEY, &request.key),
-                ],
+                headers: &headers,
                 body: Some(&body),
                 what: &self.what,
             };

@@ -12,7 +12,7 @@ use swirl_ports::CallRequest;
 
 use super::{answer, url};
 use crate::CallError;
-use crate::functions::service::{Ask, IDEMPOTENCY_KEY, in_time, service_url};
+use crate::functions::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
 use crate::functions::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
 };
@@ -62,13 +62,16 @@ impl CompiledFunction for OdataFunction {
             CallError::arguments(format!("GET {}: {reason}", shown(&self.base)))
         })?;
         let what = format!("GET {}", shown(&url));
+        let trace = request.trace.map(|trace| trace.to_string());
+        let mut headers = vec![
+            ("accept", "application/json"),
+            (IDEMPOTENCY_KEY, &request.key),
+        ];
+        headers.extend(trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str())));
         let ask = Ask {
             method: Method::GET,
             url: &url,
-            headers: &[
-                ("accept", "application/json"),
-                (IDEMPOTENCY_KEY, &request.key),
-            ],
+            headers: &headers,
             body: None,
             what: &what,
         };

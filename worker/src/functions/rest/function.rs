@@ -10,6 +10,7 @@ use swirl_ports::CallRequest;
 
 use super::{CallContext, OpenApi, Operation};
 use crate::CallError;
+use crate::functions::service::TRACEPARENT;
 use crate::functions::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
 };
@@ -70,11 +71,13 @@ impl CompiledFunction for RestFunction {
         request: &CallRequest,
         context: &Context<'_>,
     ) -> Result<Data, CallError> {
+        let trace = request.trace.map(|trace| trace.to_string());
+        let headers = trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str()));
         let context = CallContext {
             idempotency_key: &request.key,
             timeout: Some(context.timeout),
             auth: context.auth,
-            headers: &[],
+            headers: headers.as_slice(),
         };
         clients
             .rest

@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use http::uri::PathAndQuery;
 use prost_reflect::MethodDescriptor;
 use swirl_model::Data;
+use swirl_model::trace::TraceContext;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Status, Streaming};
@@ -16,6 +17,7 @@ use super::channels::Channels;
 use super::codec::Raw;
 use super::{Server, message, status};
 use crate::auth::{Auth, Authorization, Tokens};
+use crate::functions::service::TRACEPARENT;
 use crate::http::Http;
 use crate::{CallError, CallErrorKind};
 
@@ -43,6 +45,7 @@ pub(super) struct Method {
 /// What a call has beside its arguments.
 pub(super) struct CallContext<'a> {
     pub(super) idempotency_key: &'a str,
+    pub(super) trace: Option<TraceContext>,
     /// For the whole call, connection and token included.
     pub(super) timeout: Duration,
     pub(super) auth: Option<&'a Auth>,
@@ -62,6 +65,7 @@ struct Outgoing<'a> {
     method: &'a Method,
     messages: Vec<Bytes>,
     key: MetadataValue<Ascii>,
+    trace: Option<MetadataValue<Ascii>>,
     until: Instant,
     /// How errors name it: `gRPC /shop.Users/Get`.
     what: String,
@@ -104,6 +108,9 @@ impl RpcCaller {
             method,
             messages,
             key,
+            trace: context
+                .trace
+                .and_then(|trace| trace.to_string().try_into().ok()),
             until: Instant::now() + timeout,
             what,
         };
@@ -159,6 +166,9 @@ impl RpcCaller {
         request.set_timeout(outgoing.until.saturating_duration_since(Instant::now()));
         let metadata = request.metadata_mut();
         metadata.insert(IDEMPOTENCY_KEY, outgoing.key.clone());
+        if let Some(trace) = &outgoing.trace {
+            metadata.insert(TRACEPARENT, trace.clone());
+        }
         let secrets = authorization.map_or(&[][..], |authorization| &authorization.secrets);
         if let Some(authorization) = authorization {
             metadata.insert(AUTHORIZATION, header(authorization)?);

@@ -128,6 +128,7 @@ impl CompiledFunction for RpcFunction {
     ) -> Result<Data, CallError> {
         let context = CallContext {
             idempotency_key: &request.key,
+            trace: request.trace,
             timeout: context.timeout,
             auth: context.auth,
         };

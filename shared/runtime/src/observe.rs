@@ -1,0 +1,75 @@
+//! Being told what happens, for traces and metrics.
+//!
+//! An observer is told after the fact, must not block, and changes nothing.
+
+use std::sync::Arc;
+
+use swirl_model::event::HistoryEntry;
+use swirl_model::ids::ScopeId;
+use swirl_model::instance::Header;
+use swirl_model::time::Timestamp;
+use swirl_model::trace::TraceContext;
+use swirl_model::workflow::Function;
+
+pub trait Observer: Send + Sync {
+    /// Whether the instance's whole history is wanted, not only its beginning and end.
+    fn follows(&self, header: &Header) -> bool;
+
+    /// The context that is handed on to what a scope calls or publishes.
+    fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext;
+
+    fn committed(&self, committed: Observed);
+
+    /// Nothing of a commit took effect.
+    fn refused(&self, header: &Header);
+
+    fn called(&self, called: Called<'_>);
+}
+
+/// What a scope does outward.
+#[derive(Debug, Clone, Copy)]
+pub enum Cause<'a> {
+    /// A call, and the fencing token of who makes it: one that is repeated after a crash is
+    /// another span.
+    Call { call: u32, token: u64 },
+    /// An event, by its id.
+    Event(&'a str),
+}
+
+/// What a commit took effect with.
+#[derive(Debug)]
+pub struct Observed {
+    pub header: Arc<Header>,
+    pub scope: ScopeId,
+    /// The scope's revision before it.
+    pub rev: u64,
+    /// In order.
+    pub history: Vec<HistoryEntry>,
+    /// Contexts that came with events, and the events' ids.
+    pub links: Vec<(String, TraceContext)>,
+    /// The scope has ended, for now: an operator may let it go on.
+    pub ended: bool,
+}
+
+/// A function call that is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Called<'a> {
+    pub header: &'a Header,
+    pub scope: &'a ScopeId,
+    pub call: u32,
+    /// The fencing token of who made it.
+    pub token: u64,
+    pub function: &'a Function,
+    pub from: Timestamp,
+    pub to: Timestamp,
+    pub outcome: CallOutcome<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallOutcome<'a> {
+    Done,
+    /// With the name of the error: its message may have come from the service.
+    Failed(&'a str),
+    /// Nobody waits for the answer any more.
+    Abandoned,
+}

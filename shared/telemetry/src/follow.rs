@@ -1,0 +1,130 @@
+//! From commits to spans, apart from the drivers.
+//!
+//! A state may be entered in one process and left in another. A scope's history then comes from
+//! the store: at most once for each time that the scope comes to this process, and only if
+//! something ends here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swirl_model::event::HistoryEntry;
+use swirl_model::ids::ScopeRef;
+use swirl_ports::Store;
+use swirl_runtime::Observed;
+
+use crate::span::Span;
+use crate::tracker::{Tracker, Whose};
+
+/// How many scopes are kept in mind; twice as many at most.
+const SCOPES_MAX: usize = 4096;
+/// The longest that the store is waited for: then what is known has to do.
+const HISTORY_MAX: Duration = Duration::from_secs(5);
+
+pub struct Follower {
+    store: Arc<dyn Store>,
+    /// Scopes told of lately, and those before them.
+    young: HashMap<ScopeRef, Followed>,
+    old: HashMap<ScopeRef, Followed>,
+}
+
+struct Followed {
+    tracker: Tracker,
+    /// The revision that the next commit must have been made upon.
+    rev: u64,
+}
+
+impl Follower {
+    pub fn new(store: Arc<dyn Store>) -> Follower {
+        Follower {
+            store,
+            young: HashMap::new(),
+            old: HashMap::new(),
+        }
+    }
+
+    /// The spans that ended with a commit.
+    pub async fn follow(&mut self, observed: &Observed) -> Vec<Span> {
+        let scope = ScopeRef {
+            instance: observed.header.id.clone(),
+            scope: observed.scope.clone(),
+        };
+        let whose = Whose {
+            header: &observed.header,
+            scope: &observed.scope,
+        };
+        let Some(mut tracker) = self.take(&scope, observed, whose).await else {
+            return Vec::new();
+        };
+        let mut spans = Vec::new();
+        for entry in &observed.history {
+            tracker.tell(whose, entry, &observed.links, &mut spans);
+        }
+        if observed.ended {
+            tracker.finish(whose, &mut spans);
+        }
+        let rev = observed.rev + 1;
+        self.keep(scope, Followed { tracker, rev });
+        spans
+    }
+
+    /// Where the scope stood before the commit. `None`: nobody need know yet.
+    async fn take(
+        &mut self,
+        scope: &ScopeRef,
+        observed: &Observed,
+        whose: Whose<'_>,
+    ) -> Option<Tracker> {
+        let known = self.young.remove(scope).or_else(|| self.old.remove(scope));
+        if let Some(known) = known
+            && known.rev == observed.rev
+        {
+            return Some(known.tracker);
+        }
+        if observed.rev == 0 {
+            return Some(Tracker::default());
+        }
+        let ends = |entry: &HistoryEntry| Tracker::is_end(&entry.event);
+        if !observed.ended && !observed.history.iter().any(ends) {
+            return None;
+        }
+        let history = self.store.history(&scope.instance);
+        let history = match tokio::time::timeout(HISTORY_MAX, history).await {
+            Ok(Ok(history)) => history,
+            Ok(Err(error)) => {
+                tracing::debug!(%scope, %error, "spans begin where they are first known");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        };
+        let own: Vec<HistoryEntry> = history
+            .into_iter()
+            .filter(|entry| entry.scope == scope.scope)
+            .collect();
+        let mut tracker = Tracker::default();
+        let mut ended_before = Vec::new();
+        for entry in before(&own, &observed.history) {
+            tracker.tell(whose, entry, &[], &mut ended_before);
+        }
+        Some(tracker)
+    }
+
+    fn keep(&mut self, scope: ScopeRef, followed: Followed) {
+        if self.young.len() >= SCOPES_MAX {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(scope, followed);
+    }
+}
+
+/// What stands before the commit's entries: they are the last, unless others went on meanwhile.
+fn before<'h>(history: &'h [HistoryEntry], committed: &[HistoryEntry]) -> &'h [HistoryEntry] {
+    if committed.is_empty() {
+        return history;
+    }
+    let mut windows = history.windows(committed.len());
+    match windows.rposition(|window| window == committed) {
+        Some(at) => &history[..at],
+        None => history,
+    }
+}

@@ -1,0 +1,93 @@
+//! Ids of traces and spans.
+
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::instance::Header;
+use swirl_model::trace::TraceContext;
+use swirl_runtime::Cause;
+
+/// What a span is of, beside its instance and scope.
+#[derive(Debug, Clone, Copy)]
+pub enum Part<'a> {
+    /// The scope itself: of the root, the instance. Counts how often it was ended before, as an
+    /// operator may let a faulted one go on.
+    Scope(u32),
+    State(u32),
+    /// What has one of the scope's sequence numbers: an attempt, a fork.
+    Numbered(u32),
+    Call {
+        call: u32,
+        token: u64,
+    },
+    Consumed(u32),
+    Produced(&'a str),
+}
+
+pub fn trace(header: &Header) -> u128 {
+    let mut bytes = [0; 16];
+    hash(&mut bytes, &["trace", header.trace_root().as_str()]);
+    u128::from_be_bytes(bytes).max(1)
+}
+
+pub fn span(instance: &InstanceId, scope: &ScopeId, part: Part<'_>) -> u64 {
+    let (kind, number) = match part {
+        Part::Scope(run) => ("scope", run.to_string()),
+        Part::State(count) => ("state", count.to_string()),
+        Part::Numbered(seq) => ("seq", seq.to_string()),
+        Part::Call { call, token } => ("call", format!("{call}.{token}")),
+        Part::Consumed(count) => ("consumed", count.to_string()),
+        Part::Produced(id) => ("produced", id.to_owned()),
+    };
+    let mut bytes = [0; 8];
+    let parts = ["span", instance.as_str(), scope.as_str(), kind, &number];
+    hash(&mut bytes, &parts);
+    u64::from_be_bytes(bytes).max(1)
+}
+
+/// The span that a scope's own is below.
+pub fn parent(header: &Header, scope: &ScopeId) -> Option<u64> {
+    let mut parts = scope.as_str().rsplitn(3, '.');
+    if let (Some(_), Some(fork), Some(outer)) = (parts.next(), parts.next(), parts.next()) {
+        let part = Part::Numbered(fork.parse().unwrap_or_default());
+        return Some(span(&header.id, &ScopeId::new(outer), part));
+    }
+    // A continuation has its predecessor's parent too, but is its successor first of all.
+    if let Some(before) = &header.continued_from {
+        return Some(span(before, &ScopeId::root(), Part::Scope(0)));
+    }
+    let parent = header.parent.as_ref()?;
+    let part = Part::Numbered(parent.call);
+    Some(span(&parent.scope.instance, &parent.scope.scope, part))
+}
+
+/// Whether the trace is kept: as who started it decided, or by its id.
+pub fn is_sampled(header: &Header, ratio: f64) -> bool {
+    match header.trace.cause {
+        Some(cause) => cause.sampled,
+        None => {
+            // The low 56 bits, as the consistent sampling of W3C's second level.
+            let low = trace(header) & ((1 << 56) - 1);
+            (low as f64) < ratio * (1u64 << 56) as f64
+        }
+    }
+}
+
+pub fn context(header: &Header, scope: &ScopeId, cause: Cause<'_>, ratio: f64) -> TraceContext {
+    let part = match cause {
+        Cause::Call { call, token } => Part::Call { call, token },
+        Cause::Event(id) => Part::Produced(id),
+    };
+    TraceContext {
+        trace: trace(header),
+        span: span(&header.id, scope, part),
+        sampled: is_sampled(header, ratio),
+    }
+}
+
+fn hash(out: &mut [u8], parts: &[&str]) {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize_xof().fill(out);
+}

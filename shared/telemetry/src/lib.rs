@@ -1,0 +1,17 @@
+//! Traces and metrics of instances.
+//!
+//! The driver tells an [`Observer`](swirl_runtime::Observer) what has taken effect. Here that
+//! becomes finished spans, whose ids are derived from the instance and never drawn: each process
+//! that has a hand in an instance names the same spans, without asking any other.
+
+mod export;
+mod follow;
+mod ids;
+mod metrics;
+mod observer;
+mod span;
+mod tracker;
+
+pub use export::{Error, Protocol, Settings};
+pub use metrics::{CONTENT_TYPE, Metrics};
+pub use observer::Telemetry;

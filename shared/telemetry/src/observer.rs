@@ -1,0 +1,180 @@
+//! The observer, and what a process sets up for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanProcessor};
+use swirl_model::ids::ScopeId;
+use swirl_model::instance::Header;
+use swirl_model::trace::TraceContext;
+use swirl_ports::Store;
+use swirl_runtime::{CallOutcome, Called, Cause, Observed, Observer};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::export::{self, Error, Settings};
+use crate::follow::Follower;
+use crate::ids::{self, Part};
+use crate::metrics::Metrics;
+use crate::span::{Kind, Span};
+
+/// How many commits may wait to become spans. More are dropped, and counted.
+const QUEUE_MAX: usize = 8192;
+
+/// Traces and metrics of a process.
+pub struct Telemetry {
+    metrics: Arc<Metrics>,
+    traces: Option<Traces>,
+}
+
+struct Traces {
+    ratio: f64,
+    processor: Arc<BatchSpanProcessor>,
+    queue: mpsc::Sender<Told>,
+    dropped: AtomicU64,
+}
+
+enum Told {
+    Commit(Observed),
+    Flush(oneshot::Sender<()>),
+}
+
+impl Telemetry {
+    /// Nothing is sent where the settings have no endpoint. To be called within a runtime.
+    ///
+    /// # Errors
+    /// The endpoint or a header cannot be used.
+    pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Result<Arc<Telemetry>, Error> {
+        let metrics = Arc::new(Metrics::new(settings)?);
+        let traces = match export::spans(settings)? {
+            None => None,
+            Some(processor) => {
+                let processor = Arc::new(processor);
+                let (queue, told) = mpsc::channel(QUEUE_MAX);
+                tokio::spawn(work(told, Follower::new(store), processor.clone()));
+                Some(Traces {
+                    ratio: settings.sampling_ratio,
+                    processor,
+                    queue,
+                    dropped: AtomicU64::new(0),
+                })
+            }
+        };
+        Ok(Arc::new(Telemetry { metrics, traces }))
+    }
+
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Sends what is left, for so long at most.
+    pub async fn shutdown(&self, limit: Duration) {
+        let until = tokio::time::Instant::now() + limit;
+        if let Some(traces) = &self.traces {
+            let (done, waits) = oneshot::channel();
+            let flush = async {
+                if traces.queue.send(Told::Flush(done)).await.is_ok() {
+                    let _ = waits.await;
+                }
+            };
+            let _ = tokio::time::timeout_at(until, flush).await;
+            let processor = traces.processor.clone();
+            // It waits for a thread of its own.
+            let sent = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(limit));
+            match tokio::time::timeout_at(until, sent).await {
+                Ok(Ok(Ok(()))) => {}
+                _ => tracing::warn!("not all spans were sent"),
+            }
+        }
+        let metrics = self.metrics.clone();
+        let sent = tokio::task::spawn_blocking(move || metrics.shutdown(limit));
+        let _ = tokio::time::timeout_at(until, sent).await;
+    }
+}
+
+impl Observer for Telemetry {
+    fn follows(&self, header: &Header) -> bool {
+        let traces = self.traces.as_ref();
+        traces.is_some_and(|traces| ids::is_sampled(header, traces.ratio))
+    }
+
+    fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext {
+        let ratio = self.traces.as_ref().map_or(0.0, |traces| traces.ratio);
+        let mut context = ids::context(header, scope, cause, ratio);
+        // Without a collector there is no span that anybody could look for.
+        context.sampled &= self.traces.is_some();
+        context
+    }
+
+    fn committed(&self, observed: Observed) {
+        self.metrics.committed(&observed);
+        let Some(traces) = &self.traces else { return };
+        if ids::is_sampled(&observed.header, traces.ratio) {
+            traces.tell(observed);
+        }
+    }
+
+    fn refused(&self, _header: &Header) {
+        self.metrics.refused();
+    }
+
+    fn called(&self, called: Called<'_>) {
+        self.metrics.called(&called);
+        let Some(traces) = &self.traces else { return };
+        if ids::is_sampled(called.header, traces.ratio) {
+            let data = call(&called).into_data(called.header, called.scope);
+            traces.processor.on_end(data);
+        }
+    }
+}
+
+impl Traces {
+    fn tell(&self, observed: Observed) {
+        if self.queue.try_send(Told::Commit(observed)).is_err() {
+            let before = self.dropped.fetch_add(1, Ordering::Relaxed);
+            if before.is_multiple_of(1000) {
+                tracing::warn!("commits come faster than they become spans: traces have gaps");
+            }
+        }
+    }
+}
+
+async fn work(
+    mut told: mpsc::Receiver<Told>,
+    mut follower: Follower,
+    processor: Arc<BatchSpanProcessor>,
+) {
+    while let Some(told) = told.recv().await {
+        match told {
+            Told::Commit(observed) => {
+                for span in follower.follow(&observed).await {
+                    processor.on_end(span.into_data(&observed.header, &observed.scope));
+                }
+            }
+            Told::Flush(done) => {
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+/// Its arguments and its result aren't in it: they may hold secrets.
+fn call(called: &Called<'_>) -> Span {
+    let (call, token) = (called.call, called.token);
+    let id = |part| ids::span(&called.header.id, called.scope, part);
+    Span {
+        id: id(Part::Call { call, token }),
+        parent: Some(id(Part::Numbered(call))),
+        name: format!("call {}", called.function.name),
+        kind: Kind::Client,
+        from: called.from,
+        to: called.to,
+        error: match called.outcome {
+            CallOutcome::Done => None,
+            CallOutcome::Failed(error) => Some(error.to_owned()),
+            CallOutcome::Abandoned => Some("abandoned".to_owned()),
+        },
+        attributes: vec![("swirl.function.name", called.function.name.to_string())],
+        ..Span::default()
+    }
+}

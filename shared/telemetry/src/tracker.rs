@@ -1,0 +1,322 @@
+//! What a scope's history says, as spans. Pure: the same entries give the same spans.
+//!
+//! A span is made when it ends. What is still open when a scope ends, ends with it.
+
+use std::borrow::Cow;
+
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::ScopeId;
+use swirl_model::instance::{EndStatus, Header};
+use swirl_model::time::Timestamp;
+use swirl_model::trace::TraceContext;
+
+use crate::ids::{self, Part};
+use crate::span::{Kind, Span};
+
+/// How many things that happened in a state are noted with its span.
+const NOTES_MAX: usize = 32;
+
+/// Where a scope stands.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    from: Option<Timestamp>,
+    /// When the last thing happened: a wait began no earlier.
+    last: Timestamp,
+    /// How often the scope has ended.
+    ends: u32,
+    states: u32,
+    events: u32,
+    state: Option<Open>,
+    action: Option<Open>,
+    forks: Vec<(u32, Open)>,
+    /// What an operator's retry goes on in.
+    left: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: u64,
+    name: String,
+    from: Timestamp,
+    attributes: Vec<(&'static str, String)>,
+    notes: Vec<(Timestamp, Cow<'static, str>)>,
+}
+
+/// Whose history it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Whose<'a> {
+    pub header: &'a Header,
+    pub scope: &'a ScopeId,
+}
+
+impl Whose<'_> {
+    fn id(&self, part: Part<'_>) -> u64 {
+        ids::span(&self.header.id, self.scope, part)
+    }
+}
+
+impl Tracker {
+    /// Acts on the next entry; spans that end with it are added to `out`.
+    pub fn tell(
+        &mut self,
+        whose: Whose<'_>,
+        entry: &HistoryEntry,
+        links: &[(String, TraceContext)],
+        out: &mut Vec<Span>,
+    ) {
+        let at = entry.at;
+        self.from.get_or_insert(at);
+        match &entry.event {
+            Event::StateEntered { name, .. } => self.enter(whose, name, at),
+            Event::StateLeft { failed, .. } => {
+                let error = failed.then_some("the state failed");
+                self.leave(whose, at, error, out);
+            }
+            Event::ActionStarted {
+                action,
+                attempt,
+                call,
+            } => {
+                self.end_action(whose, at, None, out);
+                let mut open = Open::new(whose.id(Part::Numbered(*call)), action, at);
+                let attempt = ("swirl.action.attempt", attempt.to_string());
+                open.attributes.push(attempt);
+                self.action = Some(open);
+            }
+            Event::ActionCompleted { .. } => self.end_action(whose, at, None, out),
+            Event::ActionFailed { error, .. } => {
+                self.end_action(whose, at, Some(&error.name), out);
+            }
+            Event::EventConsumed { name, source, id } => {
+                let part = Part::Consumed(self.events);
+                self.events += 1;
+                let mut span = self.inner(whose, part, format!("wait {name}"), self.last, at);
+                span.kind = Kind::Consumer;
+                span.attributes.push(("cloudevents.event_id", id.clone()));
+                let source = ("cloudevents.event_source", source.clone());
+                span.attributes.push(source);
+                let came = links.iter().filter(|(event, _)| event == id);
+                span.links = came.map(|(_, context)| *context).collect();
+                out.push(span);
+            }
+            Event::EventProduced { name, id } => {
+                let part = Part::Produced(id);
+                let mut span = self.inner(whose, part, format!("publish {name}"), at, at);
+                span.kind = Kind::Producer;
+                span.attributes.push(("cloudevents.event_id", id.clone()));
+                out.push(span);
+            }
+            Event::Forked { fork, branches } => {
+                let mut open = Open::new(whose.id(Part::Numbered(*fork)), "fork", at);
+                let branches = ("swirl.fork.branches", branches.to_string());
+                open.attributes.push(branches);
+                self.forks.push((*fork, open));
+            }
+            Event::Joined { fork } => self.end_forks(whose, Some(*fork), at, out),
+            Event::Retried => self.reopen(whose, at),
+            Event::BranchFailed { error } => self.error = Some(error.name.to_string()),
+            Event::Ended { status, error } => {
+                if *status == EndStatus::Faulted {
+                    let name = error.as_ref().map(|error| error.name.to_string());
+                    self.error = Some(name.unwrap_or_else(|| "faulted".to_owned()));
+                }
+                self.end(whose, at, Some(*status), out);
+            }
+            other => self.note(at, other),
+        }
+        self.last = at;
+    }
+
+    /// The scope has ended without saying so in its history: a branch.
+    pub fn finish(&mut self, whose: Whose<'_>, out: &mut Vec<Span>) {
+        if !whose.scope.is_root() {
+            self.end(whose, self.last, None, out);
+        }
+    }
+
+    /// Whether an entry ends a span.
+    pub fn is_end(event: &Event) -> bool {
+        use Event::*;
+        matches!(
+            event,
+            StateLeft { .. }
+                | ActionCompleted { .. }
+                | ActionFailed { .. }
+                | EventConsumed { .. }
+                | EventProduced { .. }
+                | Joined { .. }
+                | Ended { .. }
+        )
+    }
+
+    fn enter(&mut self, whose: Whose<'_>, name: &str, at: Timestamp) {
+        let id = whose.id(Part::State(self.states));
+        self.states += 1;
+        self.state = Some(Open::new(id, name, at));
+        self.left = Some(name.to_owned());
+    }
+
+    fn reopen(&mut self, whose: Whose<'_>, at: Timestamp) {
+        if self.state.is_none()
+            && let Some(name) = self.left.take()
+        {
+            self.enter(whose, &name, at);
+        }
+        self.error = None;
+        self.from = Some(at);
+    }
+
+    fn note(&mut self, at: Timestamp, event: &Event) {
+        let note: Cow<'static, str> = match event {
+            Event::TimedOut { .. } => "timed out".into(),
+            Event::ErrorHandled { error } => format!("handled {}", error.name).into(),
+            Event::Compensating { .. } => "compensating".into(),
+            Event::Compensated => "compensated".into(),
+            Event::ActionSkipped { action } => format!("skipped {action}").into(),
+            _ => return,
+        };
+        if let Some(state) = &mut self.state
+            && state.notes.len() < NOTES_MAX
+        {
+            state.notes.push((at, note));
+        }
+    }
+
+    fn leave(&mut self, whose: Whose<'_>, at: Timestamp, error: Option<&str>, out: &mut Vec<Span>) {
+        self.end_action(whose, at, error, out);
+        self.end_forks(whose, None, at, out);
+        if let Some(open) = self.state.take() {
+            let name = format!("state {}", open.name);
+            let mut span = open.close(self.scope_id(whose), name, at);
+            span.error = error.map(str::to_owned);
+            out.push(span);
+        }
+    }
+
+    fn end_action(
+        &mut self,
+        whose: Whose<'_>,
+        at: Timestamp,
+        error: Option<&str>,
+        out: &mut Vec<Span>,
+    ) {
+        if let Some(open) = self.action.take() {
+            let name = format!("action {}", open.name);
+            let mut span = open.close(self.innermost(whose), name, at);
+            span.error = error.map(str::to_owned);
+            out.push(span);
+        }
+    }
+
+    fn end_forks(
+        &mut self,
+        whose: Whose<'_>,
+        fork: Option<u32>,
+        at: Timestamp,
+        out: &mut Vec<Span>,
+    ) {
+        let over = |(one, _): &mut (u32, Open)| fork.is_none_or(|fork| *one == fork);
+        let forks: Vec<_> = self.forks.extract_if(.., over).collect();
+        for (_, open) in forks {
+            out.push(open.close(self.innermost(whose), "fork".to_owned(), at));
+        }
+    }
+
+    fn end(
+        &mut self,
+        whose: Whose<'_>,
+        at: Timestamp,
+        status: Option<EndStatus>,
+        out: &mut Vec<Span>,
+    ) {
+        let error = self.error.take();
+        self.leave(whose, at, error.as_deref(), out);
+        let (header, scope) = (whose.header, whose.scope);
+        let mut span = Span {
+            id: self.scope_id(whose),
+            parent: ids::parent(header, scope),
+            name: "branch".to_owned(),
+            from: self.from.unwrap_or(at),
+            to: at,
+            error,
+            ..Span::default()
+        };
+        if scope.is_root() {
+            span.name = format!("workflow {}", header.definition.workflow);
+            if self.ends == 0 {
+                // The time before a worker took it counts.
+                span.from = header.started_at;
+                span.links.extend(own_cause(header));
+            }
+        }
+        if let Some(status) = status {
+            let status = swirl_model::instance::Status::from(status).word();
+            span.attributes
+                .push(("swirl.instance.status", status.to_owned()));
+        }
+        out.push(span);
+        self.ends += 1;
+    }
+
+    fn scope_id(&self, whose: Whose<'_>) -> u64 {
+        whose.id(Part::Scope(self.ends))
+    }
+
+    fn innermost(&self, whose: Whose<'_>) -> u64 {
+        let open = self.action.as_ref().or(self.state.as_ref());
+        open.map_or_else(|| self.scope_id(whose), |open| open.id)
+    }
+
+    /// A span within the action or the state.
+    fn inner(
+        &self,
+        whose: Whose<'_>,
+        part: Part<'_>,
+        name: String,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Span {
+        Span {
+            id: whose.id(part),
+            parent: Some(self.innermost(whose)),
+            name,
+            from,
+            to,
+            ..Span::default()
+        }
+    }
+}
+
+/// What started it: of a trace, only the first instance.
+fn own_cause(header: &Header) -> Option<TraceContext> {
+    match header.trace.root {
+        None => header.trace.cause,
+        Some(_) => None,
+    }
+}
+
+impl Open {
+    fn new(id: u64, name: &str, from: Timestamp) -> Open {
+        Open {
+            id,
+            name: name.to_owned(),
+            from,
+            attributes: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn close(self, parent: u64, name: String, to: Timestamp) -> Span {
+        Span {
+            id: self.id,
+            parent: Some(parent),
+            name,
+            from: self.from,
+            to,
+            attributes: self.attributes,
+            notes: self.notes,
+            ..Span::default()
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One trace an instance, whoever had a hand in it.
+
+#![allow(clippy::unwrap_used)] // A test: what fails here fails the test.
+
+mod cluster;
+mod receiver;
+
+use std::collections::{HashMap, HashSet};
+
+use cluster::{Cluster, SECRET};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use receiver::Receiver;
+use swirl_model::event::Event;
+use swirl_model::trace::TraceContext;
+use swirl_ports::Store;
+
+const ORDER: &str = r#"
+id: order
+version: "1.0.0"
+specVersion: "0.8"
+secrets: [token]
+functions:
+  - {name: charge, operation: "http://h/openapi.json#charge"}
+events:
+  - {name: Asked, type: asked, source: /orders, kind: produced}
+  - {name: Paid, type: paid, source: /shop}
+errors:
+  - {name: Busy, code: "503"}
+retries:
+  - {name: Soon, delay: PT0.01S, maxAttempts: 3}
+states:
+  - name: Both
+    type: parallel
+    branches:
+      - name: charge
+        actions:
+          - name: take
+            functionRef: {refName: charge, arguments: {token: "${ $SECRETS.token }"}}
+            retryRef: Soon
+      - name: wait
+        actions:
+          - name: ask
+            eventRef: {produceEventRef: Asked, consumeEventRef: Paid}
+    transition: Ship
+  - name: Ship
+    type: operation
+    actions: [{name: ship, subFlowRef: shipping}]
+    end: true
+"#;
+
+const SHIPPING: &str = r#"
+id: shipping
+version: "1.0.0"
+specVersion: "0.8"
+states:
+  - {name: Pack, type: inject, data: {packed: true}, end: true}
+"#;
+
+const CAUSE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const PAYMENT: &str = "00-1111111111111111111111111111111a-222222222222222b-01";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_trace_of_two_workers() {
+    let (receiver, endpoint) = Receiver::serve().await;
+    let mut cluster = Cluster::new(Some(&endpoint), 0.0);
+    cluster.deploy(SHIPPING).await;
+    cluster.deploy(ORDER).await;
+    // Whoever starts it has decided that it is kept.
+    let cause: TraceContext = CAUSE.parse().unwrap();
+    let id = cluster.start("order", Some(cause)).await;
+    cluster.settle().await;
+    cluster.send("paid", PAYMENT).await;
+    cluster.settle().await;
+    assert!(cluster.is_completed(&id).await);
+    cluster.shutdown().await;
+
+    let spans = receiver.spans();
+    let senders: HashSet<_> = spans.iter().map(|(sender, _)| sender).collect();
+    assert_eq!(senders.len(), 2, "both workers sent spans");
+    let traces: HashSet<_> = spans.iter().map(|(_, span)| &span.trace_id).collect();
+    assert_eq!(traces.len(), 1, "{spans:#?}");
+    let by_id: HashMap<&[u8], &Span> = spans
+        .iter()
+        .map(|(_, span)| (&*span.span_id, span))
+        .collect();
+    assert_eq!(by_id.len(), spans.len(), "no span comes twice");
+    let mut tree: Vec<String> = by_id.values().map(|span| path(span, &by_id)).collect();
+    tree.sort();
+    let branch = "workflow order/state Both/fork/branch";
+    let expected = [
+        "workflow order",
+        "workflow order/state Both",
+        "workflow order/state Both/fork",
+        branch,
+        branch,
+        &format!("{branch}/action ask"),
+        &format!("{branch}/action ask/publish Asked"),
+        &format!("{branch}/action ask/wait Paid"),
+        &format!("{branch}/action take"),
+        &format!("{branch}/action take"),
+        &format!("{branch}/action take/call charge"),
+        &format!("{branch}/action take/call charge"),
+        "workflow order/state Ship",
+        "workflow order/state Ship/action ship",
+        "workflow order/state Ship/action ship/workflow shipping",
+        "workflow order/state Ship/action ship/workflow shipping/state Pack",
+    ];
+    assert_eq!(tree, expected);
+
+    let named = |name: &str| {
+        let mut named = spans.iter().map(|(_, span)| span);
+        named.find(|span| span.name == name).unwrap()
+    };
+    assert_eq!(links(named("workflow order")), [CAUSE]);
+    assert_eq!(links(named("wait Paid")), [PAYMENT]);
+    assert!(named("workflow shipping").links.is_empty());
+    for (_, span) in &spans {
+        assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
+        if let Some(parent) = by_id.get(&*span.parent_span_id) {
+            assert!(parent.start_time_unix_nano <= span.start_time_unix_nano);
+            assert!(parent.end_time_unix_nano >= span.end_time_unix_nano);
+        }
+    }
+    // What the service was sent is what it is found by.
+    let mut handed: Vec<String> = cluster
+        .outside
+        .calls
+        .lock()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let calls = spans.iter().filter(|(_, span)| span.name == "call charge");
+    let mut sent: Vec<String> = calls.map(|(_, span)| own(span)).collect();
+    handed.sort();
+    sent.sort();
+    assert_eq!(handed, sent);
+    // The service's first answer repeated the secret, and the event had it too.
+    assert!(!format!("{spans:?}").contains(SECRET));
+    let history = cluster.store.history(&id).await.unwrap();
+    let failed = |entry: &swirl_model::event::HistoryEntry| {
+        matches!(entry.event, Event::ActionFailed { .. })
+    };
+    assert!(history.iter().any(failed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_of_what_is_not_sampled() {
+    let (receiver, endpoint) = Receiver::serve().await;
+    let mut cluster = Cluster::new(Some(&endpoint), 0.0);
+    cluster.deploy(SHIPPING).await;
+    let id = cluster.start("shipping", None).await;
+    cluster.settle().await;
+    assert!(cluster.is_completed(&id).await);
+    cluster.shutdown().await;
+    assert!(receiver.spans().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_told_without_a_collector() {
+    let mut cluster = Cluster::new(None, 1.0);
+    cluster.deploy(SHIPPING).await;
+    cluster.start("shipping", None).await;
+    cluster.settle().await;
+    let text = cluster.telemetry[0].metrics().text().unwrap();
+    for line in [
+        r#"swirl_instances_started_total{swirl_workflow_id="shipping",otel_scope_name="swirl"} 1"#,
+        r#"swirl_instances_ended_total{swirl_instance_status="completed",swirl_workflow_id="shipping",otel_scope_name="swirl"} 1"#,
+        r#"swirl_instance_duration_seconds_count{swirl_instance_status="completed",swirl_workflow_id="shipping",otel_scope_name="swirl"} 1"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{text}");
+    }
+}
+
+/// Names from the root down.
+fn path(span: &Span, by_id: &HashMap<&[u8], &Span>) -> String {
+    if span.parent_span_id.is_empty() {
+        return span.name.clone();
+    }
+    match by_id.get(&*span.parent_span_id) {
+        Some(parent) => format!("{}/{}", path(parent, by_id), span.name),
+        None => format!("?/{}", span.name),
+    }
+}
+
+fn links(span: &Span) -> Vec<String> {
+    let links = span.links.iter();
+    links
+        .map(|link| traceparent(&link.trace_id, &link.span_id))
+        .collect()
+}
+
+fn own(span: &Span) -> String {
+    traceparent(&span.trace_id, &span.span_id)
+}
+
+fn traceparent(trace: &[u8], span: &[u8]) -> String {
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    format!("00-{}-{}-01", hex(trace), hex(span))
+}
