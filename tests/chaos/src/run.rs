@@ -141,19 +141,21 @@ async fn drive(
 
     let healed = Instant::now();
     let started = std::mem::take(&mut *started.lock().unwrap_or_else(PoisonError::into_inner));
-    let ended = finish(options, &api, started, tell).await?;
+    let ended = finish(options, &api, &nats, started, tell).await?;
     let healed_after = healed.elapsed();
     // What would come twice, or late, shows now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
         bail!("a process ended by itself: {process}");
     }
+    let is_wiped = options.faults.contains(&Fault::WipeNats);
+    note_stored(&nats, &produced).await?;
     let mut report = Report::new(&done);
     report.under_faults = under_faults;
     report.healed_after = healed_after;
     report.requests_failed = api.failed.load(Ordering::Relaxed);
     let produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
-    service.look(|seen| report.check(&ended, seen, &produced));
+    service.look(|seen| report.check(&ended, seen, &produced, is_wiped));
     Ok(report)
 }
 
@@ -235,11 +237,19 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
 async fn finish(
     options: &Options,
     api: &Api,
+    nats: &async_nats::Client,
     started: Vec<(Planned, String)>,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Ended>> {
     let begun = Instant::now();
     let mut left = started;
+    // An event that only NATS had is gone with its streams: who published it has to do it again,
+    // which is safe.
+    if options.faults.contains(&Fault::WipeNats) {
+        for (planned, _) in &left {
+            answer(nats, planned).await?;
+        }
+    }
     let mut all = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let looked: Vec<Result<(Planned, String, Value)>> = stream::iter(left)
@@ -301,6 +311,36 @@ async fn listen(nats: &async_nats::Client) -> Result<Arc<Mutex<Produced>>> {
         }
     });
     Ok(produced)
+}
+
+/// Notes the events in the stream: who listens hears nothing while the server is away.
+async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> Result<()> {
+    let stream = jetstream::new(nats.clone())
+        .get_stream("SWIRL_default_EVENTS")
+        .await?;
+    let config = jetstream::consumer::pull::Config {
+        filter_subject: "swirl.events.chaos.done".to_owned(),
+        ack_policy: jetstream::consumer::AckPolicy::None,
+        ..Default::default()
+    };
+    let consumer = stream.create_consumer(config).await?;
+    let mut left = consumer.cached_info().num_pending;
+    while left > 0 {
+        let mut batch = consumer.fetch().max_messages(500).messages().await?;
+        let before = left;
+        while let Some(message) = batch.next().await {
+            let message = message.map_err(|error| anyhow!(error))?;
+            let event: Value = serde_json::from_slice(&message.payload)?;
+            let mut produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
+            let ids = produced.ids.entry(event["data"].to_string()).or_default();
+            ids.insert(event["id"].to_string());
+            left = left.saturating_sub(1);
+        }
+        if left == before {
+            bail!("the stream of events cannot be read to its end");
+        }
+    }
+    Ok(())
 }
 
 /// Publishes every task and every event of users a second time.

@@ -67,23 +67,27 @@ impl EventBus for Bus {
             headers.insert("traceparent", trace.to_string());
         }
         let subject = self.subject.subject(event);
-        let sent = self
-            .streams
-            .context
-            .publish_with_headers(subject, headers, payload.into())
-            .await
-            .map_err(|error| unavailable(error.to_string()))?;
-        match sent.await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
-                // The streams were wiped, or nobody takes this subject in: then it is for those who
-                // subscribe without JetStream, and has been published.
-                if let Err(error) = self.streams.ensure().await {
-                    return Err(unavailable(error.to_string()));
+        let payload = bytes::Bytes::from(payload);
+        for is_again in [false, true] {
+            let sent = self
+                .streams
+                .context
+                .publish_with_headers(subject.clone(), headers.clone(), payload.clone())
+                .await
+                .map_err(|error| unavailable(error.to_string()))?;
+            match sent.await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound && !is_again => {
+                    // Perhaps the streams were wiped.
+                    let made = self.streams.ensure().await;
+                    made.map_err(|error| unavailable(error.to_string()))?;
                 }
-                Ok(())
+                // Nobody takes this subject in: the event is for those who subscribe without
+                // JetStream, and has been published.
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => return Ok(()),
+                Err(error) => return Err(unavailable(error.to_string())),
             }
-            Err(error) => Err(unavailable(error.to_string())),
         }
+        Ok(())
     }
 }
