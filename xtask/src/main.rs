@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
 mod cargo;
+mod chaos;
 mod deploy;
 mod deps;
 mod finding;
@@ -38,6 +39,16 @@ enum Task {
         #[arg(long)]
         fail_fast: bool,
     },
+    /// Run a real cluster under faults, optimised: `--help` of it says for how long and which.
+    #[command(disable_help_flag = true)]
+    Chaos {
+        #[arg(
+            value_name = "ARGUMENT",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        arguments: Vec<String>,
+    },
     /// Run random workflows with faults, optimised: `--help` of it says how many and which.
     #[command(disable_help_flag = true)]
     Simulate {
@@ -53,6 +64,7 @@ enum Task {
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
+        Task::Chaos { arguments } => chaos::run(&arguments),
         Task::Simulate { arguments } => simulate::run(&arguments),
     }
 }
