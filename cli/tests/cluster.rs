@@ -117,5 +117,5 @@ fn scenarios_hold_on_a_cluster() {
     let text = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{text}");
     let passed = text.lines().filter(|line| line.starts_with("ok")).count();
-    assert!(passed > 50, "{text}");
+    assert!(passed > 40, "{text}");
 }
