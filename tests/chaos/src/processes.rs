@@ -79,7 +79,12 @@ impl Process {
             .args(["--redis-url", &format!("redis://{}", self.redis.address())])
             .args(["--nats-url", &format!("nats://{}", self.nats.address())])
             .args(["--redis-shards", "8"])
-            .args(["--nats-events-bytes-max", "256MiB"])
+            .args([
+                "--nats-events-bytes-max",
+                "256MiB",
+                "--nats-tasks-bytes-max",
+                "64MiB",
+            ])
             .arg(listen)
             .arg(self.address.to_string());
         match self.role {

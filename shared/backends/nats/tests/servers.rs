@@ -37,6 +37,7 @@ async fn rig() -> Rig {
 
 fn streams(client: &async_nats::Client, namespace: &str) -> Streams {
     let options = StreamOptions {
+        tasks_bytes_max: 16 << 20,
         events_bytes_max: 64 << 20,
         dead_bytes_max: 16 << 20,
         ..StreamOptions::default()
