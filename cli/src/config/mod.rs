@@ -1,7 +1,7 @@
 //! The configuration of `swirl worker` and `swirl coordinator`: one file, environment variables and
 //! flags, with the same names in all three.
 //!
-//! One table ([`table`]) says which settings there are. From it come the flags, the variables, the
+//! One table (`table`) says which settings there are. From it come the flags, the variables, the
 //! reference page, the commented default file and every check; [`Config`] is what the processes get.
 //! To add a setting: a row in the table, a field in [`Config`], and `swirl config reference` for the
 //! page. Flags win over variables, variables over the file, the file over the defaults.

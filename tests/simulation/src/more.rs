@@ -66,7 +66,7 @@ states:
   - {name: A, type: event, end: true, onEvents: [{eventRefs: [Never], actions: []}]}
 "#;
 
-/// How many kinds [`Writer::more`] knows.
+/// How many kinds `Writer::more` knows.
 pub const KINDS: usize = 13;
 
 impl Writer {
