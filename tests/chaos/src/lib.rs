@@ -18,4 +18,5 @@ mod service;
 
 pub use check::Report;
 pub use faults::Fault;
+pub use random::Random;
 pub use run::{Options, run};

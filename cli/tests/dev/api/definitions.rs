@@ -1,0 +1,157 @@
+//! `/definitions`
+
+use serde_json::{Value, json};
+
+use super::{greeting, having, waiting};
+use crate::http::JSON;
+use crate::process::Dev;
+
+const PATH: &str = "/api/v1/definitions";
+const YAML: (&str, &str) = ("content-type", "application/yaml");
+const WHOLE: (&str, &str) = ("content-type", "application/vnd.swirl.deployment+json");
+
+pub async fn check(dev: &Dev) {
+    let answer = dev.post(PATH, &[YAML], greeting("1.0.0")).await;
+    assert_eq!(
+        answer.headers["location"],
+        "/api/v1/definitions/greeting/1.0.0"
+    );
+    let new = answer.is(201);
+    assert_eq!(
+        new,
+        json!({"id": "greeting", "version": "1.0.0", "outcome": "new"})
+    );
+    let same = dev.post(PATH, &[YAML], greeting("1.0.0")).await.is(200);
+    assert_eq!(same["outcome"], "unchanged");
+    let other = greeting("1.0.0").replace("Greet", "Other");
+    let conflict = dev
+        .post(PATH, &[YAML], other)
+        .await
+        .refused(409, "definition-conflict");
+    assert_eq!(
+        (&conflict["id"], &conflict["version"]),
+        (&json!("greeting"), &json!("1.0.0"))
+    );
+    dev.post(PATH, &[YAML], greeting("1.10.0")).await.is(201);
+    dev.post(PATH, &[YAML], greeting("1.9.0")).await.is(201);
+
+    let wrong = greeting("2.0.0").replace("end: true", "transition: Nowhere");
+    let wrong = dev
+        .post(&format!("{PATH}?name=mine.yaml"), &[YAML], wrong)
+        .await;
+    let wrong = wrong.refused(422, "definition-invalid");
+    let found = &wrong["diagnostics"][0];
+    assert_eq!(found["code"], "unknown-state", "{wrong:#}");
+    assert!(
+        found["line"].is_number() || found["range"].is_object(),
+        "a place: {wrong:#}"
+    );
+
+    with_what_it_refers_to(dev).await;
+    wrong_bodies(dev).await;
+    reading(dev).await;
+}
+
+async fn with_what_it_refers_to(dev: &Dev) {
+    let document = "id: schemed\nversion: 1.0.0\nspecVersion: '0.8'\ndataInputSchema: in.json\n\
+                    states: [{name: A, type: inject, data: {a: 1}, end: true}]\n";
+    let schema = json!({"type": "object", "required": ["order"]}).to_string();
+    let whole =
+        json!({"name": "schemed.yaml", "document": document, "resources": {"in.json": schema}});
+    dev.post(PATH, &[WHOLE], whole.to_string()).await.is(201);
+    let shown = dev.get(&format!("{PATH}/schemed")).await.is(200);
+    assert_eq!(shown["resources"], json!(["in.json"]), "{shown:#}");
+    let path = "/api/v1/workflows/schemed/instances?wait=PT20S";
+    let refused = dev.post(path, &[JSON], "{}").await;
+    assert_ne!(refused.body["status"], "completed", "{refused:#?}");
+    let done = dev.post(path, &[JSON], r#"{"order": 1}"#).await.is(200);
+    assert_eq!(done["status"], "completed", "{done:#}");
+}
+
+async fn wrong_bodies(dev: &Dev) {
+    let text = dev.post(PATH, &[YAML], vec![0xff, 0xfe, 0x00]).await;
+    text.refused(400, "invalid-text");
+    for body in [
+        "{",
+        "[]",
+        r#"{"document": 1}"#,
+        r#"{"document": "", "more": 1}"#,
+    ] {
+        dev.post(PATH, &[WHOLE], body)
+            .await
+            .refused(400, "invalid-json");
+    }
+    let long = format!("# {}\n{}", "x".repeat(1 << 20), greeting("3.0.0"));
+    dev.post(PATH, &[YAML], long.clone())
+        .await
+        .refused(413, "too-large");
+    let long = json!({"document": long}).to_string();
+    dev.post(PATH, &[WHOLE], long)
+        .await
+        .refused(413, "too-large");
+    for body in ["", "- a", "id: [", "\0"] {
+        dev.post(PATH, &[YAML], body)
+            .await
+            .refused(422, "definition-invalid");
+    }
+    dev.post(&format!("{PATH}?nam=x"), &[YAML], greeting("1.0.0"))
+        .await
+        .refused(400, "invalid-query");
+    let binary = reqwest::header::HeaderValue::from_bytes(b"text/\xe4").unwrap();
+    let sent = reqwest::Client::builder()
+        .tls_backend_preconfigured(swirl_worker::http::tls().unwrap())
+        .build()
+        .unwrap()
+        .post(format!("{}{PATH}", dev.url))
+        .header("content-type", binary)
+        .body("x");
+    assert_eq!(sent.send().await.unwrap().status(), 400);
+}
+
+async fn reading(dev: &Dev) {
+    let list = dev.get(PATH).await.is(200);
+    let all = list["definitions"].as_array().unwrap();
+    let named = |id: &str| all.iter().filter(|row| row["id"] == id).count();
+    assert_eq!(
+        (named("greeting"), named("waiter"), named("faulty")),
+        (3, 1, 1),
+        "{list:#}"
+    );
+    assert!(
+        all.iter()
+            .all(|row| row["digest"].is_string() && row["deployedAt"].is_string())
+    );
+
+    let latest = dev.get(&format!("{PATH}/greeting")).await.is(200);
+    assert_eq!(
+        latest["version"], "1.10.0",
+        "as versions are ordered, not texts"
+    );
+    assert_eq!(latest["document"], greeting("1.10.0"));
+    let first = dev.get(&format!("{PATH}/greeting/1.0.0")).await.is(200);
+    assert_eq!(first["document"], greeting("1.0.0"));
+    for path in ["none", "greeting/9.9.9", "none/1.0.0"] {
+        let answer = dev.get(&format!("{PATH}/{path}")).await;
+        answer.refused(404, "unknown-workflow");
+    }
+}
+
+/// A new version is for those who start after it.
+pub async fn running_instances_keep_theirs(dev: &Dev) {
+    let old = waiting(dev, "kept").await;
+    let next = super::WAITER
+        .replace("1.0.0", "2.0.0")
+        .replace("test.go", "test.other");
+    dev.post(PATH, &[YAML], next).await.is(201);
+    let event = json!({"specversion": "1.0", "id": "kept", "source": "/test", "type": "test.go",
+        "order": "kept", "data": {"kept": true}});
+    let headers = [("content-type", "application/cloudevents+json")];
+    dev.post("/api/v1/events", &headers, event.to_string())
+        .await
+        .is(202);
+    let done: Value = having(dev, &old, "completed").await;
+    assert_eq!(
+        (&done["version"], &done["output"]["kept"]),
+        (&json!("1.0.0"), &json!(true))
+    );
+}

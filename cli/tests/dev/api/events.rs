@@ -1,0 +1,137 @@
+//! `POST /events`: the three content modes of CloudEvents over HTTP.
+
+use serde_json::{Value, json};
+
+use super::{having, started, waiting};
+use crate::http::{Answer, JSON};
+use crate::process::Dev;
+
+const STRUCTURED: (&str, &str) = (
+    "content-type",
+    "application/cloudevents+json; charset=utf-8",
+);
+const BATCHED: (&str, &str) = ("content-type", "application/cloudevents-batch+json");
+
+async fn publish(dev: &Dev, headers: &[(&str, &str)], body: impl Into<reqwest::Body>) -> Answer {
+    dev.post("/api/v1/events", headers, body).await
+}
+
+fn event(id: &str, order: &str) -> Value {
+    json!({"specversion": "1.0", "id": id, "source": "/test", "type": "test.go", "order": order,
+        "data": {"by": id}})
+}
+
+pub async fn check(dev: &Dev) {
+    structured(dev).await;
+    batched(dev).await;
+    binary(dev).await;
+    refusals(dev).await;
+}
+
+async fn structured(dev: &Dev) {
+    let id = waiting(dev, "structured").await;
+    let answer = publish(dev, &[STRUCTURED], event("s1", "structured").to_string()).await;
+    assert_eq!(
+        answer.is(202),
+        json!({"accepted": [{"source": "/test", "id": "s1"}]})
+    );
+    let done = having(dev, &id, "completed").await;
+    assert_eq!(done["output"]["by"], "s1", "{done:#}");
+    // It is kept for those who come later, and sent again it is still the same event.
+    let later = started(dev, "waiter", json!({"order": "structured"})).await;
+    let done = having(dev, &later, "completed").await;
+    assert_eq!(done["output"]["by"], "s1", "{done:#}");
+    publish(dev, &[STRUCTURED], event("s1", "structured").to_string())
+        .await
+        .is(202);
+}
+
+async fn batched(dev: &Dev) {
+    let ids = [waiting(dev, "b1").await, waiting(dev, "b2").await];
+    let batch = json!([event("b1", "b1"), event("b2", "b2")]).to_string();
+    let answer = publish(dev, &[BATCHED], batch).await.is(202);
+    assert_eq!(answer["accepted"].as_array().unwrap().len(), 2);
+    for (id, by) in ids.iter().zip(["b1", "b2"]) {
+        assert_eq!(having(dev, id, "completed").await["output"]["by"], by);
+    }
+    assert_eq!(
+        publish(dev, &[BATCHED], "[]").await.is(202),
+        json!({"accepted": []})
+    );
+    // One that is wrong, and none is taken in.
+    let id = waiting(dev, "b3").await;
+    let mut wrong = event("b4", "b3");
+    wrong["id"] = json!("");
+    let batch = json!([event("b3", "b3"), wrong]).to_string();
+    let refused = publish(dev, &[BATCHED], batch)
+        .await
+        .refused(400, "invalid-event");
+    assert_eq!(refused["index"], 1, "{refused:#}");
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    having(dev, &id, "running").await;
+    publish(dev, &[BATCHED], event("b5", "b5").to_string())
+        .await
+        .refused(400, "invalid-event");
+    let many: Vec<Value> = (0..101).map(|n| event(&format!("m{n}"), "many")).collect();
+    publish(dev, &[BATCHED], json!(many).to_string())
+        .await
+        .refused(413, "too-large");
+}
+
+async fn binary(dev: &Dev) {
+    let id = waiting(dev, "Zürich \"1\"").await;
+    let headers = [
+        ("ce-specversion", "1.0"),
+        ("ce-id", "bin"),
+        ("ce-source", "/test"),
+        ("ce-type", "test.go"),
+        ("ce-order", "Z%C3%BCrich%20%221%22"),
+        JSON,
+    ];
+    publish(dev, &headers, r#"{"by": "bin"}"#).await.is(202);
+    assert_eq!(having(dev, &id, "completed").await["output"]["by"], "bin");
+    publish(dev, &headers, "{")
+        .await
+        .refused(400, "invalid-event");
+    publish(dev, &headers[1..], "{}")
+        .await
+        .refused(400, "invalid-event");
+}
+
+async fn refusals(dev: &Dev) {
+    publish(dev, &[JSON], event("x", "x").to_string())
+        .await
+        .refused(415, "no-cloudevent");
+    publish(dev, &[], "").await.refused(415, "no-cloudevent");
+    publish(dev, &[STRUCTURED], "{")
+        .await
+        .refused(400, "invalid-json");
+    for (name, value) in [
+        ("specversion", json!("0.3")),
+        ("specversion", Value::Null),
+        ("type", json!(7)),
+        ("source", json!("")),
+        ("time", json!("yesterday")),
+        ("datacontenttype", json!("json")),
+        ("data_base64", json!("AAAA")),
+        ("order", json!(1.5)),
+        ("order", json!({"a": 1})),
+        ("an_order", json!("x")),
+    ] {
+        let mut event = event("wrong", "wrong");
+        event[name] = value;
+        let refused = publish(dev, &[STRUCTURED], event.to_string()).await;
+        let refused = refused.refused(400, "invalid-event");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains(name), "{name}: {detail}");
+    }
+    publish(dev, &[STRUCTURED], "[]")
+        .await
+        .refused(400, "invalid-event");
+    let large = json!({"text": "x".repeat(1 << 20)});
+    let mut event = event("large", "large");
+    event["data"] = large;
+    publish(dev, &[STRUCTURED], event.to_string())
+        .await
+        .refused(413, "too-large");
+}

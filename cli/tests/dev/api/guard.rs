@@ -1,0 +1,71 @@
+//! What holds for all routes.
+
+use reqwest::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::http::Seen;
+use crate::process::Dev;
+
+pub async fn check(dev: &Dev) {
+    let health = dev.get("/healthz").await.is(200);
+    assert_eq!(health["status"], "ok");
+    let ready = dev.get("/readyz").await.is(200);
+    assert_eq!(ready["status"], "ready");
+    let metrics = dev.get("/metrics").await;
+    assert_eq!(metrics.status, 200);
+    assert!(
+        metrics.headers["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("text/plain")
+    );
+    assert!(metrics.text.contains("# TYPE"), "{metrics:#?}");
+    let document = dev.get("/api/v1/openapi.json").await.is(200);
+    assert!(
+        document["openapi"].as_str().unwrap().starts_with("3."),
+        "{document}"
+    );
+
+    dev.get("/api/v1/nothing")
+        .await
+        .refused(404, "unknown-route");
+    dev.get("/api/v1/events")
+        .await
+        .refused(405, "unknown-method");
+    let deleted = dev
+        .send(Method::DELETE, "/api/v1/definitions", &[], "")
+        .await;
+    deleted.refused(405, "unknown-method");
+
+    let page = [("origin", "https://example.org")];
+    dev.send(Method::GET, "/api/v1/instances", &page, "")
+        .await
+        .refused(403, "foreign-origin");
+    let own = [("origin", dev.url.as_str())];
+    dev.send(Method::GET, "/api/v1/instances", &own, "")
+        .await
+        .is(200);
+
+    a_body_that_breaks_off(dev).await;
+}
+
+/// No client of HTTP does that on purpose.
+async fn a_body_that_breaks_off(dev: &Dev) {
+    let address = dev.url.trim_start_matches("http://");
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let path = "/api/v1/workflows/waiter/instances";
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100\r\n\r\n{{\"or");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert!(answer.contains(r#""code":"body-broken""#), "{answer}");
+    dev.http.note(Seen {
+        method: "post".to_owned(),
+        path: path.to_owned(),
+        status: 400,
+        code: Some("body-broken".to_owned()),
+    });
+}

@@ -1,0 +1,174 @@
+//! Every route of the API, over HTTP.
+//!
+//! One process serves all parts, so that what they left out can be told at the end: each operation
+//! of `openapi.json` has answered with each status that the document lists, and each code of a
+//! refusal that the documentation lists has been seen.
+
+mod definitions;
+mod events;
+mod guard;
+mod instances;
+mod operate;
+mod start;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::http::{JSON, Seen};
+use crate::process::{Dev, demo};
+
+/// What only a broken store or machine brings about.
+const BROKEN: [&str; 6] = [
+    "definition-broken",
+    "internal",
+    "no-randomness",
+    "store-damaged",
+    "store-unavailable",
+    "timeout",
+];
+
+const WAITER: &str = r#"
+id: waiter
+version: "1.0.0"
+specVersion: "0.8"
+events:
+  - name: Go
+    type: test.go
+    source: /test
+    correlation: [{contextAttributeName: order, contextAttributeValue: "${ .order }"}]
+states:
+  - name: Begin
+    type: inject
+    data: {begun: true}
+    transition: Wait
+  - name: Wait
+    type: event
+    onEvents: [{eventRefs: [Go]}]
+    end: true
+"#;
+
+/// Fails as often as its input says.
+const FAULTY: &str = r#"
+id: faulty
+version: "1.0.0"
+specVersion: "0.8"
+functions:
+  - {name: flaky, operation: "http://ADDRESS/openapi.json#flaky"}
+states:
+  - name: Prepare
+    type: inject
+    data: {prepared: true}
+    transition: Work
+  - name: Work
+    type: operation
+    actions:
+      - functionRef: {refName: flaky, arguments: {key: "${ .key }", failures: "${ .failures }"}}
+        actionDataFilter: {toStateData: .result}
+    end: true
+"#;
+
+fn greeting(version: &str) -> String {
+    format!(
+        "id: greeting\nversion: {version}\nspecVersion: '0.8'\nstates:\n  - name: Greet\n    \
+         type: inject\n    data: {{version: {version}}}\n    end: true\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route() {
+    let address = demo().await;
+    let folder = tempfile::tempdir().unwrap();
+    for (name, document) in [("waiter", WAITER), ("faulty", FAULTY)] {
+        let file = folder.path().join(format!("{name}.sw.yaml"));
+        std::fs::write(file, document.replace("ADDRESS", &address)).unwrap();
+    }
+    let dev = Dev::start(folder.path()).await;
+    guard::check(&dev).await;
+    definitions::check(&dev).await;
+    start::check(&dev).await;
+    instances::check(&dev).await;
+    operate::check(&dev).await;
+    events::check(&dev).await;
+    definitions::running_instances_keep_theirs(&dev).await;
+
+    let document = dev.get("/api/v1/openapi.json").await.is(200);
+    let seen = dev.http.seen();
+    assert_eq!(unseen_statuses(&document, &seen), BTreeSet::new());
+    assert_eq!(unseen_codes(&seen), BTreeSet::new());
+}
+
+/// What the document lists and nothing answered.
+fn unseen_statuses(document: &Value, seen: &[Seen]) -> BTreeSet<String> {
+    let mut unseen = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let Some(responses) = operation["responses"].as_object() else {
+                continue;
+            };
+            for status in responses.keys().filter(|status| *status != "default") {
+                let is_seen = seen.iter().any(|seen| {
+                    seen.method == *method
+                        && seen.status.to_string() == *status
+                        && matches(path, &seen.path)
+                });
+                if !is_seen && (path.as_str(), status.as_str()) != ("/readyz", "503") {
+                    unseen.insert(format!("{method} {path}: {status}"));
+                }
+            }
+        }
+    }
+    unseen
+}
+
+fn matches(template: &str, path: &str) -> bool {
+    let (template, path): (Vec<&str>, Vec<&str>) =
+        (template.split('/').collect(), path.split('/').collect());
+    let fits = |(template, part): (&&str, &&str)| template == part || template.starts_with('{');
+    template.len() == path.len() && template.iter().zip(&path).all(fits)
+}
+
+/// The codes that docs/api.md lists and nothing was refused with.
+fn unseen_codes(seen: &[Seen]) -> BTreeSet<String> {
+    let page = include_str!("../../../../docs/api.md");
+    let (_, listed) = page.split_once("with a stable `code`:").unwrap();
+    let (listed, _) = listed.split_once("\n\n").unwrap();
+    let mut unseen: BTreeSet<String> = listed
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect();
+    assert!(unseen.len() > 20, "{unseen:?}");
+    let seen: BTreeSet<String> = seen.iter().filter_map(|seen| seen.code.clone()).collect();
+    let undocumented: Vec<&String> = seen.difference(&unseen).collect();
+    assert!(
+        undocumented.is_empty(),
+        "docs/api.md lacks {undocumented:?}"
+    );
+    unseen.retain(|code| !seen.contains(code) && !BROKEN.contains(&code.as_str()));
+    unseen
+}
+
+/// Starts an instance and returns its id.
+async fn started(dev: &Dev, workflow: &str, input: Value) -> String {
+    let path = format!("/api/v1/workflows/{workflow}/instances");
+    let answer = dev.post(&path, &[JSON], input.to_string()).await.is(201);
+    answer["id"].as_str().unwrap().to_owned()
+}
+
+/// The instance, once it has this status.
+async fn having(dev: &Dev, id: &str, status: &str) -> Value {
+    let there = |instance: &Value| instance["status"] == status;
+    dev.until(&format!("/api/v1/instances/{id}"), status, there)
+        .await
+}
+
+/// A waiter, once it waits.
+async fn waiting(dev: &Dev, order: &str) -> String {
+    let id = started(dev, "waiter", json!({"order": order})).await;
+    let there = |instance: &Value| instance["scopes"][0]["waitsFor"].is_array();
+    dev.until(&format!("/api/v1/instances/{id}"), "waiting", there)
+        .await;
+    id
+}

@@ -1,0 +1,159 @@
+//! `swirl dev` as a process of its own, and the service that its workflows call.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::http::{Answer, Http};
+
+/// Until the process serves, and for whatever a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Dev {
+    process: Child,
+    pub url: String,
+    pub http: Arc<Http>,
+    /// What it wrote to standard error.
+    pub log: Arc<Mutex<String>>,
+}
+
+/// The command, for a folder of definitions; its store is in it.
+pub fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
+    command
+        .args(["dev", "--listen", "127.0.0.1:0", "--color", "never"])
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .env_remove("SWIRL_LOG");
+    command
+}
+
+impl Dev {
+    pub async fn start(folder: &Path) -> Dev {
+        Dev::of(command(folder)).await
+    }
+
+    /// Returns when the process says where its API is.
+    pub async fn of(mut command: Command) -> Dev {
+        let mut process = command.spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let log = Arc::new(Mutex::new(String::new()));
+        let (there, url) = tokio::sync::oneshot::channel();
+        let mut there = Some(there);
+        let kept = log.clone();
+        // Reads on to the end, or the process blocks once the pipe is full.
+        std::thread::spawn(move || {
+            while let Some(Ok(line)) = lines.next() {
+                if let Some((_, url)) = line.split_once("the API is at ")
+                    && let Some(there) = there.take()
+                {
+                    let url = url.trim_end_matches(['"', '}', ',']);
+                    let _ = there.send(url.trim_end_matches("/api/v1/openapi.json").to_owned());
+                }
+                let mut log = kept.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        let url = match tokio::time::timeout(PATIENCE, url).await {
+            Ok(Ok(url)) => url,
+            _ => panic!("it didn't start: {}", log.lock().unwrap()),
+        };
+        Dev {
+            process,
+            url,
+            http: Arc::new(Http::new()),
+            log,
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// The exit code and the log, once it has ended.
+    pub async fn ended(mut self) -> (Option<i32>, String) {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return (status.code(), self.log.lock().unwrap().clone());
+            }
+            assert!(begun.elapsed() < PATIENCE, "it doesn't end");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        self.send(Method::POST, path, headers, body).await
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Answer {
+        let sent = self.http.send(method, &self.url, path, headers, body);
+        sent.await.unwrap()
+    }
+
+    /// Asks again until the answer is as wanted.
+    pub async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let body = self.get(path).await.is(200);
+            if there(&body) {
+                return body;
+            }
+            assert!(begun.elapsed() < PATIENCE, "never {what}: {body:#}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// One of the commands that talk to a server.
+    pub fn swirl(&self, arguments: &[&str]) -> Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
+            .args(arguments)
+            .args(["--output", "json", "--server", &self.url])
+            .output()
+            .unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Serves the shop of the examples; returns its address.
+pub async fn demo() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(swirl_demo_service::serve(listener));
+    address
+}
