@@ -8,6 +8,7 @@ pub mod config;
 mod dev;
 pub mod diagram;
 mod functions;
+mod logging;
 mod node;
 mod progress;
 mod resources;

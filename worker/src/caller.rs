@@ -236,9 +236,10 @@ impl FunctionCaller for Caller {
         };
         let result = entry.compiled.call(&self.clients, &request, &context).await;
         result.map_err(|error| {
+            let error = request.secrets.error(WorkflowError::from(&error));
             tracing::debug!(scope = %request.scope, function = %request.function.name, %error,
                 "a call failed");
-            WorkflowError::from(&error)
+            error
         })
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use swirl_worker::secrets::{Chain, Environment, File, Folder};
-use tracing_subscriber::EnvFilter;
 
 use crate::app::App;
 use crate::cluster;
@@ -13,6 +12,7 @@ use crate::config::{
     AuthMode, Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Problems, SecretSources,
 };
 use crate::dev::DocumentReader;
+use crate::logging;
 use crate::terminal::Terminal;
 
 /// Coordinates a cluster: API, events, timers, schedules, and what got stuck.
@@ -77,20 +77,11 @@ pub fn configuration(loaded: Result<Loaded, Problems>, terminal: &Terminal) -> O
 }
 
 pub fn log(log: &Log) {
-    let filter = EnvFilter::try_from_env("SWIRL_LOG").unwrap_or_else(|_| {
-        EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"))
-    });
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false);
-    // Fails if there is one already, which is as good.
-    let _ = match log.format {
-        LogFormat::Json => builder.json().try_init(),
-        LogFormat::Text => builder
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .try_init(),
+    let form = match log.format {
+        LogFormat::Json => logging::Form::Json,
+        LogFormat::Text => logging::Form::text(),
     };
+    logging::start(&log.filter, form);
 }
 
 /// # Errors

@@ -8,11 +8,11 @@ use anyhow::{Context, bail};
 use swirl_coordinator::api::{self, Api};
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
-use tracing_subscriber::EnvFilter;
 
 use crate::app::{App, secrets};
 use crate::dev::{DocumentReader, Folder, Log};
 use crate::functions::FunctionArgs;
+use crate::logging;
 use crate::node::Node;
 use crate::terminal::{Output, Terminal};
 
@@ -73,17 +73,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     if !args.folder.is_dir() {
         bail!("{} is no folder", args.folder.display());
     }
-    let filter = EnvFilter::try_from_env("SWIRL_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("info,fjall=warn,lsm_tree=warn"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false);
-    // Fails if there is one already, which is as good.
-    let _ = match terminal.output {
-        Output::Json => builder.json().try_init(),
-        _ => builder.with_ansi(terminal.colours()).try_init(),
+    let form = match terminal.output {
+        Output::Json => logging::Form::Json,
+        _ => logging::Form::Text {
+            colours: terminal.colours(),
+        },
     };
+    logging::start(logging::DEFAULT, form);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

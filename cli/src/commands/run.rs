@@ -14,6 +14,7 @@ use swirl_ports::{Definitions, Store};
 
 use crate::app::{App, DeployError, json_argument, secrets};
 use crate::functions::FunctionArgs;
+use crate::logging;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::terminal::{Output, Terminal};
@@ -75,6 +76,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .iter()
         .map(read_event)
         .collect::<anyhow::Result<Vec<_>>>()?;
+    // Nothing but what is told at the end, unless SWIRL_LOG says more.
+    logging::start("off", logging::Form::text());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -11,6 +11,7 @@ pub mod event;
 pub mod ids;
 pub mod instance;
 pub mod merge;
+pub mod redact;
 pub mod schedule;
 pub mod scope;
 pub mod time;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::ids::{DefinitionId, ScopeRef};
+use swirl_model::redact::Redactor;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_model::workflow::{AuthScheme, Function};
@@ -24,6 +25,8 @@ pub struct CallRequest {
     /// When the attempt began.
     pub at: Timestamp,
     pub auth: Option<CallAuth>,
+    /// The secrets that the call may have used, to be cut out of what is kept or shown of it.
+    pub secrets: Arc<Redactor>,
     /// The span of the call, for the service: `traceparent`.
     pub trace: Option<TraceContext>,
 }

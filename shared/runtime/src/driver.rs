@@ -14,6 +14,7 @@ use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
+use swirl_model::redact::Redactor;
 use swirl_model::scope::{Cursor, Scope};
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
@@ -75,6 +76,8 @@ struct Run {
     inbox: VecDeque<InboxItem>,
     closed: bool,
     secrets: Data,
+    /// Cuts them out of what services answer.
+    redactor: Arc<Redactor>,
     call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
@@ -149,6 +152,7 @@ impl Driver {
             scope,
             inbox: held.inbox.into(),
             closed: held.closed,
+            redactor: Arc::new(Redactor::of(&secrets)),
             secrets,
             call: None,
             wake: true,
@@ -262,6 +266,7 @@ impl Driver {
                     key: request.key,
                     at: env.now,
                     auth,
+                    secrets: run.redactor.clone(),
                     trace: self.observer.as_ref().map(|observer| {
                         let token = run.lease.token;
                         let cause = Cause::Call { call, token };
@@ -350,13 +355,16 @@ impl Driver {
         };
         match answer {
             Some(result) => {
+                // A service may echo what it was sent: in a result too, which becomes state data.
+                let result = result
+                    .map(|data| run.redactor.data(data))
+                    .map_err(|error| run.redactor.error(error));
                 let outcome = match &result {
                     Ok(_) => CallOutcome::Done,
                     Err(error) => CallOutcome::Failed(&error.name),
                 };
                 self.called(run, &running, outcome);
                 let call = running.call;
-                let result = result.map_err(|error| without_secrets(error, &run.secrets));
                 let item = InboxItem::new(Input::CallDone { call, result });
                 if !self.store.is_active(&run.header.id).await? {
                     // Suspended meanwhile: the answer is kept and acted on at resume.
@@ -487,36 +495,4 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
 
 fn is_runnable(scope: &Scope) -> bool {
     matches!(scope.cursor, Cursor::Fresh | Cursor::At(_))
-}
-
-/// A service may echo what it was sent: the message of an error is kept and shown, so the values
-/// of the definition's secrets are cut out of it. Values of less than four characters stay.
-fn without_secrets(mut error: WorkflowError, secrets: &Data) -> WorkflowError {
-    let Some(values) = secrets.as_object() else {
-        return error;
-    };
-    for value in values.values() {
-        let text = Data(value.clone()).to_text();
-        if text.chars().count() >= 4 {
-            error.message = error.message.replace(&text, "***");
-            let quoted = Data::string(text).to_string();
-            error.message = error.message.replace(quoted.trim_matches('"'), "***");
-        }
-    }
-    error
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_echoed_secret_is_cut_out() {
-        let mut secrets = Data::object();
-        secrets.set("KEY", Data::string("se\"cret"));
-        secrets.set("PIN", Data::string("12"));
-        let error = WorkflowError::new("FunctionError", r#"400: {"k":"se\"cret"} se"cret 12"#);
-        let message = without_secrets(error, &secrets).message;
-        assert_eq!(message, r#"400: {"k":"***"} *** 12"#);
-    }
 }

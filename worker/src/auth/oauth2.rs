@@ -335,12 +335,6 @@ fn parse(answer: &Answer, what: &str, oauth2: &OAuth2) -> Result<Token, CallErro
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let text = |key: &str| body.get(key).and_then(Value::as_str);
     if answer.status != 200 {
-        let mut message = format!("{what}: {}", answer.status);
-        for key in ["error", "error_description"] {
-            if let Some(text) = text(key) {
-                message.push_str(&format!(": {}", text.chars().take(200).collect::<String>()));
-            }
-        }
         let secrets = [
             &oauth2.client_secret,
             &oauth2.password,
@@ -351,6 +345,13 @@ fn parse(answer: &Answer, what: &str, oauth2: &OAuth2) -> Result<Token, CallErro
             .flatten()
             .map(|secret| secret.expose().to_owned())
             .collect();
+        let mut message = format!("{what}: {}", answer.status);
+        for key in ["error", "error_description"] {
+            if let Some(text) = text(key) {
+                let text = redact(text, &secrets);
+                message.push_str(&format!(": {}", text.chars().take(200).collect::<String>()));
+            }
+        }
         let mut error = refuse(redact(&message, &secrets));
         error.can_retry = CallError::new(CallErrorKind::Status(answer.status), "").can_retry;
         return Err(error);

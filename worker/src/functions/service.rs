@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use swirl_model::Data;
 use url::Url;
 
 use crate::auth::{Auth, Authorization, Tokens};
@@ -34,6 +35,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a [u8]>,
     /// Names the request in errors.
     pub(crate) what: &'a str,
+    /// Cut out of what is kept or shown of the answer, beside the credentials.
+    pub(crate) secrets: &'a [String],
 }
 
 /// An answer of any status.
@@ -41,6 +44,17 @@ pub(crate) struct Reply {
     pub(crate) answer: Answer,
     /// To be cut out of what is shown of it.
     pub(crate) secrets: Vec<String>,
+    authorization: Option<Authorization>,
+}
+
+impl Reply {
+    /// What becomes of the answer, as a result.
+    pub(crate) fn clean(&self, result: Data) -> Data {
+        match &self.authorization {
+            Some(authorization) => authorization.clean(result),
+            None => result,
+        }
+    }
 }
 
 impl Services {
@@ -79,7 +93,8 @@ impl Services {
             let answer = self.send(ask, None).await?;
             return Ok(Reply {
                 answer,
-                secrets: Vec::new(),
+                secrets: ask.secrets.to_vec(),
+                authorization: None,
             });
         };
         let mut authorization = Authorization::of(auth, &self.tokens, None).await?;
@@ -90,7 +105,8 @@ impl Services {
         }
         Ok(Reply {
             answer,
-            secrets: authorization.secrets,
+            secrets: [&authorization.secrets[..], ask.secrets].concat(),
+            authorization: Some(authorization),
         })
     }
 

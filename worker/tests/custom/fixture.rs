@@ -76,6 +76,7 @@ pub async fn call(
         arguments,
         selection_set: None,
         key: "key-1".to_owned(),
+        secrets: Default::default(),
         at: Timestamp::default(),
         auth,
     };

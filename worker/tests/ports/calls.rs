@@ -85,6 +85,7 @@ fn request(function: &Function, arguments: Data) -> CallRequest {
         arguments,
         selection_set: None,
         key: "key-1".to_owned(),
+        secrets: Default::default(),
         at: Timestamp::default(),
         auth: None,
     }

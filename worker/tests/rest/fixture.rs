@@ -66,6 +66,7 @@ pub fn caller() -> RestCaller {
 pub fn context(auth: Option<&Auth>) -> CallContext<'_> {
     CallContext {
         idempotency_key: "key-1",
+        secrets: &[],
         timeout: Some(Duration::from_secs(10)),
         auth,
         headers: &[],

@@ -98,6 +98,7 @@ impl Callable {
             arguments,
             selection_set: None,
             key: "key-1".to_owned(),
+            secrets: Default::default(),
             at: Timestamp::default(),
             auth,
         };

@@ -186,6 +186,7 @@ impl Callable {
             arguments,
             selection_set: selection.map(str::to_owned),
             key: "key-1".to_owned(),
+            secrets: Default::default(),
             at: Timestamp::default(),
             auth,
         };

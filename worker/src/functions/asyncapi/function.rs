@@ -75,7 +75,7 @@ impl CompiledFunction for AsyncapiFunction {
     ) -> Result<Data, CallError> {
         let refuse =
             |reason: String| CallError::arguments(format!("operation `{}`: {reason}", self.0.id));
-        let mut outgoing = outgoing(&self.0, &request.arguments, &request.key).map_err(refuse)?;
+        let mut outgoing = outgoing(&self.0, request).map_err(refuse)?;
         let is_given = |(name, _): &(String, String)| name.eq_ignore_ascii_case(TRACEPARENT);
         if let Some(trace) = request.trace
             && !outgoing.headers.iter().any(is_given)
@@ -99,9 +99,9 @@ impl CompiledFunction for AsyncapiFunction {
     }
 }
 
-fn outgoing<'a>(sending: &Sending, arguments: &Data, key: &'a str) -> Result<Outgoing<'a>, String> {
+fn outgoing<'a>(sending: &Sending, request: &'a CallRequest) -> Result<Outgoing<'a>, String> {
     let parts = Parts::of(
-        Value::from(arguments),
+        Value::from(&request.arguments),
         &sending.messages,
         sending.address.parameters(),
     )?;
@@ -129,6 +129,7 @@ fn outgoing<'a>(sending: &Sending, arguments: &Data, key: &'a str) -> Result<Out
         payload: message.encode(&parts.payload)?,
         content_type: message.content_type.clone(),
         headers: parts.header_texts()?,
-        key,
+        key: &request.key,
+        secrets: request.secrets.expose(),
     })
 }

@@ -32,6 +32,8 @@ pub(super) struct Outgoing<'a> {
     pub(super) headers: Vec<(String, String)>,
     /// The same for each repeat of the call.
     pub(super) key: &'a str,
+    /// Cut out of what is answered.
+    pub(super) secrets: &'a [String],
 }
 
 pub(super) fn what(server: &Server, method: &Method, address: &str) -> String {
@@ -99,7 +101,9 @@ async fn http(
         headers: &headers,
         body: Some(&outgoing.payload),
         what: &outgoing.what,
+        secrets: outgoing.secrets,
     };
     let reply = clients.services.ask(&ask, auth).await?;
-    answer::data(&reply.answer, &outgoing.what, &reply.secrets, "")
+    let data = answer::data(&reply.answer, &outgoing.what, &reply.secrets, "")?;
+    Ok(reply.clean(data))
 }

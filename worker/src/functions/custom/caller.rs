@@ -54,7 +54,7 @@ impl CustomCaller {
         let exchange = async {
             let Some(auth) = auth else {
                 let answer = self.send(url, &call, request, None, &what).await?;
-                return result(&answer, &what, &[]);
+                return result(&answer, &what, request.secrets.expose());
             };
             let mut authorization = Authorization::of(auth, &self.tokens, None).await?;
             let mut answer = self
@@ -66,7 +66,8 @@ impl CustomCaller {
                     .send(url, &call, request, Some(&authorization), &what)
                     .await?;
             }
-            result(&answer, &what, &authorization.secrets)
+            let secrets = [&authorization.secrets[..], request.secrets.expose()].concat();
+            result(&answer, &what, &secrets).map(|data| authorization.clean(data))
         };
         in_time(timeout, &what, exchange).await
     }
@@ -116,7 +117,7 @@ impl CustomCaller {
             // The semaphore is never closed; if it were, nothing would be lost by going on.
             let _place = self.places.acquire().await.ok();
             let finished = exec::run(words, &call, limit, &what).await?;
-            finished_result(&finished, &what)
+            finished_result(&finished, &what, request.secrets.expose())
         };
         in_time(timeout, &what, run).await
     }
@@ -171,7 +172,7 @@ fn result(answer: &Answer, what: &str, secrets: &[String]) -> Result<Data, CallE
     }
 }
 
-fn finished_result(finished: &Finished, what: &str) -> Result<Data, CallError> {
+fn finished_result(finished: &Finished, what: &str, secrets: &[String]) -> Result<Data, CallError> {
     let answer = if finished.stdout.trim_ascii().is_empty() {
         Ok(Data::NULL)
     } else {
@@ -187,13 +188,13 @@ fn finished_result(finished: &Finished, what: &str) -> Result<Data, CallError> {
         let message = format!("{what}: {}{said}", finished.status);
         let error = CallError::new(CallErrorKind::Exit(finished.status.code()), message);
         return Err(match given {
-            Some(given) => given.apply(error, what, &[]),
+            Some(given) => given.apply(error, what, secrets),
             None => error,
         });
     }
     if let Some(given) = given {
         let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed{said}"));
-        return Err(given.apply(error, what, &[]));
+        return Err(given.apply(error, what, secrets));
     }
     answer.map_err(|error| {
         let message = format!("{what}: what it wrote to stdout is no JSON: {error}");

@@ -24,7 +24,7 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
         return refused.and_then(|_| Err(CallError::new(CallErrorKind::Response, what)));
     }
     match body.get("data") {
-        Some(data) => Ok(Data::from(data.clone())),
+        Some(data) => Ok(reply.clean(Data::from(data.clone()))),
         None => Err(CallError::new(
             CallErrorKind::Response,
             format!("{what}: the answer is none of GraphQL: it has neither `data` nor `errors`"),
@@ -43,6 +43,7 @@ fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallErr
     let status = reply.answer.status;
     let first = &errors[0];
     let text = first["message"].as_str().unwrap_or("no message");
+    let text = redact(text, &reply.secrets);
     let mut message: String = text
         .chars()
         .take(MESSAGE_CHARS_MAX)

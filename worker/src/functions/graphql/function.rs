@@ -154,6 +154,7 @@ impl CompiledFunction for GraphqlFunction {
                 headers: &headers,
                 body: Some(&body),
                 what: &self.what,
+                secrets: request.secrets.expose(),
             };
             let reply = clients.services.ask(&ask, context.auth).await?;
             let result = answer::data(&reply, &self.what);

@@ -112,6 +112,8 @@ impl Question<'_> {
             ],
             body: Some(body.as_bytes()),
             what: &what,
+            // Nothing of the answer is shown.
+            secrets: &[],
         };
         let answer = match self.services.ask(&ask, self.auth).await {
             Ok(reply) => reply.answer,

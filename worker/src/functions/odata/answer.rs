@@ -11,7 +11,7 @@ use crate::functions::service::Reply;
 /// The answer's JSON. A failure has the code that the service gives.
 pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     let result = answer::data(&reply.answer, what, &reply.secrets, "");
-    result.map_err(|mut error| {
+    result.map(|data| reply.clean(data)).map_err(|mut error| {
         let body: Value = serde_json::from_slice(&reply.answer.body).unwrap_or_default();
         // Version 3 has its own name for it; up to 3 the message has a language.
         let told = body.get("error").or_else(|| body.get("odata.error"));
@@ -26,9 +26,9 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
         .map(Into::into);
         let message = told["message"].as_str();
         if let Some(message) = message.or_else(|| told["message"]["value"].as_str()) {
+            let message = redact(message, &reply.secrets);
             let shown: String = message.chars().take(500).collect();
-            let message = format!("{what}: {}: {shown}", reply.answer.status);
-            error.message = redact(&message, &reply.secrets);
+            error.message = format!("{what}: {}: {shown}", reply.answer.status);
         }
         error
     })

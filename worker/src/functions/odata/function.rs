@@ -74,6 +74,7 @@ impl CompiledFunction for OdataFunction {
             headers: &headers,
             body: None,
             what: &what,
+            secrets: request.secrets.expose(),
         };
         let exchange = async {
             let reply = clients.services.ask(&ask, context.auth).await?;

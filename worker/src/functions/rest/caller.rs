@@ -6,6 +6,7 @@ use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::multipart;
 use swirl_model::Data;
+use swirl_model::redact::Redactor;
 
 use super::answer;
 use super::body::Body;
@@ -36,6 +37,8 @@ pub struct CallContext<'a> {
     pub auth: Option<&'a Auth>,
     /// Further headers, such as `traceparent`. Those of the operation win.
     pub headers: &'a [(&'a str, &'a str)],
+    /// Cut out of what the service answers, beside the credentials of `auth`.
+    pub secrets: &'a [String],
 }
 
 impl RestCaller {
@@ -77,6 +80,7 @@ impl RestCaller {
         context: &CallContext<'_>,
     ) -> Result<Request, CallError> {
         let mut request = request::build(operation, arguments)?;
+        request.secrets.extend_from_slice(context.secrets);
         let (size, limit) = (request.body.len(), self.http.config().request_bytes_max);
         if size > limit {
             let message = format!(
@@ -127,7 +131,12 @@ impl RestCaller {
                     .await?
             }
         };
-        answer::data(&answer, what, &request.secrets, "")
+        let data = answer::data(&answer, what, &request.secrets, "")?;
+        Ok(match auth {
+            // No workflow knows the token, so none is to see it.
+            Auth::OAuth2(_) => Redactor::new(&request.secrets).data(data),
+            Auth::Basic { .. } | Auth::Bearer { .. } => data,
+        })
     }
 
     /// Sends with a token; once more with a fresh one if the service answers 401.

@@ -78,6 +78,7 @@ impl CompiledFunction for RestFunction {
             timeout: Some(context.timeout),
             auth: context.auth,
             headers: headers.as_slice(),
+            secrets: request.secrets.expose(),
         };
         clients
             .rest

@@ -49,6 +49,8 @@ pub(super) struct CallContext<'a> {
     /// For the whole call, connection and token included.
     pub(super) timeout: Duration,
     pub(super) auth: Option<&'a Auth>,
+    /// Cut out of what the server answers, beside the credentials of `auth`.
+    pub(super) secrets: &'a [String],
 }
 
 /// Calls methods over shared connections; keeps OAuth2 tokens.
@@ -67,6 +69,7 @@ struct Outgoing<'a> {
     key: MetadataValue<Ascii>,
     trace: Option<MetadataValue<Ascii>>,
     until: Instant,
+    secrets: &'a [String],
     /// How errors name it: `gRPC /shop.Users/Get`.
     what: String,
 }
@@ -105,6 +108,7 @@ impl RpcCaller {
             .map_err(|_| CallError::arguments("the idempotency key cannot be sent"))?;
         let timeout = context.timeout.min(DEADLINE_MAX);
         let outgoing = Outgoing {
+            secrets: context.secrets,
             method,
             messages,
             key,
@@ -169,13 +173,14 @@ impl RpcCaller {
         if let Some(trace) = &outgoing.trace {
             metadata.insert(TRACEPARENT, trace.clone());
         }
-        let secrets = authorization.map_or(&[][..], |authorization| &authorization.secrets);
+        let own = authorization.map_or(&[][..], |authorization| &authorization.secrets);
+        let secrets = [own, outgoing.secrets].concat();
         if let Some(authorization) = authorization {
             metadata.insert(AUTHORIZATION, header(authorization)?);
         }
         let failed = |error: &Status| {
             let server = method.server.to_string();
-            status::error(error, &outgoing.what, &server, secrets)
+            status::error(error, &outgoing.what, &server, &secrets)
         };
         let mut grpc = Grpc::new(channel).max_decoding_message_size(self.response_bytes_max);
         grpc.ready().await.map_err(|error| {
@@ -187,7 +192,11 @@ impl RpcCaller {
             .await
             .map_err(|error| failed(&error))?;
         let answers = self.read(answer.into_inner(), outgoing, &failed).await?;
-        outgoing.result(answers)
+        let result = outgoing.result(answers)?;
+        Ok(match authorization {
+            Some(authorization) => authorization.clean(result),
+            None => result,
+        })
     }
 
     /// All messages of the answer, if they stay within the limit.

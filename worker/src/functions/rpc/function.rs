@@ -131,6 +131,7 @@ impl CompiledFunction for RpcFunction {
             trace: request.trace,
             timeout: context.timeout,
             auth: context.auth,
+            secrets: request.secrets.expose(),
         };
         clients
             .rpc

@@ -1,0 +1,87 @@
+//! The log of all commands that run workflows.
+//!
+//! Libraries write what they send and receive to their debug logs: headers, bodies, passwords. So
+//! whatever `SWIRL_LOG` says, only Swirl's own log goes further than `info`.
+
+use std::io::IsTerminal;
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+/// The variable that says what is logged.
+const VARIABLE: &str = "SWIRL_LOG";
+
+/// If neither the variable nor the configuration says anything; the store's own business is dull.
+pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn";
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    Text { colours: bool },
+}
+
+impl Form {
+    /// Text, with colours on a terminal.
+    pub fn text() -> Form {
+        Form::Text {
+            colours: std::io::stderr().is_terminal(),
+        }
+    }
+}
+
+/// Logs to standard error from now on. `filter` holds where the variable says nothing; one that
+/// cannot be read is taken as `info`.
+pub fn start(filter: &str, form: Form) {
+    let filter = EnvFilter::try_from_env(VARIABLE)
+        .or_else(|_| EnvFilter::try_new(filter))
+        .unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = filter.and(filter_fn(is_harmless));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false);
+    let lines = match form {
+        Form::Json => lines.json().boxed(),
+        Form::Text { colours } => lines.with_ansi(colours).boxed(),
+    };
+    // Fails if there is one already, which is as good.
+    let _ = tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .try_init();
+}
+
+/// Whether a line cannot hold what a library sends or receives.
+fn is_harmless(metadata: &Metadata<'_>) -> bool {
+    // `Level::INFO` and less verbose ones.
+    *metadata.level() <= Level::INFO || is_own(metadata.target())
+}
+
+fn is_own(target: &str) -> bool {
+    target == "swirl" || target.starts_with("swirl_") || target.starts_with("swirl::")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_ours_is_our_own() {
+        for target in ["swirl", "swirl::main", "swirl_worker::caller"] {
+            assert!(is_own(target), "{target}");
+        }
+        for target in [
+            "hyper::client",
+            "reqwest",
+            "h2",
+            "rustls",
+            "tonic",
+            "log",
+            "swirling",
+        ] {
+            assert!(!is_own(target), "{target}");
+        }
+    }
+}

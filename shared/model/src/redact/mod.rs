@@ -1,0 +1,211 @@
+//! Cuts the values of secrets out of what services answer, before it is kept or shown.
+//!
+//! A service may echo what it was sent: in an error's message, or in a result. It may do so in
+//! another form, so a value is found also as it stands in JSON (escaped once or more often), in URLs
+//! and forms, in HTML, in Base64 (also of a longer text that holds it, such as `user:password`), in
+//! hexadecimal digits, and read as Latin-1. What it turns a secret into otherwise, such as a hash,
+//! cannot be told.
+
+mod forms;
+mod pattern;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jaq_json::Val;
+
+use crate::data::{Data, text as value};
+use crate::error::WorkflowError;
+use pattern::Pattern;
+
+/// What stands in place of a secret.
+pub const CUT: &str = "***";
+
+/// Shorter values stay, in characters: cutting them out would tell where they are, and tear other
+/// text apart.
+const CHARS_MIN: usize = 4;
+
+/// The values of some secrets, ready to be looked for.
+#[derive(Default)]
+pub struct Redactor {
+    values: Vec<String>,
+    patterns: Vec<Pattern>,
+    /// Patterns that may begin with a byte.
+    by_byte: Vec<Vec<u32>>,
+}
+
+impl Redactor {
+    pub fn new<T: AsRef<str>>(secrets: impl IntoIterator<Item = T>) -> Redactor {
+        let mut values: Vec<String> = Vec::new();
+        for secret in secrets {
+            let secret = secret.as_ref();
+            let is_known = values.iter().any(|value| value == secret);
+            if secret.chars().count() >= CHARS_MIN && !is_known {
+                values.push(secret.to_owned());
+            }
+        }
+        if values.is_empty() {
+            return Redactor::default();
+        }
+        let patterns: Vec<Pattern> = values.iter().flat_map(|value| forms::of(value)).collect();
+        let mut by_byte = vec![Vec::new(); 256];
+        for (index, pattern) in patterns.iter().enumerate() {
+            for byte in pattern.first_bytes() {
+                by_byte[usize::from(byte)].push(index as u32);
+            }
+        }
+        Redactor {
+            values,
+            patterns,
+            by_byte,
+        }
+    }
+
+    /// For the texts and numbers in an object of secrets.
+    pub fn of(secrets: &Data) -> Redactor {
+        let mut texts = Vec::new();
+        leaves(&secrets.0, &mut texts);
+        Redactor::new(texts)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The values themselves: never to be logged or stored.
+    pub fn expose(&self) -> &[String] {
+        &self.values
+    }
+
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Some(mut found) = self.next(text, 0, 0) else {
+            return Cow::Borrowed(text);
+        };
+        let (mut clean, mut done) = (String::with_capacity(text.len()), 0);
+        loop {
+            clean.push_str(&text[done..found.0]);
+            clean.push_str(CUT);
+            done = found.1;
+            match self.next(text, done, done) {
+                Some(next) => found = next,
+                None => break,
+            }
+        }
+        clean.push_str(&text[done..]);
+        Cow::Owned(clean)
+    }
+
+    /// All texts in it, names of members too, and numbers that are a secret.
+    pub fn data(&self, data: Data) -> Data {
+        match self.is_empty() {
+            true => data,
+            false => self.val(&data.0).map_or(data, Data),
+        }
+    }
+
+    pub fn error(&self, mut error: WorkflowError) -> WorkflowError {
+        if self.is_empty() {
+            return error;
+        }
+        let clean = |text: &mut String| {
+            if let Cow::Owned(cleaned) = self.text(text) {
+                *text = cleaned;
+            }
+        };
+        clean(&mut error.name);
+        clean(&mut error.message);
+        error.code.iter_mut().for_each(clean);
+        error
+    }
+
+    /// The next place at or after `from` that is to be cut out. It may reach back, but not beyond
+    /// `floor`.
+    fn next(&self, text: &str, from: usize, floor: usize) -> Option<(usize, usize)> {
+        if self.is_empty() {
+            return None;
+        }
+        let start = (from..text.len()).find(|at| self.longest(text, *at, floor).is_some())?;
+        let (mut start, mut end) = self.longest(text, start, floor)?;
+        // Another secret may begin in this one and end after it.
+        let mut at = start + 1;
+        while at < end {
+            if let Some((also, later)) = self.longest(text, at, floor) {
+                (start, end) = (start.min(also), end.max(later));
+            }
+            at += 1;
+        }
+        Some((start, end))
+    }
+
+    fn longest(&self, text: &str, at: usize, floor: usize) -> Option<(usize, usize)> {
+        let candidates = &self.by_byte[usize::from(text.as_bytes()[at])];
+        let found = candidates.iter().filter_map(|index| {
+            let pattern = &self.patterns[*index as usize];
+            pattern.matches(text.as_bytes(), at, floor)
+        });
+        found.max_by_key(|(_, end)| *end)
+    }
+
+    /// `None`: there is nothing to cut out.
+    fn val(&self, val: &Val) -> Option<Val> {
+        match val {
+            Val::Obj(members) => {
+                let mut changed = None;
+                for (key, member) in members.iter() {
+                    let (key_cut, member_cut) = (self.val(key), self.val(member));
+                    if key_cut.is_some() || member_cut.is_some() {
+                        let map = changed.get_or_insert_with(|| (**members).clone());
+                        let member = member_cut.unwrap_or_else(|| member.clone());
+                        match key_cut {
+                            Some(cut) => {
+                                map.shift_remove(key);
+                                map.insert(cut, member)
+                            }
+                            None => map.insert(key.clone(), member),
+                        };
+                    }
+                }
+                changed.map(|map| Val::Obj(Arc::new(map)))
+            }
+            Val::Arr(items) => {
+                let mut changed = None;
+                for (index, item) in items.iter().enumerate() {
+                    if let Some(cut) = self.val(item) {
+                        changed.get_or_insert_with(|| (**items).clone())[index] = cut;
+                    }
+                }
+                changed.map(|items| Val::Arr(Arc::new(items)))
+            }
+            Val::Null | Val::Bool(_) => None,
+            other => {
+                let data = Data(other.clone());
+                let Some(text) = data.as_str() else {
+                    let number = data.to_text();
+                    return self.values.contains(&number).then(|| value(CUT));
+                };
+                match self.text(text) {
+                    Cow::Borrowed(_) => None,
+                    Cow::Owned(cut) => Some(value(&cut)),
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} values)", self.values.len())
+    }
+}
+
+fn leaves(val: &Val, texts: &mut Vec<String>) {
+    match val {
+        Val::Obj(members) => members.iter().for_each(|(_, member)| leaves(member, texts)),
+        Val::Arr(items) => items.iter().for_each(|item| leaves(item, texts)),
+        Val::Null | Val::Bool(_) => {}
+        other => texts.push(Data(other.clone()).to_text()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

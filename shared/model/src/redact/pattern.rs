@@ -1,0 +1,287 @@
+//! Finding one form of a value at a place in a text.
+//!
+//! Encoders differ in which characters they escape, and texts are escaped more than once. So each
+//! character of the value is taken in any of its forms, whatever the others have: all ends that the
+//! part so far can have are followed at once.
+
+/// What a value is looked for as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The value, with any character escaped.
+    Escaped,
+    /// Part of Base64: what surrounds it belongs to it.
+    Base64,
+    /// Hexadecimal digits of either case.
+    Digits,
+}
+
+pub struct Pattern {
+    chars: Vec<char>,
+    kind: Kind,
+}
+
+impl Pattern {
+    pub fn escaped(value: &str) -> Pattern {
+        Pattern::of(value, Kind::Escaped)
+    }
+
+    pub fn base64(core: &str) -> Pattern {
+        Pattern::of(core, Kind::Base64)
+    }
+
+    /// `digits` are in lower case.
+    pub fn digits(digits: &str) -> Pattern {
+        Pattern::of(digits, Kind::Digits)
+    }
+
+    fn of(text: &str, kind: Kind) -> Pattern {
+        Pattern {
+            chars: text.chars().collect(),
+            kind,
+        }
+    }
+
+    /// The bytes that a match may begin with.
+    pub fn first_bytes(&self) -> Vec<u8> {
+        let Some(first) = self.chars.first().copied() else {
+            return Vec::new();
+        };
+        let mut buffer = [0; 4];
+        let mut bytes = vec![first.encode_utf8(&mut buffer).as_bytes()[0]];
+        if self.kind == Kind::Digits {
+            bytes.push(bytes[0].to_ascii_uppercase());
+        } else {
+            bytes.extend(b"\\%&");
+            if first == ' ' {
+                bytes.push(b'+');
+            }
+            if !first.is_ascii() {
+                // Read as Latin-1, and replaced by U+FFFD.
+                bytes.extend([0xc2, 0xc3, 0xef]);
+            }
+        }
+        bytes.sort_unstable();
+        bytes.dedup();
+        bytes
+    }
+
+    /// Start and end of what is to be cut out, if a match begins at `at`.
+    pub fn matches(&self, text: &[u8], at: usize, floor: usize) -> Option<(usize, usize)> {
+        let (mut ends, mut next) = (vec![at], Vec::new());
+        for char in &self.chars {
+            for at in ends.drain(..) {
+                match self.kind {
+                    Kind::Digits => digit(text, at, *char, &mut next),
+                    Kind::Base64 | Kind::Escaped => forms(text, at, *char, &mut next),
+                }
+            }
+            if next.is_empty() {
+                return None;
+            }
+            next.sort_unstable();
+            next.dedup();
+            std::mem::swap(&mut ends, &mut next);
+        }
+        let (mut start, mut end) = (at, ends.last().copied()?);
+        if self.kind == Kind::Base64 {
+            while start > floor && is_base64(text[start - 1]) {
+                start -= 1;
+            }
+            while end < text.len() && is_base64(text[end]) {
+                end += 1;
+            }
+        }
+        Some((start, end))
+    }
+}
+
+/// In an URL or a JSON string too.
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_=%\\".contains(&byte)
+}
+
+fn digit(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
+    if text
+        .get(at)
+        .is_some_and(|byte| char::from(byte.to_ascii_lowercase()) == char)
+    {
+        ends.push(at + 1);
+    }
+}
+
+/// Where a character that begins at `at` may end, in each form that it may have there.
+fn forms(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
+    let rest = text.get(at..).unwrap_or_default();
+    let mut buffer = [0; 4];
+    let plain = char.encode_utf8(&mut buffer).as_bytes();
+    if rest.starts_with(plain) {
+        ends.push(at + plain.len());
+    }
+    match rest.first() {
+        Some(b'\\') => backslash(text, at, char, ends),
+        Some(b'%') => percent(text, at, char, plain, ends),
+        Some(b'&') => entity(text, at, char, ends),
+        Some(b'+') if char == ' ' => ends.push(at + 1),
+        Some(0xc2 | 0xc3) if !char.is_ascii() => {
+            let latin: String = plain.iter().copied().map(char::from).collect();
+            if rest.starts_with(latin.as_bytes()) {
+                ends.push(at + latin.len());
+            }
+        }
+        Some(0xef) if !char.is_ascii() => {
+            let replaced = "\u{fffd}".as_bytes();
+            let mut end = at;
+            while text[end..].starts_with(replaced) && end < at + plain.len() * replaced.len() {
+                end += replaced.len();
+                ends.push(end);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Escapes of JSON and of programming languages; the more often a text was escaped, the more
+/// backslashes there are.
+fn backslash(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
+    let run = text[at..].iter().take_while(|byte| **byte == b'\\').count();
+    if char == '\\' {
+        ends.extend((1..=run).map(|count| at + count));
+    }
+    let after = at + run;
+    let rest = &text[after..];
+    let short = match char {
+        '\n' => Some('n'),
+        '\r' => Some('r'),
+        '\t' => Some('t'),
+        '\u{8}' => Some('b'),
+        '\u{c}' => Some('f'),
+        char if char.is_ascii_alphanumeric() => None,
+        char => Some(char),
+    };
+    if let Some(short) = short {
+        let mut buffer = [0; 4];
+        let short = short.encode_utf8(&mut buffer).as_bytes();
+        if rest.starts_with(short) {
+            ends.push(after + short.len());
+        }
+    }
+    let code = u32::from(char);
+    if rest.starts_with(b"u{") {
+        let digits = rest
+            .iter()
+            .skip(2)
+            .take_while(|byte| **byte != b'}')
+            .count()
+            .min(8);
+        if number(&rest[2..2 + digits], 16) == Some(code) && rest.get(2 + digits) == Some(&b'}') {
+            ends.push(after + digits + 3);
+        }
+    } else if rest.first() == Some(&b'u') {
+        ends.extend(utf16(text, after, char));
+    } else if rest.first() == Some(&b'x')
+        && number(rest.get(1..3).unwrap_or_default(), 16) == Some(code)
+    {
+        ends.push(after + 3);
+    }
+}
+
+/// The end of `uXXXX`, or of `uXXXX\uXXXX` for a character of two such units.
+fn utf16(text: &[u8], mut at: usize, char: char) -> Option<usize> {
+    let mut buffer = [0; 2];
+    for (index, unit) in char.encode_utf16(&mut buffer).iter().enumerate() {
+        if index > 0 {
+            at += text[at..].iter().take_while(|byte| **byte == b'\\').count();
+        }
+        let digits = text.get(at + 1..at + 5)?;
+        if text[at] != b'u' || number(digits, 16) != Some(u32::from(*unit)) {
+            return None;
+        }
+        at += 5;
+    }
+    Some(at)
+}
+
+/// `%XX` of each byte, in UTF-8 or Latin-1; `%` itself may be encoded again and again.
+fn percent(text: &[u8], at: usize, char: char, plain: &[u8], ends: &mut Vec<usize>) {
+    let mut reached = vec![at];
+    for byte in plain {
+        let mut next = Vec::new();
+        for at in reached {
+            percent_byte(text, at, u32::from(*byte), &mut next);
+        }
+        reached = next;
+    }
+    ends.extend(reached);
+    let code = u32::from(char);
+    if (0x80..0x100).contains(&code) {
+        percent_byte(text, at, code, ends);
+    }
+}
+
+fn percent_byte(text: &[u8], at: usize, byte: u32, ends: &mut Vec<usize>) {
+    if text.get(at) != Some(&b'%') {
+        return;
+    }
+    let mut at = at + 1;
+    while let Some(digits) = text.get(at..at + 2) {
+        at += 2;
+        if number(digits, 16) == Some(byte) {
+            ends.push(at);
+        }
+        if digits != b"25" {
+            return;
+        }
+    }
+}
+
+/// `&amp;`, `&#38;`, `&#x26;`; `&` itself may be encoded again and again.
+fn entity(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
+    let named: &[&str] = match char {
+        '&' => &["amp;"],
+        '<' => &["lt;"],
+        '>' => &["gt;"],
+        '"' => &["quot;"],
+        '\'' => &["apos;"],
+        _ => &[],
+    };
+    let mut after = at + 1;
+    loop {
+        let rest = &text[after..];
+        for name in named {
+            if rest.starts_with(name.as_bytes()) {
+                ends.push(after + name.len());
+            }
+        }
+        if rest.first() == Some(&b'#') {
+            let digits = rest
+                .iter()
+                .take_while(|byte| **byte != b';')
+                .count()
+                .min(10);
+            let (radix, from) = match rest.get(1) {
+                Some(b'x' | b'X') => (16, 2),
+                _ => (10, 1),
+            };
+            let is_char =
+                number(rest.get(from..digits).unwrap_or_default(), radix) == Some(u32::from(char));
+            if is_char && rest.get(digits) == Some(&b';') {
+                ends.push(after + digits + 1);
+            }
+        }
+        if !rest.starts_with(b"amp;") {
+            return;
+        }
+        after += 4;
+    }
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    if digits.is_empty()
+        || !digits
+            .iter()
+            .all(|digit| char::from(*digit).is_digit(radix))
+    {
+        return None;
+    }
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
+}

@@ -1,0 +1,151 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+use super::*;
+use crate::data;
+
+const SECRET: &str = "pa\"ss & wör%d/+😀\\z";
+
+fn cut(text: &str) -> String {
+    Redactor::new([SECRET]).text(text).into_owned()
+}
+
+fn json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn percent(text: &str, upper: bool) -> String {
+    let byte = |byte: u8| match upper {
+        true => format!("%{byte:02X}"),
+        false => format!("%{byte:02x}"),
+    };
+    text.bytes()
+        .map(|b| match b.is_ascii_alphanumeric() {
+            true => char::from(b).to_string(),
+            false => byte(b),
+        })
+        .collect()
+}
+
+#[test]
+fn each_form_is_cut_out() {
+    let ascii: String = SECRET
+        .encode_utf16()
+        .map(|unit| match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("\\u{unit:04X}"),
+        })
+        .collect();
+    let html = SECRET.replace('&', "&amp;").replace('"', "&quot;");
+    let numbered: String = SECRET
+        .chars()
+        .map(|c| format!("&#x{:X};", u32::from(c)))
+        .collect();
+    let latin: String = SECRET.bytes().map(char::from).collect();
+    let form = percent(SECRET, true).replace("%20", "+");
+    for shown in [
+        SECRET.to_owned(),
+        json(SECRET),
+        json(&json(SECRET)),
+        json(&json(&json(SECRET))),
+        json(SECRET).replace('/', "\\/"),
+        ascii.clone(),
+        ascii.to_lowercase(),
+        json(&ascii),
+        percent(SECRET, true),
+        percent(SECRET, false),
+        percent(SECRET, true).replace('%', "%25"),
+        form.clone(),
+        form.replace("%2F", "/"),
+        html.clone(),
+        html.replace('&', "&amp;"),
+        numbered,
+        latin,
+        format!("{SECRET:?}").trim_matches('"').to_owned(),
+        SECRET.escape_unicode().to_string(),
+        SECRET
+            .replace('ö', "\u{fffd}")
+            .replace('😀', "\u{fffd}\u{fffd}"),
+        forms_hex(SECRET),
+        forms_hex(SECRET).to_uppercase(),
+    ] {
+        assert_eq!(cut(&format!("<{shown}>")), "<***>", "{shown}");
+        assert_eq!(cut(&format!("{shown}{shown}")), "******", "{shown}");
+    }
+}
+
+fn forms_hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whatever stands before and after the secret in what is encoded.
+#[test]
+fn base64_is_cut_out_at_any_alignment() {
+    let form = percent(SECRET, true).replace("%20", "+");
+    for inner in [SECRET.to_owned(), form, percent(SECRET, true), json(SECRET)] {
+        for before in ["", "u", "us", "user:", "client_id:"] {
+            for after in ["", "1", "12", "123"] {
+                let whole = format!("{before}{inner}{after}");
+                for encoded in [STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
+                    for shown in [
+                        encoded.clone(),
+                        percent(&encoded, true),
+                        encoded.replace('/', "\\/"),
+                    ] {
+                        let text = format!("Basic {shown} is wrong");
+                        assert_eq!(cut(&text), "Basic *** is wrong", "{whole}: {shown}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_secret_stays() {
+    for text in [
+        "",
+        "pa\"ss & wör%d/+😀\\",
+        "PA\"SS & wör%d/+😀\\z",
+        "100 % \\ & &# &#; %2 \\u12",
+    ] {
+        assert_eq!(cut(text), text);
+        assert!(matches!(
+            Redactor::new([SECRET]).text(text),
+            Cow::Borrowed(_)
+        ));
+    }
+    assert_eq!(Redactor::new(["abc", ""]).text("abc"), "abc", "too short");
+}
+
+#[test]
+fn secrets_that_overlap_are_cut_out_wholly() {
+    let redactor = Redactor::new(["abcdef", "defghi", "token", "token-longer"]);
+    assert_eq!(redactor.text("1abcdefghi2"), "1***2");
+    assert_eq!(redactor.text("token-longer token"), "*** ***");
+}
+
+#[test]
+fn data_is_searched_to_its_ends() {
+    let secrets = data!({"key": "s3cret", "number": 123456, "more": {"a": ["inner"]}});
+    let redactor = Redactor::of(&secrets);
+    let found =
+        data!({"a": ["x s3cret", 123456, 1234567, null], "s3cret": true, "b": {"c": "inner"}});
+    let clean = data!({"a": ["x ***", "***", 1234567, null], "***": true, "b": {"c": "***"}});
+    assert_eq!(redactor.data(found), clean);
+    let other = data!({"a": [1, "text"], "b": null});
+    assert_eq!(redactor.data(other.clone()), other);
+}
+
+#[test]
+fn all_of_an_error_is_searched() {
+    let mut error = WorkflowError::new("N-s3cret", "of s3cret");
+    error.code = Some("c-s3cret".to_owned());
+    let clean = Redactor::new(["s3cret"]).error(error);
+    assert_eq!(
+        (clean.name.as_str(), clean.code.as_deref()),
+        ("N-***", Some("c-***"))
+    );
+    assert_eq!(clean.message, "of ***");
+}
