@@ -1,10 +1,7 @@
 //! Whole instances, from the start to the committed end, through the real driver.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
@@ -20,24 +17,8 @@ use swirl_ports::{
 };
 use swirl_runtime::{Driver, Registry, Settings};
 
-pub struct Figure {
-    rate: f64,
-    p50: Duration,
-    p99: Duration,
-}
-
-impl fmt::Display for Figure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
-        write!(
-            f,
-            "{:.0} instances/s, p50 {:.2} ms, p99 {:.2} ms",
-            self.rate,
-            ms(self.p50),
-            ms(self.p99)
-        )
-    }
-}
+use crate::measure::{Caller, Figure, closed_loop};
+use crate::usage::Meter;
 
 struct Nothing;
 
@@ -58,6 +39,23 @@ impl Secrets for Nothing {
     }
 }
 
+struct Starter {
+    driver: Arc<Driver>,
+    definition: Arc<Definition>,
+    input: Data,
+    name: usize,
+    number: u64,
+}
+
+#[async_trait]
+impl Caller for Starter {
+    async fn once(&mut self) -> Result<()> {
+        self.number += 1;
+        let id = format!("{}-{}", self.name, self.number);
+        one(&self.driver, &self.definition, &self.input, &id).await
+    }
+}
+
 /// Runs instances for some seconds; every one is looked at: it must be completed in the store.
 pub async fn run(
     definition: &Arc<Definition>,
@@ -71,40 +69,19 @@ pub async fn run(
         None => Embedded::memory(),
     });
     let driver = Arc::new(driver(&store, definition).await?);
-    let stop = Arc::new(AtomicBool::new(false));
-    let count = Arc::new(AtomicU64::new(0));
-    let begun = Instant::now();
-    let mut tasks = tokio::task::JoinSet::new();
-    for caller in 0..callers {
-        let (driver, stop, count) = (driver.clone(), stop.clone(), count.clone());
-        let (definition, input) = (definition.clone(), input.clone());
-        tasks.spawn(async move {
-            let mut times = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let number = count.fetch_add(1, Ordering::Relaxed);
-                let started = Instant::now();
-                one(&driver, &definition, &input, &format!("{caller}-{number}")).await?;
-                times.push(started.elapsed());
-                // In memory nothing ever waits, and the runtime's timer needs a turn.
-                tokio::task::yield_now().await;
-            }
-            anyhow::Ok(times)
-        });
-    }
-    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-    stop.store(true, Ordering::Relaxed);
-    let mut times = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        times.extend(done??);
-    }
-    let took = begun.elapsed().as_secs_f64();
-    times.sort();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    Ok(Figure {
-        rate: times.len() as f64 / took,
-        p50: at(0.5),
-        p99: at(0.99),
-    })
+    let starter = |name| Starter {
+        driver: driver.clone(),
+        definition: definition.clone(),
+        input: input.clone(),
+        name,
+        number: 0,
+    };
+    closed_loop(
+        (0..callers).map(starter).collect(),
+        seconds,
+        &Meter::default(),
+    )
+    .await
 }
 
 /// Creation and the commit of the end are both on disk when this returns.

@@ -1,75 +1,309 @@
-//! What the engine and the embedded store reach on this machine.
+//! What Swirl reaches on this machine, beside what the same servers, disk and crates reach without
+//! it: the floor, as bare loops in the same run.
 //!
-//! `cargo bench-swirl` (an alias for `cargo run --release -p swirl-bench`) prints: transitions a
-//! second of the bare engine, and instances a second of a workflow of ten pure states in memory and
-//! on the durable store, with fsync and group commit.
+//! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` says what is measured.
 
 #![allow(clippy::print_stdout)]
 
+mod cluster;
 mod engine;
+mod floor;
 mod instances;
+mod measure;
+mod plan;
+mod pure;
+mod report;
+mod servers;
+mod usage;
 
-use anyhow::{Context, Result};
-use swirl_engine::Definition;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, ValueEnum};
+use cluster::{Floor, Setup};
+use measure::{Figure, median};
+use plan::Plan;
+use report::{FloorRow, Report};
+use servers::Servers;
 use swirl_model::{Data, data};
-use swirl_spec::resource::MapResources;
 
 #[global_allocator]
 static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
 
-/// Ten pure states: five that inject, five that switch on the data.
-fn ten_states() -> String {
-    let mut text = String::from("id: ten\nversion: '1.0.0'\nspecVersion: '0.8'\nstates:\n");
-    for index in 0..5 {
-        let (inject, switch) = (index * 2, index * 2 + 1);
-        let next = match index {
-            4 => "end: true".to_owned(),
-            _ => format!("transition: S{}", switch + 1),
-        };
-        text.push_str(&format!(
-            "  - {{name: S{inject}, type: inject, data: {{n: {index}}}, transition: S{switch}}}\n\
-             \x20 - {{name: S{switch}, type: switch, dataConditions: [{{condition: '${{ .n == {index} }}', {next}}}], defaultCondition: {{end: true}}}}\n"
-        ));
-    }
-    text
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", about = "Measures Swirl and its floor.")]
+struct Args {
+    /// A little of everything, within some minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Where the report is written; plots are put beside it.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The binary to measure. By default the one beside this program.
+    #[arg(long, value_name = "FILE")]
+    swirl: Option<PathBuf>,
+    /// How many workers there are, but where their number is what changes.
+    #[arg(long, default_value_t = 1)]
+    workers: usize,
+    /// Redis syncs each write to disk, instead of all of them every second.
+    #[arg(long)]
+    always: bool,
+    /// Only these parts.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
 }
 
-pub fn definition(text: &str) -> Result<std::sync::Arc<Definition>> {
-    let reading = swirl_spec::read(
-        text.as_bytes(),
-        &MapResources::default(),
-        &Default::default(),
-    );
-    let findings: Vec<String> = reading
-        .diagnostics
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let workflow = reading.workflow.with_context(|| findings.join("\n"))?;
-    Definition::compile(workflow).map_err(|problems| anyhow::anyhow!("{problems:?}"))
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The bare loops.
+    Floor,
+    /// The real processes.
+    Cluster,
+    /// How cost grows.
+    Growth,
+    /// The engine alone, and instances in one process.
+    Embedded,
 }
 
 fn main() -> Result<()> {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let seconds = if quick { 0.5 } else { 3.0 };
-    let ten = definition(&ten_states())?;
-    let input: Data = data!({"name": "Ada", "n": 0});
-
-    println!("| what | figure |");
-    println!("| --- | --- |");
-    let rate = engine::transitions(&ten, &input, seconds)?;
-    println!("| engine alone, inject and switch, one core | {rate:.0} transitions/s |");
-
+    let args = Args::parse();
     let runtime = tokio::runtime::Runtime::new()?;
-    for callers in [1, 16, 256] {
-        let memory = runtime.block_on(instances::run(&ten, &input, None, callers, seconds))?;
-        println!("| ten pure states in memory, {callers} at once | {memory} |");
+    runtime.block_on(measure(&args))
+}
+
+async fn measure(args: &Args) -> Result<()> {
+    let plan = Plan::new(args.quick);
+    let has = |part| args.only.is_empty() || args.only.contains(&part);
+    let mut report = Report::default();
+    report.say("# Benchmark report\n");
+    report.say(&machine(args, &plan)?);
+    let mut floors = Vec::new();
+    if has(Part::Floor) {
+        floors = measure_floor(&plan, args.always).await?;
     }
-    for callers in [1, 16, 256, 1024] {
-        let folder = tempfile::tempdir()?;
-        let path = Some(folder.path());
-        let durable = runtime.block_on(instances::run(&ten, &input, path, callers, seconds))?;
-        println!("| ten pure states, durable with fsync, {callers} at once | {durable} |");
+    if has(Part::Cluster) {
+        let setup = setup(args)?;
+        let mut say = |case: &cluster::Case| {
+            let figure = &case.figure;
+            println!(
+                "{} ({}): {:.0} {}/s, p50 {:.2} ms, p99 {:.2} ms; {}; {}",
+                case.name,
+                figure.in_flight,
+                figure.rate,
+                case.unit,
+                figure.p50_ms,
+                figure.p99_ms,
+                figure.usage.cpu_text(),
+                case.note
+            );
+        };
+        let cases = cluster::all(&plan, &setup, &mut say).await?;
+        if has(Part::Floor) {
+            again(&plan, args.always, &mut floors).await?;
+        }
+        report.say("## The cluster\n");
+        report.say(&format!(
+            "One coordinator, {} worker(s), `nats-server`, `redis-server` and this client share the \
+             machine.\n",
+            args.workers
+        ));
+        report.cases(&cases, &floors);
+    }
+    if !floors.is_empty() {
+        report.say("## The floor\n");
+        report.floors(&floors);
+    }
+    if has(Part::Growth) {
+        report.say("## How cost grows\n");
+        let mut say = |growth: &cluster::Growth| println!("{growth:?}");
+        for growth in cluster::grow(&plan, &setup(args)?, &mut say).await? {
+            report.growth(&growth);
+        }
+    }
+    if has(Part::Embedded) {
+        report.say("## In one process\n");
+        embedded(&plan, &mut report).await?;
+    }
+    report.say(&format!("Load average at the end: {}.", load()?));
+    println!("\n{}", report.text());
+    if let Some(path) = &args.report {
+        report.write(path)?;
     }
     Ok(())
+}
+
+fn setup(args: &Args) -> Result<Setup> {
+    let beside = || -> Result<PathBuf> {
+        let own = std::env::current_exe()?;
+        let folder = own.parent().context("this program is nowhere")?;
+        Ok(folder.join("swirl"))
+    };
+    let binary = args.swirl.clone().map_or_else(beside, Ok)?;
+    ensure!(
+        binary.is_file(),
+        "{} isn't there: `cargo xtask bench` builds it",
+        binary.display()
+    );
+    Ok(Setup {
+        binary,
+        workers: args.workers,
+        always: args.always,
+    })
+}
+
+fn load() -> Result<String> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}
+
+fn machine(args: &Args, plan: &Plan) -> Result<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = text.lines().find(|line| line.starts_with("model name"));
+    let model = model.and_then(|line| line.split(':').nth(1));
+    let cores = std::thread::available_parallelism()?;
+    let fsync = if args.always { "always" } else { "everysec" };
+    Ok(format!(
+        "{cores} cores ({}); JetStream on files, Redis with `appendfsync {fsync}`; each row {} s, \
+         median of {}{}. Load average at the beginning: {}.\n",
+        model.unwrap_or("?").trim(),
+        plan.seconds,
+        plan.repeats,
+        if plan.quick { " (--quick)" } else { "" },
+        load()?
+    ))
+}
+
+async fn measure_floor(plan: &Plan, always: bool) -> Result<Vec<FloorRow>> {
+    let servers = Servers::start(always).await?;
+    let mut rows = Vec::new();
+    let mut add = |name, kind, unit, figure: Figure| {
+        println!(
+            "floor: {name} ({}): {:.0} {unit}/s",
+            figure.in_flight, figure.rate
+        );
+        rows.push(FloorRow {
+            name,
+            kind,
+            unit,
+            figure,
+            again: None,
+        });
+    };
+    for (name, kind) in LOOPS {
+        for in_flight in [1, 64, 256] {
+            let figure = one_floor(plan, &servers, kind, in_flight).await?;
+            add(name, Some(kind), unit(kind), figure);
+        }
+    }
+    for in_flight in [1, 64] {
+        let script = floor::parts::script(&servers, in_flight, plan.seconds).await?;
+        add("a script of Redis alone", None, "scripts", script);
+        let jetstream = floor::parts::jetstream(&servers, in_flight, plan.seconds).await?;
+        add("JetStream alone", None, "messages", jetstream);
+    }
+    Ok(rows)
+}
+
+const LOOPS: [(&str, Floor); 3] = [
+    ("a message a transition", Floor::Message),
+    ("ten transitions a message, one commit", Floor::TenLocal),
+    (
+        "ten transitions a message, a commit each",
+        Floor::TenCommits,
+    ),
+];
+
+fn unit(kind: Floor) -> &'static str {
+    match kind {
+        Floor::Message => "transitions",
+        Floor::TenLocal | Floor::TenCommits => "messages",
+    }
+}
+
+async fn one_floor(
+    plan: &Plan,
+    servers: &Servers,
+    kind: Floor,
+    in_flight: usize,
+) -> Result<Figure> {
+    let commits: u64 = if kind == Floor::TenCommits { 10 } else { 1 };
+    let mut figures = Vec::new();
+    for _ in 0..plan.repeats {
+        figures.push(floor::transition::run(servers, commits, in_flight, plan.seconds).await?);
+    }
+    Ok(median(figures))
+}
+
+/// The machine may have become slower or faster meanwhile: that is shown.
+async fn again(plan: &Plan, always: bool, rows: &mut [FloorRow]) -> Result<()> {
+    let servers = Servers::start(always).await?;
+    for row in rows {
+        if let Some(kind) = row.kind {
+            let figure = one_floor(plan, &servers, kind, row.figure.in_flight).await?;
+            row.again = Some(figure.rate);
+        }
+    }
+    Ok(())
+}
+
+async fn embedded(plan: &Plan, report: &mut Report) -> Result<()> {
+    let ten = pure::ten_states()?;
+    let input: Data = data!({"name": "Ada", "n": 0});
+    let rate = engine::transitions(&ten, &input, plan.seconds)?;
+    report.say(&format!(
+        "The engine alone, one core, ten pure states: {rate:.0} transitions/s.\n"
+    ));
+    let mut rows = Vec::new();
+    let mut row = |name: &str, figure: &Figure, share: String| {
+        rows.push(vec![
+            name.to_owned(),
+            figure.in_flight.to_string(),
+            format!("{:.0}", figure.rate),
+            format!("{:.2}", figure.p50_ms),
+            format!("{:.2}", figure.p99_ms),
+            share,
+        ]);
+    };
+    for callers in [1, 16, 256] {
+        let figure = instances::run(&ten, &input, None, callers, plan.seconds).await?;
+        row("ten pure states in memory", &figure, String::new());
+    }
+    for callers in [1, 16, 256, 1024] {
+        let (bare, durable) = durable(plan, &ten, &input, callers).await?;
+        row(
+            "bare writes of the same records, synced",
+            &bare,
+            String::new(),
+        );
+        let share = format!("{:.0} %", durable.rate / bare.rate * 100.0);
+        row("ten pure states on disk, synced", &durable, share);
+    }
+    let head = [
+        "what",
+        "in flight",
+        "instances/s",
+        "p50 ms",
+        "p99 ms",
+        "of the floor",
+    ];
+    report.table(&head, &rows);
+    Ok(())
+}
+
+/// Floor and store by turns: a sync takes now this long, now that.
+async fn durable(
+    plan: &Plan,
+    definition: &std::sync::Arc<swirl_engine::Definition>,
+    input: &Data,
+    callers: usize,
+) -> Result<(Figure, Figure)> {
+    let (mut bare, mut durable) = (Vec::new(), Vec::new());
+    for _ in 0..plan.repeats {
+        let folder = tempfile::tempdir()?;
+        let path: &Path = folder.path();
+        bare.push(floor::disk::run(path, callers, plan.seconds).await?);
+        let store = path.join("store");
+        durable.push(instances::run(definition, input, Some(&store), callers, plan.seconds).await?);
+    }
+    Ok((median(bare), median(durable)))
 }

@@ -54,6 +54,7 @@ const ROWS: [Row; 14] = [
             "swirl-model",
             "swirl-ports",
             "swirl-runtime",
+            "swirl-servers",
             "swirl-spec",
             "swirl-worker",
             "swirl-world",

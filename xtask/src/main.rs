@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
+mod bench;
 mod cargo;
 mod chaos;
 mod deploy;
@@ -29,6 +30,16 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Measure the system beside its floor, optimised: `--help` of it says how much of it.
+    #[command(disable_help_flag = true)]
+    Bench {
+        #[arg(
+            value_name = "ARGUMENT",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        arguments: Vec<String>,
+    },
     /// Run every check, in the order in which CI runs them, or only those named.
     #[command(after_help = verify::help())]
     Verify {
@@ -64,6 +75,7 @@ enum Task {
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
+        Task::Bench { arguments } => bench::run(&arguments),
         Task::Chaos { arguments } => chaos::run(&arguments),
         Task::Simulate { arguments } => simulate::run(&arguments),
     }

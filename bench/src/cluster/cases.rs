@@ -1,0 +1,298 @@
+//! What is measured of the real system, each row with the floor that it is compared with.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::events::{Hub, answering, creating};
+use super::process::{Cluster, Setup};
+use super::starts::{Work, results};
+use super::waits::{burst, fill, late, overdue};
+use super::{service, workflows};
+use crate::measure::{Figure, median};
+use crate::plan::Plan;
+
+/// A row of the report.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub name: String,
+    /// What is counted.
+    pub unit: &'static str,
+    pub figure: Figure,
+    /// Which floor it is to be compared with.
+    pub floor: Option<Floor>,
+    /// What else was seen.
+    pub note: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Floor {
+    /// A message a transition.
+    Message,
+    /// Ten transitions a message, one commit.
+    TenLocal,
+    /// Ten transitions a message, a commit each.
+    TenCommits,
+}
+
+impl Case {
+    fn new(name: impl Into<String>, unit: &'static str, figure: Figure) -> Case {
+        Case {
+            name: name.into(),
+            unit,
+            figure,
+            floor: None,
+            note: String::new(),
+        }
+    }
+
+    fn against(mut self, floor: Floor) -> Case {
+        self.floor = Some(floor);
+        self
+    }
+
+    fn noting(mut self, note: String) -> Case {
+        self.note = note;
+        self
+    }
+}
+
+pub async fn all(plan: &Plan, setup: &Setup, say: &mut dyn FnMut(&Case)) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    let mut add = |case: Case| {
+        say(&case);
+        cases.push(case);
+    };
+    let begun = Instant::now();
+    let cluster = Cluster::start(setup).await?;
+    let started = begun.elapsed();
+    cold(&cluster, started, &mut add).await?;
+    deploy(&cluster).await?;
+    chains(plan, &cluster, &mut add).await?;
+    forks(plan, &cluster, &mut add).await?;
+    drop(cluster);
+    event_cases(plan, setup, &mut add).await?;
+    timers(plan, setup, &mut add).await?;
+    many_definitions(plan, setup, &mut add).await?;
+    Ok(cases)
+}
+
+type Add<'a> = &'a mut dyn FnMut(Case);
+
+/// The first thing that a new cluster does.
+async fn cold(cluster: &Cluster, started: Duration, add: Add<'_>) -> Result<()> {
+    let mut client = Client::open(cluster.api()).await?;
+    client.deploy(&workflows::pure("first"), None).await?;
+    let begun = Instant::now();
+    client.run("first", b"{}").await?;
+    let first = begun.elapsed();
+    let figure = Figure {
+        in_flight: 1,
+        rate: f64::NAN,
+        p50_ms: started.as_secs_f64() * 1e3,
+        p99_ms: f64::NAN,
+        usage: Default::default(),
+    };
+    let note = format!(
+        "servers, coordinator and workers, until all are ready; the first instance then takes {:.1} ms",
+        first.as_secs_f64() * 1e3
+    );
+    add(Case::new("cold start of a cluster", "", figure).noting(note));
+    Ok(())
+}
+
+pub async fn deploy(cluster: &Cluster) -> Result<()> {
+    let document = service::document(service::start().await?);
+    let mut client = Client::open(cluster.api()).await?;
+    for definition in [
+        workflows::pure("pure"),
+        workflows::messages("messages"),
+        workflows::calls("calls"),
+        workflows::foreach("foreach"),
+        workflows::parallel("parallel"),
+        workflows::circle("circle"),
+    ] {
+        client.deploy(&definition, Some(&document)).await?;
+    }
+    Ok(())
+}
+
+pub fn items(count: usize) -> Value {
+    json!({"items": (0..count).collect::<Vec<_>>()})
+}
+
+async fn repeated(plan: &Plan, cluster: &Cluster, work: &Work, in_flight: usize) -> Result<Figure> {
+    let mut figures = Vec::new();
+    for _ in 0..plan.repeats {
+        figures.push(results(cluster, work, in_flight, plan.seconds).await?);
+    }
+    Ok(median(figures))
+}
+
+async fn chains(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
+    let pure = Work::new("pure", &json!({"name": "Ada", "n": 0}));
+    for in_flight in plan.in_flight() {
+        let figure = repeated(plan, cluster, &pure, in_flight).await?;
+        add(
+            Case::new("ten pure states, start to result", "instances", figure)
+                .against(Floor::TenLocal),
+        );
+    }
+    let mut figures = Vec::new();
+    for _ in 0..plan.repeats {
+        figures.push(burst(cluster, &pure, plan.burst).await?);
+    }
+    let case = Case::new(
+        "ten pure states, started and left alone",
+        "instances",
+        median(figures),
+    );
+    add(case.against(Floor::TenLocal).noting(
+        "counted until all have ended; p50 and p99 are of the answer to the start".to_owned(),
+    ));
+    let messages = Work::new("messages", &json!({"n": 0}));
+    for in_flight in plan.in_flight() {
+        let figure = repeated(plan, cluster, &messages, in_flight).await?;
+        let each = messages_each(cluster, &messages).await?;
+        let (p50, p99) = (figure.p50_ms, figure.p99_ms);
+        let case = Case::new("message-driven states", "transitions", figure.times(each));
+        add(case.against(Floor::Message).noting(format!(
+            "{each:.0} messages an instance, one a transition; p50 {p50:.2} and p99 {p99:.2} ms are of the instance"
+        )));
+    }
+    let calls = Work::new("calls", &json!({}));
+    for in_flight in plan.in_flight() {
+        let figure = repeated(plan, cluster, &calls, in_flight).await?;
+        let case = Case::new("ten HTTP calls", "instances", figure);
+        add(case.against(Floor::TenCommits));
+    }
+    Ok(())
+}
+
+/// How many messages of the task queue an instance takes.
+pub async fn messages_each(cluster: &Cluster, work: &Work) -> Result<f64> {
+    const INSTANCES: usize = 20;
+    let before = cluster.tasks().await?;
+    super::starts::results_of(cluster, work, 1, INSTANCES).await?;
+    Ok((cluster.tasks().await? - before) as f64 / INSTANCES as f64)
+}
+
+async fn forks(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
+    let foreach = Work::new("foreach", &items(100)).giving(json!({"count": 100}));
+    for in_flight in plan.in_flight_of_forks() {
+        let figure = repeated(plan, cluster, &foreach, in_flight).await?;
+        let each = messages_each(cluster, &foreach).await?;
+        let note = format!(
+            "{:.0} instances/s, {each:.0} messages each; times are of the instance",
+            figure.rate
+        );
+        let case = Case::new("foreach over 100", "messages", figure.times(each));
+        add(case.against(Floor::Message).noting(note));
+    }
+    let parallel = Work::new("parallel", &json!({}));
+    for in_flight in plan.in_flight() {
+        let figure = repeated(plan, cluster, &parallel, in_flight).await?;
+        let each = messages_each(cluster, &parallel).await?;
+        let note = format!(
+            "{:.0} instances/s, {each:.0} messages each; times are of the instance",
+            figure.rate
+        );
+        let case = Case::new("parallel of ten", "messages", figure.times(each));
+        add(case.against(Floor::Message).noting(note));
+    }
+    Ok(())
+}
+
+async fn event_cases(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
+    let cluster = Cluster::start(setup).await?;
+    let mut client = Client::open(cluster.api()).await?;
+    client.deploy(&workflows::event_started("go"), None).await?;
+    let hub = Hub::open(&cluster).await?;
+    for in_flight in plan.in_flight() {
+        let mut figures = Vec::new();
+        for _ in 0..plan.repeats {
+            figures.push(creating(&cluster, &hub, in_flight, plan.seconds).await?);
+        }
+        let case = Case::new("event-started instance", "instances", median(figures));
+        add(case.noting("from the event on NATS to the produced event on NATS".to_owned()));
+    }
+    drop((hub, cluster));
+    let cluster = Cluster::start(setup).await?;
+    let mut client = Client::open(cluster.api()).await?;
+    client.deploy(&workflows::correlated("wait"), None).await?;
+    let filled = fill(&cluster, "wait", 0, plan.waiting).await?;
+    let hub = Hub::open(&cluster).await?;
+    for in_flight in plan.in_flight() {
+        let count = (plan.waiting / 10).clamp(1, if in_flight == 1 { 500 } else { 10_000 });
+        let figure = answering(&cluster, &hub, in_flight, count).await?;
+        let name = format!("correlated event to one of {} waiting", plan.waiting);
+        add(Case::new(name, "events", figure).noting(format!(
+            "from the event on NATS to the produced event; {:.0} instances/s came to their wait, {:.0} \
+             bytes of Redis each, {:.0} of them the input",
+            filled.rate, filled.bytes, filled.data
+        )));
+    }
+    Ok(())
+}
+
+async fn timers(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
+    let mut cluster = Cluster::start(setup).await?;
+    let mut client = Client::open(cluster.api()).await?;
+    let nap = plan.nap;
+    let text = format!("PT{}S", nap.as_secs());
+    client
+        .deploy(&workflows::sleeper("second", "PT1S"), None)
+        .await?;
+    client
+        .deploy(&workflows::sleeper("nap", &text), None)
+        .await?;
+    client
+        .deploy(&workflows::sleeper("hour", "PT1H"), None)
+        .await?;
+    let figure = late(&cluster, "second", 64).await?;
+    let note = "p50 and p99: how much later than a second the result came".to_owned();
+    add(Case::new("sleep of a second", "instances", figure).noting(note));
+    let filled = fill(&cluster, "hour", 0, plan.waiting.min(20_000)).await?;
+    let (figure, ready) = overdue(&mut cluster, "nap", nap, plan.timers).await?;
+    let note = format!(
+        "{} timers that became due while no coordinator ran, from the start of one (ready after {:.0} \
+         ms) until all instances have ended; {:.0} bytes of Redis by sleeping instance, {:.0} of them \
+         the input",
+        plan.timers,
+        ready.as_secs_f64() * 1e3,
+        filled.bytes,
+        filled.data
+    );
+    add(Case::new("overdue timers", "timers", figure).noting(note));
+    Ok(())
+}
+
+async fn many_definitions(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
+    let cluster = Cluster::start(setup).await?;
+    let mut client = Client::open(cluster.api()).await?;
+    let meter = cluster.meter();
+    let before = meter.read().await?;
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    for number in 0..plan.definitions {
+        let one = Instant::now();
+        client
+            .deploy(&workflows::pure(&format!("d{number}")), None)
+            .await?;
+        times.push(one.elapsed());
+    }
+    let took = begun.elapsed().as_secs_f64();
+    let usage = meter.read().await?.since(&before);
+    let figure = Figure::of(1, times, took, usage);
+    let name = format!("deployment of {} definitions", plan.definitions);
+    let work = Work::new("d0", &json!({}));
+    let after = results(&cluster, &work, 1, plan.seconds).await?;
+    let note = format!(
+        "with all of them there, start to result takes {:.2} ms (p50)",
+        after.p50_ms
+    );
+    add(Case::new(name, "definitions", figure).noting(note));
+    Ok(())
+}

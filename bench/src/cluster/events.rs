@@ -1,0 +1,137 @@
+//! Events in, events out: each caller publishes an event to NATS, and waits for the event that the
+//! instance which had it produces at its end.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::process::Cluster;
+use crate::measure::{Caller, Figure, closed_loop, counted};
+
+const SUBJECT: &str = "swirl.events.bench.in";
+const PRODUCED: &str = "swirl.events.bench.done";
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<()>>>>;
+
+/// Hears what instances produce.
+#[derive(Clone)]
+pub struct Hub {
+    nats: async_nats::Client,
+    waiting: Waiting,
+    next: Arc<AtomicUsize>,
+}
+
+impl Hub {
+    pub async fn open(cluster: &Cluster) -> Result<Hub> {
+        let nats = cluster.servers.nats_link.clone();
+        let mut produced = nats.subscribe(PRODUCED).await?;
+        let hub = Hub {
+            nats,
+            waiting: Waiting::default(),
+            next: Arc::default(),
+        };
+        let waiting = hub.waiting.clone();
+        tokio::spawn(async move {
+            while let Some(message) = produced.next().await {
+                let event: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
+                let key = event["data"]["key"].as_str().unwrap_or_default();
+                let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(told) = waiting.remove(key) {
+                    // Who has given up needs no answer.
+                    let _ = told.send(());
+                }
+            }
+        });
+        Ok(hub)
+    }
+
+    /// The next key is this number's.
+    pub fn skip_to(&self, number: usize) {
+        self.next.store(number, Ordering::Relaxed);
+    }
+
+    fn callers(&self, kind: Kind, in_flight: usize) -> Vec<Publisher> {
+        let one = |_| Publisher {
+            hub: self.clone(),
+            kind,
+        };
+        (0..in_flight).map(one).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Creates an instance.
+    Go,
+    /// Is for the instance with its key.
+    Answer,
+}
+
+struct Publisher {
+    hub: Hub,
+    kind: Kind,
+}
+
+pub fn key(number: usize) -> String {
+    format!("key-{number}")
+}
+
+#[async_trait]
+impl Caller for Publisher {
+    async fn once(&mut self) -> Result<()> {
+        let key = key(self.hub.next.fetch_add(1, Ordering::Relaxed));
+        let event = match self.kind {
+            Kind::Go => json!({
+                "specversion": "1.0", "id": format!("go-{key}"), "source": "/bench",
+                "type": "bench.go", "data": {"key": key},
+            }),
+            Kind::Answer => json!({
+                "specversion": "1.0", "id": format!("answer-{key}"), "source": "/bench",
+                "type": "bench.answer", "orderid": key, "data": {"ok": true},
+            }),
+        };
+        let (tell, told) = oneshot::channel();
+        {
+            let waiting = &self.hub.waiting;
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.insert(key, tell);
+        }
+        let payload = event.to_string().into_bytes();
+        self.hub.nats.publish(SUBJECT, payload.into()).await?;
+        timeout(ANSWER_MAX, told)
+            .await
+            .context("no event came back")??;
+        Ok(())
+    }
+}
+
+/// Events that create instances.
+pub async fn creating(
+    cluster: &Cluster,
+    hub: &Hub,
+    in_flight: usize,
+    seconds: f64,
+) -> Result<Figure> {
+    let callers = hub.callers(Kind::Go, in_flight);
+    closed_loop(callers, seconds, &cluster.meter()).await
+}
+
+/// Events for so many of the instances that wait.
+pub async fn answering(
+    cluster: &Cluster,
+    hub: &Hub,
+    in_flight: usize,
+    count: usize,
+) -> Result<Figure> {
+    let callers = hub.callers(Kind::Answer, in_flight);
+    counted(callers, count, &cluster.meter()).await
+}

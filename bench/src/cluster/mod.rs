@@ -1,0 +1,19 @@
+//! The real system: release processes of `swirl` on servers of the run's own, used over HTTP and
+//! NATS as any client would.
+
+mod cases;
+mod client;
+mod events;
+mod growth;
+mod http;
+mod process;
+mod service;
+mod starts;
+mod waits;
+pub mod workflows;
+
+pub use cases::{Case, Floor, all};
+#[cfg(test)]
+pub use growth::Line;
+pub use growth::{Growth, grow};
+pub use process::Setup;

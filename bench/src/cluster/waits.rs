@@ -1,0 +1,144 @@
+//! Instances that wait: many of them, what each takes of Redis' memory, and timers that are due.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::client::Client;
+use super::events::key;
+use super::process::Cluster;
+use super::starts::{Work, started};
+use crate::measure::{Caller, Figure, counted};
+
+/// How many starts are under way at once where many instances are to wait.
+const STARTING: usize = 64;
+/// How long so many may take to come to their wait.
+const SETTLE_MAX: Duration = Duration::from_secs(300);
+
+struct Numbered {
+    client: Client,
+    workflow: String,
+    next: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Caller for Numbered {
+    async fn once(&mut self) -> Result<()> {
+        let key = key(self.next.fetch_add(1, Ordering::Relaxed));
+        let input = json!({"key": key}).to_string();
+        self.client.start(&self.workflow, input.as_bytes()).await?;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// Instances a second that came to their wait.
+    pub rate: f64,
+    /// Bytes of Redis' memory by instance.
+    pub bytes: f64,
+    /// Of these the input as it was given.
+    pub data: f64,
+}
+
+/// Brings so many instances to their wait; `first` is the number of the first one's key.
+pub async fn fill(
+    cluster: &Cluster,
+    workflow: &str,
+    first: usize,
+    count: usize,
+) -> Result<Waiting> {
+    let before = cluster.servers.redis_memory().await?;
+    let next = Arc::new(AtomicUsize::new(first));
+    let mut callers = Vec::new();
+    for _ in 0..STARTING.min(count) {
+        callers.push(Numbered {
+            client: Client::open(cluster.api()).await?,
+            workflow: workflow.to_owned(),
+            next: next.clone(),
+        });
+    }
+    let begun = Instant::now();
+    counted(callers, count, &crate::usage::Meter::default()).await?;
+    settle(cluster).await?;
+    let rate = count as f64 / begun.elapsed().as_secs_f64();
+    let after = cluster.servers.redis_memory().await?;
+    let input = json!({"key": key(first + count / 2)}).to_string();
+    Ok(Waiting {
+        rate,
+        bytes: after.saturating_sub(before) as f64 / count as f64,
+        data: input.len() as f64,
+    })
+}
+
+/// Until no task is left: whatever is to wait waits.
+async fn settle(cluster: &Cluster) -> Result<()> {
+    let context = async_nats::jetstream::new(cluster.servers.nats_link.clone());
+    let mut stream = context.get_stream("SWIRL_default_TASKS").await?;
+    let begun = Instant::now();
+    while stream.info().await?.state.messages > 0 {
+        if begun.elapsed() > SETTLE_MAX {
+            bail!("tasks are left after {SETTLE_MAX:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+/// Timers that became due while nobody kept time: how fast they are fired, and their instances
+/// brought to their ends. Also says after which time the coordinator that fires them was ready.
+pub async fn overdue(
+    cluster: &mut Cluster,
+    workflow: &str,
+    sleep: Duration,
+    count: usize,
+) -> Result<(Figure, Duration)> {
+    let begun = Instant::now();
+    let work = Work::new(workflow, &json!({}));
+    let mut callers = Vec::new();
+    for _ in 0..STARTING {
+        callers.push(super::starts::Starter {
+            client: Client::open(cluster.api()).await?,
+            work: work.clone(),
+        });
+    }
+    counted(callers, count, &crate::usage::Meter::default()).await?;
+    settle(cluster).await?;
+    if begun.elapsed() > sleep {
+        bail!("timers were due before all of them were armed: fewer instances, or a longer sleep");
+    }
+    cluster.stop_coordinator()?;
+    tokio::time::sleep(sleep).await;
+    // Firing begins while the coordinator starts, so its start counts.
+    let begun = Instant::now();
+    let ready = cluster.start_coordinator().await?;
+    let mut client = Client::open(cluster.api()).await?;
+    client.until_none(workflow, SETTLE_MAX).await?;
+    let took = begun.elapsed();
+    let figure = Figure {
+        in_flight: count,
+        rate: count as f64 / took.as_secs_f64(),
+        p50_ms: f64::NAN,
+        p99_ms: f64::NAN,
+        usage: Default::default(),
+    };
+    Ok((figure, ready))
+}
+
+/// Instances that sleep for a second, each of them waited for: how much longer it took.
+pub async fn late(cluster: &Cluster, workflow: &str, in_flight: usize) -> Result<Figure> {
+    let work = Work::new(workflow, &json!({}));
+    let mut figure = super::starts::results_of(cluster, &work, in_flight, in_flight * 3).await?;
+    figure.p50_ms -= 1000.0;
+    figure.p99_ms -= 1000.0;
+    Ok(figure)
+}
+
+/// Many starts that nobody waits for.
+pub async fn burst(cluster: &Cluster, work: &Work, count: usize) -> Result<Figure> {
+    started(cluster, work, STARTING, count).await
+}

@@ -1,0 +1,171 @@
+//! The workflows that are run.
+
+use serde_json::{Value, json};
+
+/// How many states a chain has.
+pub const CHAIN: usize = 10;
+
+fn definition(id: &str, rest: Value) -> Value {
+    let mut all = json!({"id": id, "version": "1.0.0", "specVersion": "0.8", "name": id});
+    if let (Some(all), Value::Object(rest)) = (all.as_object_mut(), rest) {
+        all.extend(rest);
+    }
+    all
+}
+
+fn next(index: usize, last: usize, prefix: &str) -> (String, Value) {
+    if index == last {
+        ("end".to_owned(), json!(true))
+    } else {
+        (
+            "transition".to_owned(),
+            json!(format!("{prefix}{}", index + 1)),
+        )
+    }
+}
+
+/// Ten pure states: five that inject, five that switch on the data.
+pub fn pure(id: &str) -> Value {
+    let states = (0..CHAIN).map(|index| {
+        let (way, to) = next(index, CHAIN - 1, "S");
+        let name = format!("S{index}");
+        if index % 2 == 0 {
+            return json!({"name": name, "type": "inject", "data": {"n": index}, way: to});
+        }
+        let condition = format!("${{ .n == {} }}", index - 1);
+        json!({
+            "name": name, "type": "switch",
+            "dataConditions": [{"condition": condition, way: to}],
+            "defaultCondition": {"end": true},
+        })
+    });
+    let states: Vec<Value> = states.collect();
+    definition(id, json!({"states": states}))
+}
+
+/// Ten states with one branch each: the branch is a scope of its own with a message of its own, and
+/// so is what comes after it. Every transition of these needs a message.
+pub fn messages(id: &str) -> Value {
+    let states = (0..CHAIN).map(|index| {
+        let (way, to) = next(index, CHAIN - 1, "S");
+        json!({
+            "name": format!("S{index}"), "type": "parallel", way: to,
+            "branches": [{"name": "only", "actions": [{"functionRef": "plus"}]}],
+        })
+    });
+    let states: Vec<Value> = states.collect();
+    definition(id, json!({"functions": [plus()], "states": states}))
+}
+
+fn plus() -> Value {
+    json!({"name": "plus", "type": "expression", "operation": "${ {value: 1} }"})
+}
+
+/// Ten HTTP calls, one after another.
+pub fn calls(id: &str) -> Value {
+    let states = (0..CHAIN).map(|index| {
+        let (way, to) = next(index, CHAIN - 1, "S");
+        json!({"name": format!("S{index}"), "type": "operation", way: to, "actions": [
+            {"functionRef": {"refName": "step", "arguments": {"n": index}}},
+        ]})
+    });
+    let states: Vec<Value> = states.collect();
+    let functions = json!([{"name": "step", "operation": "service.json#step"}]);
+    definition(id, json!({"functions": functions, "states": states}))
+}
+
+/// An iteration for each element of `items`, each a scope of its own.
+pub fn foreach(id: &str) -> Value {
+    definition(
+        id,
+        json!({"functions": [plus()], "states": [{
+            "name": "All", "type": "foreach", "inputCollection": "${ .items }",
+            "iterationParam": "item", "outputCollection": "${ .out }",
+            "actions": [{"functionRef": "plus"}],
+            "stateDataFilter": {"output": "${ {count: (.out | length)} }"}, "end": true,
+        }]}),
+    )
+}
+
+/// Ten branches at once.
+pub fn parallel(id: &str) -> Value {
+    let branches = (0..CHAIN)
+        .map(|index| json!({"name": format!("b{index}"), "actions": [{"functionRef": "plus"}]}));
+    let branches: Vec<Value> = branches.collect();
+    definition(
+        id,
+        json!({"functions": [plus()], "states": [
+            {"name": "All", "type": "parallel", "branches": branches, "end": true},
+        ]}),
+    )
+}
+
+fn done_event() -> Value {
+    json!({"name": "done", "source": "/bench", "type": "bench.done", "kind": "produced"})
+}
+
+fn end_with_event() -> Value {
+    json!({"produceEvents": [{"eventRef": "done", "data": "${ {key: .key} }"}]})
+}
+
+/// An event creates it, and it ends by producing one.
+pub fn event_started(id: &str) -> Value {
+    definition(
+        id,
+        json!({
+            "events": [{"name": "go", "source": "/bench", "type": "bench.go"}, done_event()],
+            "states": [{
+                "name": "Go", "type": "event", "end": end_with_event(),
+                "onEvents": [{"eventRefs": ["go"]}],
+            }],
+        }),
+    )
+}
+
+/// Waits for an event with its own key, and ends by producing one.
+pub fn correlated(id: &str) -> Value {
+    definition(
+        id,
+        json!({
+            "events": [
+                {"name": "answer", "source": "/bench", "type": "bench.answer", "correlation": [
+                    {"contextAttributeName": "orderid", "contextAttributeValue": "${ .key }"},
+                ]},
+                done_event(),
+            ],
+            "start": "Wait",
+            "states": [
+                {"name": "Wait", "type": "callback", "eventRef": "answer",
+                 "action": {"functionRef": "plus"}, "end": end_with_event()},
+            ],
+            "functions": [plus()],
+        }),
+    )
+}
+
+/// Sleeps, and that is all.
+pub fn sleeper(id: &str, duration: &str) -> Value {
+    definition(
+        id,
+        json!({"states": [
+            {"name": "Sleep", "type": "sleep", "duration": duration, "end": true},
+        ]}),
+    )
+}
+
+/// Goes round until it has been in `.limit` states.
+pub fn circle(id: &str) -> Value {
+    definition(
+        id,
+        json!({
+            "functions": [{"name": "count", "type": "expression", "operation": "${ {n: (.n + 1)} }"}],
+            "states": [
+                {"name": "Count", "type": "operation", "transition": "Enough",
+                 "actions": [{"functionRef": "count"}]},
+                {"name": "Enough", "type": "switch",
+                 "dataConditions": [{"condition": "${ .n * 2 >= .limit }", "end": true}],
+                 "defaultCondition": {"transition": "Count"}},
+            ],
+        }),
+    )
+}

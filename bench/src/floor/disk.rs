@@ -1,0 +1,87 @@
+//! The embedded store's floor: batches of records written to the same kind of store and synced,
+//! with one sync for all that wait, as the journal does it.
+
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use fjall::{Database, KeyspaceCreateOptions, PersistMode};
+use tokio::sync::oneshot;
+
+use crate::measure::{Caller, Figure, closed_loop};
+use crate::usage::Meter;
+
+type Job = (Vec<(String, Vec<u8>)>, oneshot::Sender<()>);
+
+struct Writer {
+    jobs: Sender<Job>,
+    name: usize,
+    number: u64,
+}
+
+impl Writer {
+    async fn write(&self, records: &[(&str, usize)]) -> Result<()> {
+        let key = |kind: &str| format!("{kind}/{}-{}", self.name, self.number);
+        let records = records.iter();
+        let records = records.map(|(kind, size)| (key(kind), vec![b'x'; *size]));
+        let (done, ticket) = oneshot::channel();
+        self.jobs.send((records.collect(), done))?;
+        ticket.await.context("the writer is gone")
+    }
+}
+
+#[async_trait]
+impl Caller for Writer {
+    /// An instance of pure states: two commits, of about what the embedded store writes.
+    async fn once(&mut self) -> Result<()> {
+        self.number += 1;
+        self.write(&[("header", 250), ("scope", 200), ("index", 60)])
+            .await?;
+        self.write(&[
+            ("scope", 150),
+            ("state", 100),
+            ("history", 900),
+            ("index", 60),
+        ])
+        .await
+    }
+}
+
+/// Instances a second, if an instance were its two commits and nothing else.
+pub async fn run(folder: &Path, in_flight: usize, seconds: f64) -> Result<Figure> {
+    let db = Database::builder(folder.join("floor"))
+        .worker_threads(1)
+        .open()?;
+    let space = db.keyspace("records", KeyspaceCreateOptions::default)?;
+    let (jobs, receiver) = channel::<Job>();
+    let thread = std::thread::spawn(move || -> Result<()> {
+        while let Ok(first) = receiver.recv() {
+            let mut batch = db.batch().durability(Some(PersistMode::SyncData));
+            let mut waiting = Vec::new();
+            for (records, done) in std::iter::once(first).chain(receiver.try_iter()) {
+                for (key, value) in records {
+                    batch.insert(&space, key, value);
+                }
+                waiting.push(done);
+            }
+            batch.commit()?;
+            for done in waiting {
+                let _ = done.send(());
+            }
+        }
+        Ok(())
+    });
+    let callers = (0..in_flight).map(|name| Writer {
+        jobs: jobs.clone(),
+        name,
+        number: 0,
+    });
+    let figure = closed_loop(callers.collect(), seconds, &Meter::default()).await?;
+    drop(jobs);
+    match thread.join() {
+        Ok(ended) => ended?,
+        Err(_) => anyhow::bail!("the writer panicked"),
+    }
+    Ok(figure)
+}

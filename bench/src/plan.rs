@@ -1,0 +1,93 @@
+//! How much is measured: as much as a report needs, or a little of everything.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub quick: bool,
+    /// How long a row is measured, and how often; the median is shown.
+    pub seconds: f64,
+    pub repeats: usize,
+    /// Instances that are started and left alone.
+    pub burst: usize,
+    /// Instances that wait for events.
+    pub waiting: usize,
+    /// Timers that become due while nobody keeps time, and how long they sleep.
+    pub timers: usize,
+    pub nap: Duration,
+    pub definitions: usize,
+}
+
+impl Plan {
+    pub fn new(quick: bool) -> Plan {
+        if quick {
+            Plan {
+                quick,
+                seconds: 1.0,
+                repeats: 1,
+                burst: 5_000,
+                waiting: 2_000,
+                timers: 2_000,
+                nap: Duration::from_secs(6),
+                definitions: 100,
+            }
+        } else {
+            Plan {
+                quick,
+                seconds: 2.5,
+                repeats: 3,
+                burst: 30_000,
+                waiting: 100_000,
+                timers: 10_000,
+                nap: Duration::from_secs(20),
+                definitions: 1_000,
+            }
+        }
+    }
+
+    /// How many are under way at once.
+    pub fn in_flight(&self) -> Vec<usize> {
+        if self.quick {
+            vec![1, 64]
+        } else {
+            vec![1, 64, 256]
+        }
+    }
+
+    /// Of instances with a hundred scopes each.
+    pub fn in_flight_of_forks(&self) -> Vec<usize> {
+        vec![1, 16]
+    }
+
+    /// Bytes of state data.
+    pub fn sizes(&self) -> Vec<usize> {
+        let all = [1_000, 10_000, 100_000, 1_000_000];
+        all[..if self.quick { 3 } else { 4 }].to_vec()
+    }
+
+    /// Iterations of a foreach.
+    pub fn fan_outs(&self) -> Vec<usize> {
+        let all = [10, 100, 1_000, 10_000];
+        all[..if self.quick { 3 } else { 4 }].to_vec()
+    }
+
+    /// States that an instance goes through.
+    pub fn lengths(&self) -> Vec<usize> {
+        let all = [10, 100, 1_000, 10_000, 100_000];
+        all[..if self.quick { 4 } else { 5 }].to_vec()
+    }
+
+    /// Instances that wait.
+    pub fn crowds(&self) -> Vec<usize> {
+        let all = [100, 1_000, 10_000, 100_000];
+        all[..if self.quick { 2 } else { 4 }].to_vec()
+    }
+
+    pub fn workers(&self) -> Vec<usize> {
+        if self.quick {
+            vec![1, 2]
+        } else {
+            vec![1, 2, 3, 4]
+        }
+    }
+}
