@@ -47,6 +47,15 @@ impl App {
     /// `hosts`: from which hosts documents may be fetched, beside this machine.
     /// `settings`: what carries out functions, as the operator says.
     pub fn new(hosts: &[String], settings: Settings) -> anyhow::Result<App> {
+        App::with_http(hosts, HttpConfig::default(), settings)
+    }
+
+    /// `http`: the limits of calls.
+    pub fn with_http(
+        hosts: &[String],
+        http: HttpConfig,
+        settings: Settings,
+    ) -> anyhow::Result<App> {
         let options = HttpOptions {
             hosts: Hosts::parse(hosts)?,
             ..HttpOptions::default()
@@ -58,10 +67,7 @@ impl App {
         Ok(App {
             options: reading,
             fetcher: HttpResources::new(options)?,
-            caller: Arc::new(Caller::with_settings(
-                Http::new(HttpConfig::default())?,
-                settings,
-            )),
+            caller: Arc::new(Caller::with_settings(Http::new(http)?, settings)),
         })
     }
 

@@ -80,7 +80,10 @@ impl Service {
         match self.store.add_input(&timer.scope, item).await {
             Ok(_) => {}
             Err(error) if error.is_retryable() => return Err(error.into()),
-            Err(error) => tracing::warn!(scope = %timer.scope, %error, "a timer is put off"),
+            Err(error) => {
+                let ScopeRef { instance, scope } = &timer.scope;
+                tracing::warn!(%instance, %scope, %error, "a timer is put off");
+            }
         }
         self.queue.push(vec![timer.scope]).await;
         Ok(())

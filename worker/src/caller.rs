@@ -17,6 +17,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller};
 
 use crate::auth::Auth;
+use crate::breaker::{self, Breakers};
 use crate::functions::{
     self, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES, asyncapi::Brokers,
     custom::CustomCaller, rest::RestCaller, rpc, rpc::RpcCaller, service::Services,
@@ -59,6 +60,8 @@ type Prepared = HashMap<Arc<str>, Entry>;
 struct Entry {
     compiled: Compiled,
     timeout: Duration,
+    /// When whoever is called is late: the engine's own timeout, where there is one.
+    late: Duration,
 }
 
 impl Caller {
@@ -79,6 +82,11 @@ impl Caller {
             settings,
             definitions: RwLock::default(),
         }
+    }
+
+    /// The circuits of the hosts that are called over HTTP and gRPC; none where they are off.
+    pub fn breakers(&self) -> Option<&Arc<Breakers>> {
+        self.clients.services.http().breakers()
     }
 
     /// The documents that a definition's functions refer to, each once. What the reader itself
@@ -172,8 +180,13 @@ impl Caller {
                     continue;
                 }
             };
-            let timeout = self.timeout_of(workflow, FunctionId(index as u32));
-            prepared.insert(function.name.clone(), Entry { compiled, timeout });
+            let (late, timeout) = self.limits_of(workflow, FunctionId(index as u32));
+            let entry = Entry {
+                compiled,
+                timeout,
+                late,
+            };
+            prepared.insert(function.name.clone(), entry);
         }
         if !problems.is_empty() {
             return Err(problems);
@@ -186,20 +199,21 @@ impl Caller {
         Ok(())
     }
 
-    /// The longest that any action gives this function. An action without a timeout gives the
-    /// client's default.
-    fn timeout_of(&self, workflow: &Workflow, id: FunctionId) -> Duration {
-        let timeouts = workflow
+    /// The longest that any action gives this function, and the client's own limit for that. An
+    /// action without a timeout gives the client's default.
+    fn limits_of(&self, workflow: &Workflow, id: FunctionId) -> (Duration, Duration) {
+        let limits = workflow
             .actions
             .iter()
             .filter_map(|action| match &action.kind {
                 ActionKind::Call(call) if call.function == id => Some(match &action.timeout {
-                    Some(timeout) => fixed(timeout).saturating_add(MARGIN),
-                    None => self.timeout,
+                    Some(timeout) => (fixed(timeout), fixed(timeout).saturating_add(MARGIN)),
+                    None => (self.timeout, self.timeout),
                 }),
                 _ => None,
             });
-        timeouts.max().unwrap_or(self.timeout)
+        let longest = limits.max_by_key(|(_, limit)| *limit);
+        longest.unwrap_or((self.timeout, self.timeout))
     }
 
     fn entry(&self, definition: &DefinitionId) -> Option<Arc<Prepared>> {
@@ -234,11 +248,11 @@ impl FunctionCaller for Caller {
             auth: auth.as_ref(),
             timeout: entry.timeout,
         };
-        let result = entry.compiled.call(&self.clients, &request, &context).await;
+        let call = entry.compiled.call(&self.clients, &request, &context);
+        let result = breaker::with_limit(entry.late, call).await;
         result.map_err(|error| {
             let error = request.secrets.error(WorkflowError::from(&error));
-            tracing::debug!(scope = %request.scope, function = %request.function.name, %error,
-                "a call failed");
+            tracing::debug!(function = %request.function.name, %error, "a call failed");
             error
         })
     }

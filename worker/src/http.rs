@@ -15,6 +15,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder};
 use url::Url;
 
+use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::{CallError, CallErrorKind};
 
 /// What a call may cost at most.
@@ -32,6 +33,8 @@ pub struct HttpConfig {
     pub idle_per_host_max: usize,
     /// Whether the proxy variables of the environment are honoured. Default: yes.
     pub proxy_from_env: bool,
+    /// When a host that fails isn't called for a while. Default: never.
+    pub breaker: Option<BreakerConfig>,
 }
 
 impl Default for HttpConfig {
@@ -43,6 +46,7 @@ impl Default for HttpConfig {
             request_bytes_max: 8 * 1024 * 1024,
             idle_per_host_max: 32,
             proxy_from_env: true,
+            breaker: None,
         }
     }
 }
@@ -61,6 +65,7 @@ pub enum HttpError {
 pub struct Http {
     client: Client,
     config: HttpConfig,
+    breakers: Option<Arc<Breakers>>,
 }
 
 /// An answer, of any status.
@@ -99,6 +104,10 @@ impl Http {
         }
         Ok(Http {
             client: builder.build()?,
+            breakers: config
+                .breaker
+                .clone()
+                .map(|config| Arc::new(Breakers::new(config))),
             config,
         })
     }
@@ -107,12 +116,44 @@ impl Http {
         &self.config
     }
 
+    /// The circuits of the hosts that are called; none where they are off.
+    pub fn breakers(&self) -> Option<&Arc<Breakers>> {
+        self.breakers.as_ref()
+    }
+
     pub(crate) fn request(&self, method: reqwest::Method, url: Url) -> RequestBuilder {
         self.client.request(method, url)
     }
 
     /// Sends a request and reads the whole answer. `what` names it in errors: `GET http://host/path`.
     pub(crate) async fn send(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        what: &str,
+    ) -> Result<Answer, CallError> {
+        let Some(breakers) = &self.breakers else {
+            return self.exchange(request, url, what).await;
+        };
+        let (host, port) = (url.host_str().unwrap_or("?"), url.port_or_known_default());
+        let host = format!("{host}:{}", port.unwrap_or(0));
+        let pass = breakers
+            .enter(&host)
+            .map_err(|wait| breaker::refusal(what, &host, wait))?;
+        let result = self.exchange(request, url, what).await;
+        match &result {
+            Ok(answer) => pass.over(breaker::is_gateways(answer.status)),
+            // Nothing was sent.
+            Err(error) if error.kind == CallErrorKind::Arguments => drop(pass),
+            Err(error) => pass.over(matches!(
+                error.kind,
+                CallErrorKind::Connection | CallErrorKind::Timeout
+            )),
+        }
+        result
+    }
+
+    async fn exchange(
         &self,
         request: RequestBuilder,
         url: &Url,

@@ -4,6 +4,7 @@
 //! it. What deployment reads is kept with the definition, so a call looks nothing up.
 
 pub mod auth;
+pub mod breaker;
 pub mod caller;
 pub mod error;
 pub mod functions;

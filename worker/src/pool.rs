@@ -8,6 +8,7 @@ use swirl_ports::{Receipt, Task, Tasks};
 use swirl_runtime::Driver;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tracing::Instrument;
 
 /// How soon a task whose scope could not be driven is tried again.
 const AGAIN_MS: u64 = 1_000;
@@ -57,10 +58,12 @@ pub async fn run(
         };
         let Ok(place) = place else { break };
         let (driver, progress) = (driver.clone(), settings.progress);
-        running.spawn(async move {
+        let span = swirl_runtime::log_span(&task.scope);
+        let work = async move {
             drive(&driver, task, progress).await;
             drop(place);
-        });
+        };
+        running.spawn(work.instrument(span));
     }
     let finish = async { while running.join_next().await.is_some() {} };
     if timeout(settings.shutdown, finish).await.is_ok() {
@@ -90,7 +93,7 @@ async fn drive(driver: &Driver, task: Task, progress: Duration) {
             }
         }
         Err(error) => {
-            tracing::warn!(%scope, %error, "a scope is put off");
+            tracing::warn!(%error, "a scope is put off");
             if let Some(receipt) = receipt {
                 receipt.again(AGAIN_MS, &error.to_string()).await;
             }

@@ -16,10 +16,6 @@ use crate::config::{self, Config, NatsAuth, NatsStorage, RedisTopology};
 /// How long servers that are not there yet are waited for: those of one deployment start together.
 const START_MAX: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(1);
-/// What became runnable less than this ago is left to those who were told of it.
-const GRACE_MS: u64 = 3_000;
-/// How soon the reconciler tells once more of what is still not running.
-const REPEAT_MS: u64 = 10_000;
 
 /// Connects to both servers, and makes or checks what must be there. `role` names the process in
 /// the servers' lists of connections.
@@ -56,6 +52,7 @@ pub async fn connect(
         events: store.clone(),
         registry: Arc::new(Registry::new(store, lower)),
         clock,
+        queue: Cluster::queue(&nats, &streams),
         nats,
         streams,
         bus: Arc::new(bus),
@@ -65,7 +62,7 @@ pub async fn connect(
 
 /// Where events come from and go to. Two streams cannot take in the same subject, so that what is
 /// the default in one namespace cannot be it in another.
-fn subjects(config: &Config) -> (Vec<String>, String) {
+pub fn subjects(config: &Config) -> (Vec<String>, String) {
     let (own, default) = (
         Streams::default_events(&config.namespace),
         Streams::default_events("default"),
@@ -184,8 +181,6 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         sets_max: limits.sets_max,
         keep_ended_ms: ms(limits.keep_ended),
         keep_ended_max: limits.keep_ended_max,
-        grace_ms: GRACE_MS,
-        repeat_ms: REPEAT_MS,
         ..swirl_redis::Options::default()
     })
 }
@@ -210,6 +205,8 @@ pub fn nats_options(config: &Config, role: &str) -> swirl_nats::Options {
             NatsAuth::Credentials(path) => swirl_nats::Auth::CredentialsFile(path.clone()),
         },
         tls: tls(&nats.tls),
+        connect_timeout: nats.connect_timeout,
+        request_timeout: nats.request_timeout,
     }
 }
 
@@ -234,6 +231,7 @@ pub fn stream_options(config: &Config) -> StreamOptions {
         duplicate_window: nats.duplicate_window,
         ack_wait: nats.ack_wait,
         ack_pending_max: bytes(nats.ack_pending_max),
+        request_timeout: nats.request_timeout,
         ..StreamOptions::default()
     }
 }

@@ -8,11 +8,14 @@ use swirl_coordinator::api::{self, Api, Reader};
 use swirl_coordinator::{Outward, Service};
 use swirl_nats::Intake;
 use swirl_redis::Redis;
+use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::intake;
 use super::parts::Cluster;
+use super::telemetry::FLUSH_MAX;
+use super::watch::watch;
 use crate::config::Coordinator;
 
 /// How many events are fetched ahead of those that are being taken in.
@@ -31,6 +34,7 @@ pub async fn coordinate(
     redis: Redis,
     reader: Arc<dyn Reader>,
     settings: &Coordinator,
+    telemetry: Arc<Telemetry>,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
     let listener = TcpListener::bind(settings.listen)
@@ -54,8 +58,12 @@ pub async fn coordinate(
     start(&mut tasks, service.clone(), |service| async move {
         service.run_reconciler(&effects, SWEEP).await;
     });
+    let metrics = telemetry.metrics().clone();
+    let seen = watch(redis.clone(), cluster.streams.clone(), metrics.clone());
+    tasks.spawn(seen);
+    let api = Api::new(service, reader).with_metrics(Arc::new(move || metrics.text().ok()));
     tracing::info!("the API is at http://{address}/api/v1/openapi.json");
-    let served = api::serve(listener, Api::new(service, reader), async move {
+    let served = api::serve(listener, api, async move {
         stop.await;
         tracing::info!("stopping");
     })
@@ -65,6 +73,7 @@ pub async fn coordinate(
     if let Err(error) = redis.release_shards(redis.process_id()).await {
         tracing::debug!(%error, "the shards are taken over when their leases run out");
     }
+    telemetry.shutdown(FLUSH_MAX).await;
     served.context("the server failed")
 }
 

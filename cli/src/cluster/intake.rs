@@ -2,8 +2,10 @@
 
 use swirl_coordinator::{Service, Taken, lane, read_message};
 use swirl_model::CloudEvent;
+use swirl_model::trace::TraceContext;
 use swirl_nats::{Incoming, Intake};
 use tokio::sync::mpsc::{Sender, channel};
+use tracing::{Instrument, Span};
 
 /// How many events are taken in at once, and how many wait for each of those.
 const LANES: usize = 64;
@@ -36,15 +38,35 @@ fn open(service: Service) -> Sender<Work> {
     let (sender, mut receiver) = channel::<Work>(QUEUE);
     tokio::spawn(async move {
         while let Some((incoming, event)) = receiver.recv().await {
-            match service.take_in(&event).await {
-                Taken::Done => incoming.done().await,
-                Taken::Later(error) => {
-                    tracing::warn!(id = event.id, source = event.source, %error, "an event is put off");
-                    incoming.again().await;
-                }
-                Taken::Never(reason) => incoming.dead(&reason).await,
-            }
+            let span = log_span(&event);
+            take(&service, &incoming, &event).instrument(span).await;
         }
     });
     sender
+}
+
+async fn take(service: &Service, incoming: &Incoming, event: &CloudEvent) {
+    match service.take_in(event).await {
+        Taken::Done => incoming.done().await,
+        Taken::Later(error) => {
+            tracing::warn!(%error, "an event is put off");
+            incoming.again().await;
+        }
+        Taken::Never(reason) => incoming.dead(&reason).await,
+    }
+}
+
+/// What is logged while an event is taken in says which one it is.
+fn log_span(event: &CloudEvent) -> Span {
+    let span = tracing::info_span!(
+        "event",
+        event_id = event.id,
+        event_source = event.source,
+        event_type = event.kind,
+        trace_id = tracing::field::Empty,
+    );
+    if let Some(context) = TraceContext::of(event) {
+        span.record("trace_id", format!("{:032x}", context.trace));
+    }
+    span
 }

@@ -3,15 +3,20 @@
 mod clock;
 mod connect;
 mod coordinator;
+#[cfg(test)]
+mod effects;
 mod health;
+mod http;
 mod intake;
 mod parts;
 mod stop;
 mod telemetry;
+mod watch;
 mod worker;
 
 pub use connect::connect;
 pub use coordinator::coordinate;
+pub use http::http;
 pub use stop::stop;
-pub use telemetry::telemetry;
+pub use telemetry::{telemetry, watch_circuits};
 pub use worker::work;

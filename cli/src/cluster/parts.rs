@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use swirl_coordinator::Service;
 use swirl_nats::{Streams, TaskQueue};
-use swirl_ports::{Clock, EventBus, EventLog, Store};
+use swirl_ports::{Clock, EventBus, EventLog, Queue, Store};
 use swirl_runtime::Registry;
+use swirl_telemetry::{Measured, Metrics};
 
 /// One connection to each server, shared by all that a process does.
 #[derive(Clone)]
@@ -17,18 +18,32 @@ pub struct Cluster {
     pub nats: async_nats::Client,
     pub streams: Streams,
     pub bus: Arc<dyn EventBus>,
+    pub queue: Arc<dyn Queue>,
 }
 
 impl Cluster {
-    pub fn queue(&self) -> Arc<TaskQueue> {
-        Arc::new(TaskQueue::new(self.nats.clone(), &self.streams))
+    pub fn queue(nats: &async_nats::Client, streams: &Streams) -> Arc<dyn Queue> {
+        Arc::new(TaskQueue::new(nats.clone(), streams))
+    }
+
+    /// The same, with all that it does for instances and events being measured.
+    #[must_use]
+    pub fn measured(self, metrics: &Arc<Metrics>) -> Cluster {
+        let metrics = || metrics.clone();
+        Cluster {
+            store: Arc::new(Measured::new(self.store, metrics())),
+            events: Arc::new(Measured::new(self.events, metrics())),
+            bus: Arc::new(Measured::new(self.bus, metrics())),
+            queue: Arc::new(Measured::new(self.queue, metrics())),
+            ..self
+        }
     }
 
     pub fn service(&self) -> Service {
         Service {
             store: self.store.clone(),
             events: self.events.clone(),
-            queue: self.queue(),
+            queue: self.queue.clone(),
             clock: self.clock.clone(),
             registry: self.registry.clone(),
         }

@@ -48,30 +48,22 @@ pub async fn work(
         telemetry.metrics().clone(),
     ));
 
-    let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
     let service = cluster.service();
     let driver = Driver {
         store: cluster.store.clone(),
         events: cluster.events.clone(),
-        queue: cluster.queue(),
+        queue: cluster.queue.clone(),
         caller,
         secrets,
         clock: cluster.clock.clone(),
         effects: Arc::new(Outward::new(service, cluster.bus.clone())),
         registry: cluster.registry.clone(),
-        settings: Settings {
-            lease_ms,
-            renew_ms: Some((lease_ms / 3).max(1)),
-        },
+        settings: driving(settings),
         observer: Some(telemetry.clone()),
     };
     let ahead = settings.concurrency.clamp(1, AHEAD_MAX);
     let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
-    let pool = pool::Settings {
-        concurrency: settings.concurrency,
-        progress: ack_wait / 3,
-        shutdown: settings.shutdown_deadline,
-    };
+    let pool = pooling(settings, ack_wait);
     tracing::info!(concurrency = settings.concurrency, "working");
     let stop = async {
         stop.await;
@@ -88,4 +80,20 @@ pub async fn work(
     telemetry.shutdown(FLUSH_MAX).await;
     served.abort();
     Ok(())
+}
+
+pub fn driving(settings: &Worker) -> Settings {
+    let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
+    Settings {
+        lease_ms,
+        renew_ms: Some((lease_ms / 3).max(1)),
+    }
+}
+
+pub fn pooling(settings: &Worker, ack_wait: Duration) -> pool::Settings {
+    pool::Settings {
+        concurrency: settings.concurrency,
+        progress: ack_wait / 3,
+        shutdown: settings.shutdown_deadline,
+    }
 }

@@ -52,8 +52,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let app = Arc::new(App::new(hosts, config.functions.clone())?);
         let (cluster, redis) = cluster::connect(&config, "coordinator", app.lower()).await?;
         // Documents come over the API only, with the files that they refer to.
-        let reader = DocumentReader::new(app, hosts, Path::new("/nonexistent"))?;
-        cluster::coordinate(cluster, redis, Arc::new(reader), &config.coordinator, stop).await
+        let reader = Arc::new(DocumentReader::new(app, hosts, Path::new("/nonexistent"))?);
+        let process = redis.process_id();
+        let (cluster, telemetry) =
+            cluster::telemetry(cluster, &config.telemetry, "coordinator", process)?;
+        let settings = &config.coordinator;
+        cluster::coordinate(cluster, redis, reader, settings, telemetry, stop).await
     })?;
     Ok(0)
 }

@@ -34,13 +34,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .build()?;
     runtime.block_on(async {
         let stop = cluster::stop().context("signals cannot be listened to")?;
-        let app = App::new(&config.http.allow_hosts, config.functions.clone())?;
-        let (cluster, _) = cluster::connect(&config, "worker", app.lower()).await?;
+        let (hosts, http) = (&config.http.allow_hosts, cluster::http(&config.http));
+        let app = App::with_http(hosts, http, config.functions.clone())?;
+        let (cluster, redis) = cluster::connect(&config, "worker", app.lower()).await?;
         let secrets = super::coordinator::secrets(&config.secrets)?;
         let caller = app.caller.clone();
         let ack_wait = config.nats.ack_wait;
-        let process = format!("worker-{}", std::process::id());
-        let telemetry = cluster::telemetry(&cluster, &config.telemetry, &process)?;
+        let process = redis.process_id();
+        let (cluster, telemetry) =
+            cluster::telemetry(cluster, &config.telemetry, "worker", process)?;
+        cluster::watch_circuits(telemetry.metrics(), app.caller.breakers());
         let settings = &config.worker;
         cluster::work(
             cluster, caller, secrets, settings, ack_wait, telemetry, stop,

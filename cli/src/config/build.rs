@@ -17,8 +17,9 @@ use super::problem::{Place, Problem, Problems};
 use super::secret::{Endpoint, Secret};
 use super::setting::Process;
 use super::types::{
-    Auth, AuthMode, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth, NatsStorage,
-    Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry, Tls, Worker,
+    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth,
+    NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry,
+    Tls, Worker,
 };
 
 /// The largest file that holds one secret, in bytes.
@@ -294,12 +295,23 @@ impl Values<'_> {
         if let Err(error) = swirl_worker::resources::Hosts::parse(&allow_hosts) {
             self.wrong("http.allow_hosts", &error.to_string());
         }
+        let breaker = Breaker {
+            failures: self.count("http.breaker_failures"),
+            window: self.duration("http.breaker_window"),
+            pause: self.duration("http.breaker_pause"),
+            pause_max: self.duration("http.breaker_pause_max"),
+        };
+        if breaker.pause_max < breaker.pause {
+            self.wrong("http.breaker_pause_max", "is less than http.breaker_pause");
+        }
         Http {
             allow_hosts,
             connect_timeout: self.duration("http.connect_timeout"),
             timeout: self.duration("http.timeout"),
             request_bytes_max: self.count("http.request_bytes_max"),
             response_bytes_max: self.count("http.response_bytes_max"),
+            idle_per_host_max: self.count("http.idle_per_host_max"),
+            breaker,
         }
     }
 

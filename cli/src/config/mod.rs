@@ -29,7 +29,7 @@ pub use setting::{Process, Setting};
 pub use show::{json, problems, text};
 pub use table::{find, settings};
 pub use types::{
-    Auth, AuthMode, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth, NatsStorage,
-    Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry, Tls,
-    TokenEntry, Worker,
+    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth,
+    NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry,
+    Tls, TokenEntry, Worker,
 };

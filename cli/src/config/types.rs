@@ -221,6 +221,18 @@ pub struct Http {
     pub timeout: Duration,
     pub request_bytes_max: usize,
     pub response_bytes_max: usize,
+    pub idle_per_host_max: usize,
+    pub breaker: Breaker,
+}
+
+/// When a host that fails isn't called for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breaker {
+    /// 0: it always is.
+    pub failures: usize,
+    pub window: Duration,
+    pub pause: Duration,
+    pub pause_max: Duration,
 }
 
 /// Asked in this order.

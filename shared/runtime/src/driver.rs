@@ -65,6 +65,17 @@ pub struct Driver {
     pub observer: Option<Arc<dyn Observer>>,
 }
 
+/// What is logged while a scope is driven says whose it is.
+pub fn log_span(scope: &ScopeRef) -> tracing::Span {
+    tracing::info_span!(
+        "drive",
+        instance = %scope.instance,
+        scope = %scope.scope,
+        workflow = tracing::field::Empty,
+        trace_id = tracing::field::Empty,
+    )
+}
+
 type Call = BoxFuture<'static, Result<Data, WorkflowError>>;
 
 /// A scope under way.
@@ -134,6 +145,7 @@ impl Driver {
 
     async fn begin(&self, held: Held) -> Result<Run, Error> {
         let header = held.instance.header.clone();
+        self.name_in_log(&header);
         let def = self.registry.get(&header.definition).await?;
         let scope = match held.record {
             Record::Scope(scope) => scope,
@@ -157,6 +169,18 @@ impl Driver {
             call: None,
             wake: true,
         })
+    }
+
+    /// Fills in what the span of [`log_span`] lacks, if that is what is entered.
+    fn name_in_log(&self, header: &Header) {
+        let span = tracing::Span::current();
+        if span.is_disabled() {
+            return;
+        }
+        span.record("workflow", &*header.definition.workflow);
+        if let Some(observer) = &self.observer {
+            span.record("trace_id", format!("{:032x}", observer.trace(header)));
+        }
     }
 
     async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
@@ -195,7 +219,7 @@ impl Driver {
                 }
                 Committed::Refused => {
                     // Closed, ended or taken over meanwhile: whoever looks next sees how it is.
-                    tracing::debug!(scope = %run.lease.scope, "the commit was refused");
+                    tracing::debug!("the commit was refused");
                     if let Some(observer) = &self.observer {
                         observer.refused(&run.header);
                     }
@@ -320,6 +344,8 @@ impl Driver {
         let is_wanted = |entry: &&HistoryEntry| {
             follows || matches!(entry.event, Event::InstanceStarted | Event::Ended { .. })
         };
+        let is_transition =
+            |entry: &&HistoryEntry| matches!(entry.event, Event::StateEntered { .. });
         let is_end = |command: &Command| {
             use Command::*;
             matches!(command, Report(_) | Drop | End { .. })
@@ -329,6 +355,7 @@ impl Driver {
             scope: run.scope.id.clone(),
             rev: run.scope.rev,
             history: decided.history.iter().filter(is_wanted).cloned().collect(),
+            transitions: decided.history.iter().filter(is_transition).count() as u64,
             links: std::mem::take(&mut decided.links),
             ended: run.scope.ended() || decided.commands.iter().any(is_end),
         })
@@ -473,8 +500,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
             decided.changed |= !events.is_empty() || !commands.is_empty();
             for event in &events {
                 if let Event::ValidationFailed { of, message } = event {
-                    let instance = &run.header.id;
-                    tracing::warn!(%instance, "the {of} fails its schema: {message}");
+                    tracing::warn!("the {of} fails its schema: {message}");
                 }
             }
             let entry = |event| HistoryEntry {

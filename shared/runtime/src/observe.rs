@@ -15,6 +15,9 @@ pub trait Observer: Send + Sync {
     /// Whether the instance's whole history is wanted, not only its beginning and end.
     fn follows(&self, header: &Header) -> bool;
 
+    /// The id of the instance's trace.
+    fn trace(&self, header: &Header) -> u128;
+
     /// The context that is handed on to what a scope calls or publishes.
     fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext;
 
@@ -43,8 +46,10 @@ pub struct Observed {
     pub scope: ScopeId,
     /// The scope's revision before it.
     pub rev: u64,
-    /// In order.
+    /// In order; of an instance that is not followed, only its beginning and end.
     pub history: Vec<HistoryEntry>,
+    /// How many states were entered.
+    pub transitions: u64,
     /// Contexts that came with events, and the events' ids.
     pub links: Vec<(String, TraceContext)>,
     /// The scope has ended, for now: an operator may let it go on.

@@ -1,5 +1,6 @@
 //! Ids of traces and spans.
 
+use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::Header;
 use swirl_model::trace::TraceContext;
@@ -8,9 +9,11 @@ use swirl_runtime::Cause;
 /// What a span is of, beside its instance and scope.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'a> {
-    /// The scope itself: of the root, the instance. Counts how often it was ended before, as an
-    /// operator may let a faulted one go on.
-    Scope(u32),
+    /// The beginning of an instance, which all that it does is below; of a branch, the branch.
+    Scope,
+    /// An instance from its start to its end, once more for each time that an operator lets a
+    /// faulted one go on.
+    Run(u32),
     State(u32),
     /// What has one of the scope's sequence numbers: an attempt, a fork.
     Numbered(u32),
@@ -30,7 +33,8 @@ pub fn trace(header: &Header) -> u128 {
 
 pub fn span(instance: &InstanceId, scope: &ScopeId, part: Part<'_>) -> u64 {
     let (kind, number) = match part {
-        Part::Scope(run) => ("scope", run.to_string()),
+        Part::Scope => ("scope", String::new()),
+        Part::Run(run) => ("run", run.to_string()),
         Part::State(count) => ("state", count.to_string()),
         Part::Numbered(seq) => ("seq", seq.to_string()),
         Part::Call { call, token } => ("call", format!("{call}.{token}")),
@@ -52,11 +56,21 @@ pub fn parent(header: &Header, scope: &ScopeId) -> Option<u64> {
     }
     // A continuation has its predecessor's parent too, but is its successor first of all.
     if let Some(before) = &header.continued_from {
-        return Some(span(before, &ScopeId::root(), Part::Scope(0)));
+        return Some(span(before, &ScopeId::root(), Part::Scope));
     }
     let parent = header.parent.as_ref()?;
     let part = Part::Numbered(parent.call);
     Some(span(&parent.scope.instance, &parent.scope.scope, part))
+}
+
+/// The span of an event that is taken in.
+pub fn taken_in(event: &CloudEvent, context: TraceContext) -> u64 {
+    let mut bytes = [0; 8];
+    hash(
+        &mut bytes,
+        &["taken in", &event.key(), &context.to_string()],
+    );
+    u64::from_be_bytes(bytes).max(1)
 }
 
 /// Whether the trace is kept: as who started it decided, or by its id.

@@ -7,11 +7,17 @@
 mod export;
 mod follow;
 mod ids;
+mod measured;
 mod metrics;
 mod observer;
 mod span;
+mod traced;
 mod tracker;
+mod watched;
 
 pub use export::{Error, Protocol, Settings};
+pub use measured::Measured;
 pub use metrics::{CONTENT_TYPE, Metrics};
 pub use observer::Telemetry;
+pub use traced::Traced;
+pub use watched::Watched;

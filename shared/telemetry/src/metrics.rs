@@ -1,9 +1,12 @@
 //! What is counted and measured. Sent over OTLP where there is an endpoint, and read by Prometheus.
+//!
+//! The SDK keeps 2,000 combinations of attributes of each instrument; what is beyond them is counted
+//! together (`otel_metric_overflow`), so that neither workflows nor functions can fill the memory.
 
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
+use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Encoder, Registry, TextEncoder};
 use swirl_model::event::Event;
@@ -11,10 +14,16 @@ use swirl_model::instance::Status;
 use swirl_runtime::{CallOutcome, Called, Observed};
 
 use crate::export::{self, Error, Settings};
+use crate::watched::Watched;
 
 /// In seconds: from a call on the same machine to one that takes its time.
 const SECONDS: [f64; 13] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0,
+];
+
+/// In seconds: what a server that is near answers in, and what it takes when it is in trouble.
+const ROUND_TRIPS: [f64; 14] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 ];
 
 /// The content type of [`Metrics::text`].
@@ -23,12 +32,37 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub struct Metrics {
     provider: SdkMeterProvider,
     registry: Registry,
+    meter: Meter,
     started: Counter<u64>,
     ended: Counter<u64>,
     duration: Histogram<f64>,
+    transitions: Counter<u64>,
     commits: Counter<u64>,
     refused: Counter<u64>,
     calls: Histogram<f64>,
+    conflicts: Counter<u64>,
+    timers: Histogram<f64>,
+    redis: Histogram<f64>,
+    nats: Histogram<f64>,
+}
+
+/// How a process found that a scope is another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// Another process had the lease.
+    Busy,
+    /// The lease had been this process', and no longer was.
+    Lost,
+}
+
+impl Conflict {
+    fn attribute(self) -> KeyValue {
+        let word = match self {
+            Conflict::Busy => "busy",
+            Conflict::Lost => "lost",
+        };
+        KeyValue::new("swirl.lease.conflict", word)
+    }
 }
 
 impl Metrics {
@@ -49,27 +83,55 @@ impl Metrics {
         let counter = |name: &'static str, what: &'static str| {
             meter.u64_counter(name).with_description(what).build()
         };
-        let seconds = |name: &'static str, what: &'static str| {
+        let seconds = |name: &'static str, what: &'static str, boundaries: &[f64]| {
             meter
                 .f64_histogram(name)
                 .with_description(what)
                 .with_unit("s")
-                .with_boundaries(SECONDS.to_vec())
+                .with_boundaries(boundaries.to_vec())
                 .build()
         };
-        Ok(Metrics {
+        let metrics = Metrics {
             started: counter("swirl.instances.started", "Instances that began."),
             ended: counter("swirl.instances.ended", "Instances that ended."),
-            duration: seconds("swirl.instance.duration", "From start to end."),
+            duration: seconds("swirl.instance.duration", "From start to end.", &SECONDS),
+            transitions: counter("swirl.transitions", "States that were entered."),
             commits: counter("swirl.commits", "Commits that took effect."),
             refused: counter(
                 "swirl.commits.refused",
                 "Commits that a lost lease or a change by others kept from taking effect.",
             ),
-            calls: seconds("swirl.call.duration", "Calls of functions."),
+            calls: seconds("swirl.call.duration", "Calls of functions.", &SECONDS),
+            conflicts: counter(
+                "swirl.lease.conflicts",
+                "Scopes that another process held, or took over.",
+            ),
+            timers: seconds(
+                "swirl.timer.lateness",
+                "From when a timer was due to when it was fired.",
+                &SECONDS,
+            ),
+            redis: seconds(
+                "swirl.redis.duration",
+                "Operations on Redis, by the store's operation.",
+                &ROUND_TRIPS,
+            ),
+            nats: seconds(
+                "swirl.nats.duration",
+                "Operations on NATS: answers of JetStream, and handing over tasks.",
+                &ROUND_TRIPS,
+            ),
+            meter,
             provider,
             registry,
-        })
+        };
+        // There from the beginning: a rate needs to have seen zero.
+        metrics.commits.add(0, &[]);
+        metrics.refused.add(0, &[]);
+        for conflict in [Conflict::Busy, Conflict::Lost] {
+            metrics.conflicts.add(0, &[conflict.attribute()]);
+        }
+        Ok(metrics)
     }
 
     /// In the text format of Prometheus; see [`CONTENT_TYPE`].
@@ -84,12 +146,43 @@ impl Metrics {
         String::from_utf8(text).map_err(|error| Error::Setup(error.to_string()))
     }
 
+    /// Has a value asked for whenever metrics are read or sent: by the value of its attribute. `read`
+    /// must not block.
+    pub fn watch<R>(&self, what: Watched, read: R)
+    where
+        R: Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
+    {
+        what.register(&self.meter, read);
+    }
+
+    /// An operation on NATS has been answered, or has failed.
+    pub fn nats(&self, operation: &'static str, took: Duration, failed: bool) {
+        let name = KeyValue::new("messaging.operation.name", operation);
+        record(&self.nats, name, took, failed);
+    }
+
+    pub(crate) fn redis(&self, operation: &'static str, took: Duration, failed: bool) {
+        let name = KeyValue::new("db.operation.name", operation);
+        record(&self.redis, name, took, failed);
+    }
+
+    pub(crate) fn conflict(&self, conflict: Conflict) {
+        self.conflicts.add(1, &[conflict.attribute()]);
+    }
+
+    pub(crate) fn timer_fired(&self, late_ms: i64) {
+        self.timers.record(late_ms.max(0) as f64 / 1000.0, &[]);
+    }
+
     pub(crate) fn committed(&self, observed: &Observed) {
         self.commits.add(1, &[]);
         let workflow = || {
             let id = observed.header.definition.workflow.to_string();
             KeyValue::new("swirl.workflow.id", id)
         };
+        if observed.transitions > 0 {
+            self.transitions.add(observed.transitions, &[workflow()]);
+        }
         for entry in &observed.history {
             match &entry.event {
                 Event::InstanceStarted => self.started.add(1, &[workflow()]),
@@ -117,12 +210,11 @@ impl Metrics {
             CallOutcome::Abandoned => "abandoned",
         };
         let took = called.to.0.saturating_sub(called.from.0).max(0) as f64 / 1000.0;
+        let (header, function) = (called.header, called.function);
         let attributes = [
-            KeyValue::new(
-                "swirl.workflow.id",
-                called.header.definition.workflow.to_string(),
-            ),
-            KeyValue::new("swirl.function.name", called.function.name.clone()),
+            KeyValue::new("swirl.workflow.id", header.definition.workflow.to_string()),
+            KeyValue::new("swirl.function.name", function.name.clone()),
+            KeyValue::new("swirl.function.type", function.kind.word().to_owned()),
             KeyValue::new("swirl.call.outcome", outcome),
         ];
         self.calls.record(took, &attributes);
@@ -132,5 +224,15 @@ impl Metrics {
         if let Err(error) = self.provider.shutdown_with_timeout(limit) {
             tracing::debug!(%error, "the last metrics were not sent");
         }
+    }
+}
+
+fn record(histogram: &Histogram<f64>, operation: KeyValue, took: Duration, failed: bool) {
+    let seconds = took.as_secs_f64();
+    if failed {
+        let error = KeyValue::new("error.type", "failed");
+        histogram.record(seconds, &[operation, error]);
+    } else {
+        histogram.record(seconds, &[operation]);
     }
 }

@@ -67,6 +67,13 @@ impl Telemetry {
         &self.metrics
     }
 
+    /// Sends a span that is in no instance.
+    pub(crate) fn send(&self, span: Span, trace: u128) {
+        if let Some(traces) = &self.traces {
+            traces.processor.on_end(span.in_trace(trace, Vec::new()));
+        }
+    }
+
     /// Sends what is left, for so long at most.
     pub async fn shutdown(&self, limit: Duration) {
         let until = tokio::time::Instant::now() + limit;
@@ -96,6 +103,10 @@ impl Observer for Telemetry {
     fn follows(&self, header: &Header) -> bool {
         let traces = self.traces.as_ref();
         traces.is_some_and(|traces| ids::is_sampled(header, traces.ratio))
+    }
+
+    fn trace(&self, header: &Header) -> u128 {
+        ids::trace(header)
     }
 
     fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext {

@@ -40,14 +40,20 @@ pub enum Kind {
 }
 
 impl Span {
+    /// A span of a scope.
     pub fn into_data(self, header: &Header, scope: &ScopeId) -> SpanData {
         let definition = &header.definition;
-        let mut attributes = vec![
+        let attributes = vec![
             KeyValue::new("swirl.instance.id", header.id.to_string()),
             KeyValue::new("swirl.scope.id", scope.to_string()),
             KeyValue::new("swirl.workflow.id", definition.workflow.to_string()),
             KeyValue::new("swirl.workflow.version", definition.version.to_string()),
         ];
+        self.in_trace(ids::trace(header), attributes)
+    }
+
+    /// A span of a trace.
+    pub fn in_trace(self, trace: u128, mut attributes: Vec<KeyValue>) -> SpanData {
         let own = self.attributes.into_iter();
         attributes.extend(own.map(|(name, value)| KeyValue::new(name, value)));
         if let Some(error) = &self.error {
@@ -62,7 +68,7 @@ impl Span {
         let mut links = SpanLinks::default();
         links.links = self.links.into_iter().map(link).collect();
         SpanData {
-            span_context: context(ids::trace(header), self.id, true),
+            span_context: context(trace, self.id, true),
             parent_span_id: self.parent.map_or(SpanId::INVALID, SpanId::from),
             parent_span_is_remote: false,
             span_kind: match self.kind {

@@ -1,6 +1,8 @@
 //! What a scope's history says, as spans. Pure: the same entries give the same spans.
 //!
-//! A span is made when it ends. What is still open when a scope ends, ends with it.
+//! A span is made when it ends. What is still open when a scope ends, ends with it. All that an
+//! instance does is below the span of its start, which is short and there from the beginning: who
+//! looks at an instance that waits for days finds what it has done so far in its place.
 
 use std::borrow::Cow;
 
@@ -68,6 +70,7 @@ impl Tracker {
         let at = entry.at;
         self.from.get_or_insert(at);
         match &entry.event {
+            Event::InstanceStarted => out.push(self.start(whose, at)),
             Event::StateEntered { name, .. } => self.enter(whose, name, at),
             Event::StateLeft { failed, .. } => {
                 let error = failed.then_some("the state failed");
@@ -91,8 +94,11 @@ impl Tracker {
             Event::EventConsumed { name, source, id } => {
                 let part = Part::Consumed(self.events);
                 self.events += 1;
-                let mut span = self.inner(whose, part, format!("wait {name}"), self.last, at);
+                let mut span = self.inner(whose, part, format!("receive {name}"), at, at);
                 span.kind = Kind::Consumer;
+                // A wait may take days: it is a number, not a span.
+                let waited = at.0.saturating_sub(self.last.0).max(0).to_string();
+                span.attributes.push(("swirl.wait.duration_ms", waited));
                 span.attributes.push(("cloudevents.event_id", id.clone()));
                 let source = ("cloudevents.event_source", source.clone());
                 span.attributes.push(source);
@@ -148,6 +154,20 @@ impl Tracker {
                 | Joined { .. }
                 | Ended { .. }
         )
+    }
+
+    /// The time before a worker took it is seen here.
+    fn start(&self, whose: Whose<'_>, at: Timestamp) -> Span {
+        let header = whose.header;
+        Span {
+            id: whose.id(Part::Scope),
+            parent: ids::parent(header, whose.scope),
+            name: format!("start {}", header.definition.workflow),
+            from: header.started_at,
+            to: at,
+            links: own_cause(header).into_iter().collect(),
+            ..Span::default()
+        }
     }
 
     fn enter(&mut self, whose: Whose<'_>, name: &str, at: Timestamp) {
@@ -234,21 +254,22 @@ impl Tracker {
         self.leave(whose, at, error.as_deref(), out);
         let (header, scope) = (whose.header, whose.scope);
         let mut span = Span {
-            id: self.scope_id(whose),
-            parent: ids::parent(header, scope),
-            name: "branch".to_owned(),
             from: self.from.unwrap_or(at),
             to: at,
             error,
             ..Span::default()
         };
         if scope.is_root() {
+            span.id = whose.id(Part::Run(self.ends));
+            span.parent = Some(self.scope_id(whose));
             span.name = format!("workflow {}", header.definition.workflow);
             if self.ends == 0 {
-                // The time before a worker took it counts.
                 span.from = header.started_at;
-                span.links.extend(own_cause(header));
             }
+        } else {
+            span.id = self.scope_id(whose);
+            span.parent = ids::parent(header, scope);
+            "branch".clone_into(&mut span.name);
         }
         if let Some(status) = status {
             let status = swirl_model::instance::Status::from(status).word();
@@ -259,8 +280,12 @@ impl Tracker {
         self.ends += 1;
     }
 
+    /// What the scope's spans are below.
     fn scope_id(&self, whose: Whose<'_>) -> u64 {
-        whose.id(Part::Scope(self.ends))
+        whose.id(match self.ends {
+            ends if ends > 0 && !whose.scope.is_root() => Part::Run(ends),
+            _ => Part::Scope,
+        })
     }
 
     fn innermost(&self, whose: Whose<'_>) -> u64 {

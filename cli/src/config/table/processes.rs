@@ -4,6 +4,7 @@ use crate::config::kind::{Kind, SECOND_MS, count, duration};
 use crate::config::setting::Setting;
 
 const TIMEOUT: Kind = duration(100, 300 * SECOND_MS);
+const PAUSE: Kind = duration(100, 3600 * SECOND_MS);
 const STOP: Kind = duration(0, 3600 * SECOND_MS);
 
 pub const SETTINGS: &[Setting] = &[
@@ -130,6 +131,42 @@ pub const COMMON: &[Setting] = &[
         "The largest answer that is read.",
     )
     .default("8MiB"),
+    Setting::new(
+        "http.idle_per_host_max",
+        count(0, 10_000),
+        "How many connections to a host are kept open for the next calls.",
+    )
+    .default("32"),
+    Setting::new(
+        "http.breaker_failures",
+        count(0, 1_000),
+        "So many calls of a host in a row without a connection, without an answer in time or with \
+         status 502, 503 or 504, and it isn't called for a while: calls fail at once. 0: never.",
+    )
+    .default("10")
+    .worker(),
+    Setting::new(
+        "http.breaker_window",
+        PAUSE,
+        "Within how long these failures must come.",
+    )
+    .default("10s")
+    .worker(),
+    Setting::new(
+        "http.breaker_pause",
+        PAUSE,
+        "How long the host isn't called then. One call tries it after that; each time that fails, the \
+         next pause is twice as long.",
+    )
+    .default("1s")
+    .worker(),
+    Setting::new(
+        "http.breaker_pause_max",
+        PAUSE,
+        "The longest pause.",
+    )
+    .default("30s")
+    .worker(),
     Setting::new(
         "functions.connectors",
         Kind::Map,

@@ -55,7 +55,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.tls_ca",
         Kind::Path,
-        "Certificates in PEM that sign the servers', beside those of the machine.",
+        "Certificates in PEM that sign the servers', in place of those that the machine trusts.",
     ),
     Setting::new(
         "redis.tls_cert",
@@ -166,7 +166,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.tls_ca",
         Kind::Path,
-        "Certificates in PEM that sign the servers', beside those of the machine.",
+        "Certificates in PEM that sign the servers', in place of those that the machine trusts.",
     ),
     Setting::new(
         "nats.tls_cert",

@@ -7,8 +7,6 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 
 use crate::Error;
 
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// A dead peer is noticed after two of these.
 const PING: Duration = Duration::from_secs(5);
 const RECONNECT_MAX: Duration = Duration::from_secs(2);
@@ -21,6 +19,10 @@ pub struct Options {
     pub name: String,
     pub auth: Auth,
     pub tls: Tls,
+    /// Until a connection stands. Default: 5 s.
+    pub connect_timeout: Duration,
+    /// For a request that is no operation of JetStream. Default: 10 s.
+    pub request_timeout: Duration,
 }
 
 #[derive(Clone, Default)]
@@ -54,6 +56,7 @@ impl std::fmt::Debug for Auth {
 pub struct Tls {
     /// Refuses servers that don't offer it.
     pub required: bool,
+    /// Trusted in place of what the machine trusts.
     pub ca: Option<PathBuf>,
     /// The client's certificate and key.
     pub client: Option<(PathBuf, PathBuf)>,
@@ -66,6 +69,8 @@ impl Options {
             name: name.into(),
             auth: Auth::None,
             tls: Tls::default(),
+            connect_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(10),
         }
     }
 
@@ -83,8 +88,8 @@ impl Options {
 pub async fn connect(options: &Options) -> Result<Client, Error> {
     let mut nats = ConnectOptions::new()
         .name(&options.name)
-        .connection_timeout(CONNECT_MAX)
-        .request_timeout(Some(REQUEST_MAX))
+        .connection_timeout(options.connect_timeout)
+        .request_timeout(Some(options.request_timeout))
         .ping_interval(PING)
         .max_reconnects(None)
         .reconnect_delay_callback(|attempt| {

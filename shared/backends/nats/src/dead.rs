@@ -5,6 +5,7 @@ use async_nats::jetstream::{AckKind, Message};
 use futures::StreamExt;
 
 use crate::Error;
+use crate::counts::Which;
 use crate::streams::Streams;
 
 /// Reasons are cut to this many bytes.
@@ -33,10 +34,11 @@ impl DeadLetters {
     }
 
     /// Puts a message away for good. If that fails the message is delivered again, and buried then.
-    pub(crate) async fn bury(&self, message: &Message, kind: &str, reason: &str) {
+    pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) {
         tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
-        match self.write(message, kind, reason).await {
+        match self.write(message, kind.word(), reason).await {
             Ok(()) => {
+                self.streams.counts().count_dead(kind);
                 if let Err(error) = message.ack_with(AckKind::Term).await {
                     tracing::debug!(%error, "a dead letter will be written again");
                 }

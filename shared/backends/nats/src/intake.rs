@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_nats::jetstream::{AckKind, Message};
 
 use crate::bus::CORRELATED;
+use crate::counts::Which;
 use crate::dead::DeadLetters;
-use crate::pulling::{Pulling, Which};
+use crate::pulling::Pulling;
 use crate::streams::Streams;
 
 const AGAIN_MS_MAX: u64 = 30_000;
@@ -88,7 +89,7 @@ impl Incoming {
 
     /// It can never be taken in: it is kept where people look.
     pub async fn dead(&self, reason: &str) {
-        self.dead.bury(&self.message, "event", reason).await;
+        self.dead.bury(&self.message, Which::Events, reason).await;
     }
 
     async fn say(&self, kind: AckKind) {

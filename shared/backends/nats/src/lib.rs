@@ -6,6 +6,7 @@
 
 mod bus;
 mod connect;
+mod counts;
 mod dead;
 mod error;
 mod intake;
@@ -16,6 +17,7 @@ mod tasks;
 
 pub use bus::{Bus, CORRELATED};
 pub use connect::{Auth, Options, Tls, connect};
+pub use counts::{Backlog, Count, Counts};
 pub use dead::{DeadLetters, Letter};
 pub use error::Error;
 pub use intake::{Incoming, Intake};

@@ -7,18 +7,13 @@ use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull;
 use futures::StreamExt;
 
+use crate::counts::Which;
 use crate::{Error, Streams};
 
 /// A server that is silent for two of these is asked anew.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 const EXPIRES: Duration = Duration::from_secs(30);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-
-#[derive(Clone, Copy)]
-pub(crate) enum Which {
-    Tasks,
-    Events,
-}
 
 pub(crate) struct Pulling {
     streams: Streams,
@@ -53,6 +48,9 @@ impl Pulling {
             match open.next().await {
                 Some(Ok(message)) => {
                     self.failures = 0;
+                    if message.info().is_ok_and(|info| info.delivered > 1) {
+                        self.streams.counts().count_redelivered(self.which);
+                    }
                     return message;
                 }
                 Some(Err(error)) => {

@@ -4,6 +4,7 @@
 //! correctness hangs on is checked. They may vanish while all is running (somebody wipes
 //! JetStream): whoever notices calls [`Streams::ensure`] again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::Client;
@@ -12,6 +13,11 @@ use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 
 use crate::Error;
+use crate::counts::{Backlog, Counts};
+
+/// The consumer of tasks, and that of events.
+const WORKERS: &str = "workers";
+const COORDINATORS: &str = "coordinators";
 
 /// What can be set for the streams that are made here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +41,8 @@ pub struct StreamOptions {
     /// server time (nats-server 2.9 gets slower with thousands of them), fewer would let long calls
     /// stop all others.
     pub ack_pending_max: i64,
+    /// How long an answer of JetStream is waited for.
+    pub request_timeout: Duration,
 }
 
 impl Default for StreamOptions {
@@ -51,7 +59,8 @@ impl Default for StreamOptions {
             dead_bytes_max: 1 << 30,
             tasks_bytes_max: 1 << 30,
             ack_wait: Duration::from_secs(30),
-            ack_pending_max: 10_000,
+            ack_pending_max: 20_000,
+            request_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -64,6 +73,7 @@ pub struct Streams {
     /// Where users publish events: the events stream takes these in.
     subjects: Vec<String>,
     options: StreamOptions,
+    counts: Arc<Counts>,
 }
 
 impl Streams {
@@ -75,8 +85,8 @@ impl Streams {
         options: StreamOptions,
     ) -> Streams {
         let context = ContextBuilder::new()
-            .timeout(Duration::from_secs(10))
-            .ack_timeout(Duration::from_secs(10))
+            .timeout(options.request_timeout)
+            .ack_timeout(options.request_timeout)
             .max_ack_inflight(4096)
             .backpressure_on_inflight(true)
             .build(client);
@@ -90,7 +100,35 @@ impl Streams {
             namespace: namespace.to_owned(),
             subjects,
             options,
+            counts: Arc::default(),
         }
+    }
+
+    /// What this process has had to do with messages; clones share it.
+    pub fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// How many messages wait, for all processes together: tasks, and events.
+    ///
+    /// # Errors
+    /// JetStream doesn't answer, or a stream or consumer is gone.
+    pub async fn backlog(&self) -> Result<(Backlog, Backlog), Error> {
+        let tasks = self.backlog_of(self.tasks(), WORKERS);
+        let events = self.backlog_of(self.events(), COORDINATORS);
+        futures::future::try_join(tasks, events).await
+    }
+
+    async fn backlog_of(&self, stream: String, consumer: &str) -> Result<Backlog, Error> {
+        let error = |reason: String| Error::JetStream(format!("{stream}: {reason}"));
+        let found = self.context.get_stream_no_info(&stream).await;
+        let found = found.map_err(|found| error(found.to_string()))?;
+        let info = found.consumer_info(consumer).await;
+        let info = info.map_err(|found| error(found.to_string()))?;
+        Ok(Backlog {
+            pending: info.num_pending,
+            unacknowledged: info.num_ack_pending as u64,
+        })
     }
 
     /// The subjects of events begin with this unless something else is configured. The default
@@ -190,11 +228,11 @@ impl Streams {
     }
 
     pub(crate) async fn task_consumer(&self) -> Result<PullConsumer, Error> {
-        self.consumer(self.tasks(), "workers").await
+        self.consumer(self.tasks(), WORKERS).await
     }
 
     pub(crate) async fn event_consumer(&self) -> Result<PullConsumer, Error> {
-        self.consumer(self.events(), "coordinators").await
+        self.consumer(self.events(), COORDINATORS).await
     }
 
     async fn consumer(&self, stream: String, name: &str) -> Result<PullConsumer, Error> {

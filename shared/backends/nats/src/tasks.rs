@@ -13,8 +13,9 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::{Queue, Receipt, Task, Tasks};
 use tokio::sync::Mutex;
 
+use crate::counts::Which;
 use crate::dead::DeadLetters;
-use crate::pulling::{Pulling, Which};
+use crate::pulling::Pulling;
 use crate::streams::Streams;
 
 /// A task that fails more often is a dead letter.
@@ -43,7 +44,8 @@ impl Queue for TaskQueue {
         for task in tasks {
             let payload = encode(&task);
             if let Err(error) = self.client.publish(self.subject.clone(), payload).await {
-                tracing::warn!(scope = %task, %error, "a task is left to the reconciler");
+                let ScopeRef { instance, scope } = &task;
+                tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
             }
         }
     }
@@ -82,7 +84,7 @@ impl Tasks for TaskSource {
                 };
             }
             let reason = "this is no task: it must be [\"instance\",\"scope\"]";
-            self.dead.bury(&message, "task", reason).await;
+            self.dead.bury(&message, Which::Tasks, reason).await;
         }
     }
 }
@@ -113,7 +115,7 @@ impl Receipt for TaskReceipt {
     async fn again(&self, after_ms: u64, reason: &str) {
         let delivered = self.message.info().map_or(1, |info| info.delivered);
         if delivered >= DELIVERIES_MAX {
-            self.dead.bury(&self.message, "task", reason).await;
+            self.dead.bury(&self.message, Which::Tasks, reason).await;
             return;
         }
         let factor = 1u64 << delivered.clamp(0, 10);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use redis::{Cmd, Value};
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::Header;
+use swirl_model::instance::{Header, Status};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Filter, Result, Summary};
 
 use crate::Redis;
 use crate::connect::damaged;
-use crate::keys::Span;
+use crate::keys::{STATUSES, Span};
 use crate::record::{read_status, status_letter};
 use crate::reply::{Reply, json};
 use crate::script::{Lazy, Script};
@@ -54,6 +54,22 @@ impl Redis {
         }
         found.truncate(filter.limit);
         Ok(found.into_iter().map(|(_, summary)| summary).collect())
+    }
+
+    /// How many instances there are of each status, in the shards that this process looks after.
+    pub async fn count_instances(&self) -> Result<Vec<(Status, u64)>> {
+        let mut counts = Vec::new();
+        let shards = self.shards();
+        for (place, letter) in STATUSES.into_iter().enumerate() {
+            let sizes = shards.iter().map(|shard| {
+                let mut size = Cmd::new();
+                size.arg("ZCARD").arg(&self.keys().listings(*shard)[place]);
+                self.query::<u64>(size)
+            });
+            let count = try_join_all(sizes).await?.into_iter().sum();
+            counts.push((read_status(letter)?, count));
+        }
+        Ok(counts)
     }
 
     async fn listing_by_key(

@@ -17,7 +17,7 @@ pub enum Topology {
 /// Certificates in PEM, where the system's don't do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Trusted instead of the system's.
+    /// Trusted in place of what the machine trusts.
     pub ca: Option<Vec<u8>>,
     /// Shown to the server: certificate chain and key.
     pub client: Option<(Vec<u8>, Vec<u8>)>,
@@ -88,13 +88,13 @@ impl Default for Options {
             tls: Tls::default(),
             namespace: "swirl".to_owned(),
             shards: 64,
-            connections: 1,
+            connections: 4,
             connect_timeout_ms: 5_000,
             response_timeout_ms: 5_000,
             retry_ms: 5_000,
             poll_ms: 2_000,
-            grace_ms: 5_000,
-            repeat_ms: 30_000,
+            grace_ms: 3_000,
+            repeat_ms: 10_000,
             history_max: 100_000,
             inbox_max: 10_000,
             record_max: 16 * 1024 * 1024,

@@ -1,6 +1,7 @@
 //! Calling a method.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use super::channels::Channels;
 use super::codec::Raw;
 use super::{Server, message, status};
 use crate::auth::{Auth, Authorization, Tokens};
+use crate::breaker::{self, Breakers};
 use crate::functions::service::TRACEPARENT;
 use crate::http::Http;
 use crate::{CallError, CallErrorKind};
@@ -57,6 +59,7 @@ pub(super) struct CallContext<'a> {
 #[derive(Debug)]
 pub(crate) struct RpcCaller {
     channels: Channels,
+    breakers: Option<Arc<Breakers>>,
     tokens: Tokens,
     request_bytes_max: usize,
     response_bytes_max: usize,
@@ -82,6 +85,7 @@ impl RpcCaller {
             channels: Channels::new(config.connect_timeout),
             request_bytes_max: config.request_bytes_max,
             response_bytes_max: config.response_bytes_max,
+            breakers: http.breakers().cloned(),
             tokens: Tokens::new(http),
         }
     }
@@ -160,6 +164,30 @@ impl RpcCaller {
     }
 
     async fn attempt(
+        &self,
+        outgoing: &Outgoing<'_>,
+        authorization: Option<&Authorization>,
+    ) -> Result<Data, CallError> {
+        let Some(breakers) = &self.breakers else {
+            return self.send(outgoing, authorization).await;
+        };
+        let host = outgoing.method.server.to_string();
+        let pass = breakers
+            .enter(&host)
+            .map_err(|wait| breaker::refusal(&outgoing.what, &host, wait))?;
+        let result = self.send(outgoing, authorization).await;
+        let is_failure = |error: &CallError| {
+            use CallErrorKind::{Connection, Rpc, Timeout};
+            matches!(
+                error.kind,
+                Connection | Timeout | Rpc(Code::Unavailable | Code::DeadlineExceeded)
+            )
+        };
+        pass.over(result.as_ref().is_err_and(is_failure));
+        result
+    }
+
+    async fn send(
         &self,
         outgoing: &Outgoing<'_>,
         authorization: Option<&Authorization>,

@@ -1,4 +1,7 @@
-//! A collector: takes spans over gRPC and HTTP on one port.
+//! A collector for tests: takes spans and metrics by OTLP, over gRPC and HTTP on one port.
+#![allow(clippy::unwrap_used, reason = "a test's part")]
+
+use std::collections::BTreeSet;
 
 use std::sync::{Arc, Mutex};
 
@@ -6,13 +9,21 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::routing::post;
+use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
+    MetricsService, MetricsServiceServer,
+};
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
     TraceService, TraceServiceServer,
 };
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+pub use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -21,9 +32,11 @@ use tonic::{Request, Response, Status};
 #[derive(Clone, Default)]
 pub struct Receiver {
     requests: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    metrics: Arc<Mutex<Vec<ExportMetricsServiceRequest>>>,
 }
 
 impl Receiver {
+    /// Serves until the runtime ends; also tells its address.
     pub async fn serve() -> (Receiver, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -40,7 +53,9 @@ impl Receiver {
             }),
         );
         let routes = tonic::service::Routes::from(http);
-        let routes = routes.add_service(TraceServiceServer::new(receiver.clone()));
+        let routes = routes
+            .add_service(TraceServiceServer::new(receiver.clone()))
+            .add_service(MetricsServiceServer::new(receiver.clone()));
         let server = tonic::transport::Server::builder().accept_http1(true);
         let serving = { server }.add_routes(routes);
         tokio::spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
@@ -52,15 +67,25 @@ impl Receiver {
         let mut all = Vec::new();
         for request in &*self.requests.lock().unwrap() {
             for of_process in &request.resource_spans {
-                let resource = of_process.resource.as_ref().unwrap();
-                let sender = resource
-                    .attributes
-                    .iter()
-                    .find(|attribute| attribute.key == "service.instance.id");
-                let sender = format!("{:?}", sender.unwrap().value);
+                let sender = sender(of_process.resource.as_ref().unwrap());
                 for of_scope in &of_process.scope_spans {
                     let spans = of_scope.spans.iter();
                     all.extend(spans.map(|span| (sender.clone(), span.clone())));
+                }
+            }
+        }
+        all
+    }
+
+    /// Who has sent metrics, and the metrics' names.
+    pub fn metrics(&self) -> BTreeSet<(String, String)> {
+        let mut all = BTreeSet::new();
+        for request in &*self.metrics.lock().unwrap() {
+            for of_process in &request.resource_metrics {
+                let sender = sender(of_process.resource.as_ref().unwrap());
+                let scopes = of_process.scope_metrics.iter();
+                for metric in scopes.flat_map(|of_scope| &of_scope.metrics) {
+                    all.insert((sender.clone(), metric.name.clone()));
                 }
             }
         }
@@ -72,6 +97,17 @@ impl Receiver {
     }
 }
 
+/// The process' `service.instance.id`.
+fn sender(resource: &Resource) -> String {
+    let mut attributes = resource.attributes.iter();
+    let found = attributes.find(|attribute| attribute.key == "service.instance.id");
+    let value = found.unwrap().value.as_ref().unwrap().value.clone();
+    match value {
+        Some(Value::StringValue(text)) => text,
+        other => panic!("a process is called {other:?}"),
+    }
+}
+
 #[tonic::async_trait]
 impl TraceService for Receiver {
     async fn export(
@@ -80,5 +116,16 @@ impl TraceService for Receiver {
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
         self.take(request.into_inner());
         Ok(Response::new(ExportTraceServiceResponse::default()))
+    }
+}
+
+#[tonic::async_trait]
+impl MetricsService for Receiver {
+    async fn export(
+        &self,
+        request: Request<ExportMetricsServiceRequest>,
+    ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
+        self.metrics.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }

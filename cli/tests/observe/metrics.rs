@@ -1,0 +1,223 @@
+//! Each metric that is documented is there, with a value that fits what was done.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use swirl_collector::Receiver;
+
+use crate::processes::{Cluster, eventually};
+use crate::service::Service;
+
+fn work() -> Value {
+    json!({
+        "id": "work", "version": "1.0.0", "specVersion": "0.8", "start": "Call",
+        "functions": [{"name": "pass", "operation": "service.json#pass"}],
+        "states": [
+            {"name": "Call", "type": "operation", "actions": [{"functionRef": "pass"}],
+             "transition": "Sleep"},
+            {"name": "Sleep", "type": "sleep", "duration": "PT0.2S", "end": {
+                "produceEvents": [{"eventRef": "done"}]}},
+        ],
+        "events": [{"name": "done", "type": "done", "source": "/work", "kind": "produced"}],
+    })
+}
+
+fn fail() -> Value {
+    json!({
+        "id": "fail", "version": "1.0.0", "specVersion": "0.8", "start": "Call",
+        "functions": [{"name": "fail", "operation": "service.json#fail"}],
+        "states": [
+            {"name": "Call", "type": "operation", "actions": [{"functionRef": "fail"}], "end": true},
+        ],
+    })
+}
+
+fn wait() -> Value {
+    json!({
+        "id": "wait", "version": "1.0.0", "specVersion": "0.8", "start": "Sleep",
+        "states": [{"name": "Sleep", "type": "sleep", "duration": "PT1H", "end": true}],
+    })
+}
+
+/// What Prometheus reads of all processes.
+struct Scraped(String);
+
+impl Scraped {
+    async fn of(cluster: &Cluster) -> Scraped {
+        let mut text = cluster.coordinator.metrics(&cluster.http).await;
+        for worker in &cluster.workers {
+            text += &worker.metrics(&cluster.http).await;
+        }
+        Scraped(text)
+    }
+
+    /// The sum of what has this name and these labels; nothing if there is none.
+    fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let values = self.0.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let (found, rest) = series.split_once('{').unwrap_or((series, ""));
+            let has = |(name, value): &(&str, &str)| rest.contains(&format!("{name}=\"{value}\""));
+            (found == name && labels.iter().all(has)).then(|| value.parse::<f64>().ok())?
+        });
+        values.reduce(|sum, value| sum + value)
+    }
+}
+
+/// The names in the list that dashboards and alerts are checked with.
+fn listed() -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let list = std::fs::read_to_string(root.join("deploy/prometheus/metrics.json")).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    list["metrics"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .cloned()
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_is_told_of() {
+    let (receiver, endpoint) = Receiver::serve().await;
+    let mut cluster = Cluster::start(1, &["--telemetry-otlp-endpoint", &endpoint]).await;
+    let service = Service::serve().await;
+    for definition in [work(), fail(), wait()] {
+        cluster.deploy(&definition, &service.document()).await;
+    }
+    for _ in 0..3 {
+        let id = cluster.start_instance("work").await;
+        assert_eq!(cluster.end(&id).await, "completed");
+    }
+    let id = cluster.start_instance("fail").await;
+    assert_eq!(cluster.end(&id).await, "faulted");
+    cluster.start_instance("wait").await;
+    let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
+    nats.publish("swirl.events.bad", "no event".into())
+        .await
+        .unwrap();
+    nats.flush().await.unwrap();
+
+    // Coordinators look at queues and instances every few seconds.
+    let scraped = eventually("all metrics", async || {
+        let scraped = Scraped::of(&cluster).await;
+        let status = |status| scraped.sum("swirl_instances", &[("swirl_instance_status", status)]);
+        let dead = scraped.sum("swirl_dead_letters_total", &[("swirl_queue", "events")]);
+        let begun = scraped.sum(
+            "swirl_instances_started_total",
+            &[("swirl_workflow_id", "wait")],
+        );
+        let seen = (status("running"), dead, begun) == (Some(1.0), Some(1.0), Some(1.0));
+        seen.then_some(scraped)
+    })
+    .await;
+
+    let mut checked = BTreeSet::new();
+    let mut check = |name: &str, labels: &[(&str, &str)], is_right: &dyn Fn(f64) -> bool| {
+        let found = scraped.sum(name, labels);
+        assert!(
+            found.is_some_and(is_right),
+            "{name} {labels:?}: {found:?}\n{}",
+            scraped.0
+        );
+        let base = ["_count", "_sum"]
+            .iter()
+            .find_map(|end| name.strip_suffix(end));
+        checked.insert(base.unwrap_or(name).to_owned());
+    };
+    let of_work = ("swirl_workflow_id", "work");
+    check("swirl_instances_started_total", &[of_work], &|count| {
+        count == 3.0
+    });
+    let completed = [of_work, ("swirl_instance_status", "completed")];
+    check("swirl_instances_ended_total", &completed, &|count| {
+        count == 3.0
+    });
+    let faulted = [("swirl_instance_status", "faulted")];
+    check("swirl_instances_ended_total", &faulted, &|count| {
+        count == 1.0
+    });
+    check(
+        "swirl_instance_duration_seconds_count",
+        &completed,
+        &|count| count == 3.0,
+    );
+    check("swirl_instance_duration_seconds_sum", &completed, &|sum| {
+        (0.6..60.0).contains(&sum)
+    });
+    check("swirl_transitions_total", &[of_work], &|count| count == 6.0);
+    check("swirl_commits_total", &[], &|count| count > 8.0);
+    check("swirl_commits_refused_total", &[], &|count| count >= 0.0);
+    let called = [
+        of_work,
+        ("swirl_function_type", "rest"),
+        ("swirl_call_outcome", "done"),
+    ];
+    check("swirl_call_duration_seconds_count", &called, &|count| {
+        count == 3.0
+    });
+    let failed = [
+        ("swirl_function_name", "fail"),
+        ("swirl_call_outcome", "failed"),
+    ];
+    check("swirl_call_duration_seconds_count", &failed, &|count| {
+        count == 1.0
+    });
+    check(
+        "swirl_instances",
+        &[("swirl_instance_status", "completed")],
+        &|count| count == 3.0,
+    );
+    check("swirl_timer_lateness_seconds_count", &[], &|count| {
+        count >= 3.0
+    });
+    check("swirl_timer_lateness_seconds_sum", &[], &|sum| {
+        (0.0..10.0).contains(&sum)
+    });
+    let commit = [("db_operation_name", "commit")];
+    check("swirl_redis_duration_seconds_count", &commit, &|count| {
+        count > 8.0
+    });
+    check("swirl_redis_duration_seconds_sum", &commit, &|sum| {
+        sum > 0.0 && sum < 60.0
+    });
+    let publish = [("messaging_operation_name", "publish_event")];
+    check("swirl_nats_duration_seconds_count", &publish, &|count| {
+        count == 3.0
+    });
+    for queue in ["tasks", "events"] {
+        let queue = [("swirl_queue", queue)];
+        check("swirl_queue_pending", &queue, &|count| count < 5.0);
+        check("swirl_queue_unacknowledged", &queue, &|count| count < 5.0);
+        check("swirl_redeliveries_total", &queue, &|count| count < 5.0);
+    }
+    check(
+        "swirl_dead_letters_total",
+        &[("swirl_queue", "events")],
+        &|count| count == 1.0,
+    );
+    check(
+        "swirl_dead_letters_total",
+        &[("swirl_queue", "tasks")],
+        &|count| count == 0.0,
+    );
+    check("swirl_lease_conflicts_total", &[], &|count| count >= 0.0);
+    check(
+        "swirl_circuits",
+        &[("swirl_circuit_state", "open")],
+        &|count| count == 0.0,
+    );
+    assert_eq!(checked, listed());
+
+    // Over OTLP the same, of each process under its own name.
+    cluster.coordinator.stop().await;
+    cluster.workers[0].stop().await;
+    let sent = receiver.metrics();
+    let senders = |name: &str| -> BTreeSet<&String> {
+        let of_name = sent.iter().filter(|(_, found)| found == name);
+        of_name.map(|(sender, _)| sender).collect()
+    };
+    assert_eq!(senders("swirl.redis.duration").len(), 2, "{sent:?}");
+    assert_eq!(senders("swirl.queue.pending").len(), 1);
+    assert_eq!(senders("swirl.instances.ended").len(), 1);
+}

@@ -1,0 +1,64 @@
+//! What the workflows of these tests call.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Barrier;
+
+/// A service whose `meet` answers two calls at a time, and whose `fail` never does well.
+#[derive(Clone)]
+pub struct Service {
+    address: String,
+    seen: Arc<Mutex<Vec<String>>>,
+    two: Arc<Barrier>,
+}
+
+impl Service {
+    pub async fn serve() -> Service {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let service = Service {
+            address: format!("http://{}", listener.local_addr().unwrap()),
+            seen: Arc::default(),
+            two: Arc::new(Barrier::new(2)),
+        };
+        let router = Router::new()
+            .route("/meet", post(meet))
+            .route("/fail", post(async || StatusCode::BAD_REQUEST))
+            .route("/pass", post(async || Json(json!({}))))
+            .with_state(service.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        service
+    }
+
+    pub fn document(&self) -> String {
+        let operation = |name: &str| json!({"post": {"operationId": name, "responses": {"200": {"description": "done"}}}});
+        json!({
+            "openapi": "3.0.3", "info": {"title": "t", "version": "1"},
+            "servers": [{"url": self.address}],
+            "paths": {
+                "/meet": operation("meet"), "/fail": operation("fail"), "/pass": operation("pass"),
+            },
+        })
+        .to_string()
+    }
+
+    /// The `traceparent` of each call of `meet`.
+    pub fn seen(&self) -> Vec<String> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+async fn meet(State(service): State<Service>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
+    let trace = headers["traceparent"].to_str().unwrap().to_owned();
+    service.seen.lock().unwrap().push(trace);
+    match tokio::time::timeout(Duration::from_secs(20), service.two.wait()).await {
+        Ok(_) => (StatusCode::OK, Json(json!({}))),
+        Err(_) => (StatusCode::BAD_REQUEST, Json(json!("nobody else came"))),
+    }
+}

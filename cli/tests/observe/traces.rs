@@ -1,0 +1,175 @@
+//! One instance is one trace, over two workers, an event of somebody else and calls over HTTP.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use swirl_collector::{Receiver, Span};
+
+use crate::processes::{Cluster, eventually};
+use crate::service::Service;
+
+/// The span that a shop pays by.
+const PAYMENT: &str = "00-1111111111111111111111111111111a-222222222222222b-01";
+
+fn order() -> Value {
+    let meet =
+        |name: &str| json!({"name": name, "actions": [{"name": name, "functionRef": "meet"}]});
+    json!({
+        "id": "order", "version": "1.0.0", "specVersion": "0.8", "start": "All",
+        "functions": [{"name": "meet", "operation": "service.json#meet"}],
+        "events": [
+            {"name": "Asked", "type": "asked", "source": "/orders", "kind": "produced"},
+            {"name": "Paid", "type": "paid", "source": "/shop"},
+        ],
+        "states": [{
+            "name": "All", "type": "parallel", "end": true,
+            "branches": [meet("left"), meet("right"), {"name": "pay", "actions": [
+                {"name": "ask", "eventRef": {"produceEventRef": "Asked", "consumeEventRef": "Paid"}},
+            ]}],
+        }],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_trace_over_processes_events_and_calls() {
+    let (receiver, endpoint) = Receiver::serve().await;
+    let flags = [
+        "--telemetry-otlp-endpoint",
+        &endpoint,
+        "--telemetry-sampling-ratio",
+        "1",
+    ];
+    let mut cluster = Cluster::start(2, &flags).await;
+    let service = Service::serve().await;
+    cluster.deploy(&order(), &service.document()).await;
+    let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
+    let mut produced = nats.subscribe("swirl.events.asked").await.unwrap();
+    nats.flush().await.unwrap();
+    let id = cluster.start_instance("order").await;
+    let asked = tokio::time::timeout(Duration::from_secs(30), produced.next()).await;
+    let asked = asked.unwrap().unwrap();
+
+    // While it waits, its beginning can be looked at, and both workers have done their part of it.
+    eventually("the beginning of the trace", async || {
+        let spans = receiver.spans();
+        spans
+            .iter()
+            .any(|(_, span)| span.name == "start order")
+            .then_some(())
+    })
+    .await;
+    eventually("the calls", async || {
+        (service.seen().len() == 2).then_some(())
+    })
+    .await;
+    let paid = json!({
+        "specversion": "1.0", "id": "p1", "source": "/shop", "type": "paid", "traceparent": PAYMENT,
+    });
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", "application/cloudevents+json");
+    let sent = nats.publish_with_headers("swirl.events.shop", headers, paid.to_string().into());
+    sent.await.unwrap();
+    nats.flush().await.unwrap();
+    assert_eq!(cluster.end(&id).await, "completed");
+    for process in cluster.workers.iter_mut().chain([&mut cluster.coordinator]) {
+        process.stop().await;
+    }
+
+    let all = receiver.spans();
+    let root = &all
+        .iter()
+        .find(|(_, span)| span.name == "start order")
+        .unwrap()
+        .1;
+    let (own, others): (Vec<_>, Vec<_>) = all
+        .iter()
+        .partition(|(_, span)| span.trace_id == root.trace_id);
+    let by_id: HashMap<&[u8], &Span> = own.iter().map(|(_, span)| (&*span.span_id, span)).collect();
+    assert_eq!(by_id.len(), own.len(), "no span comes twice");
+    let mut tree: Vec<String> = by_id.values().map(|span| path(span, &by_id)).collect();
+    tree.sort();
+    let (fork, branch) = (
+        "start order/state All/fork",
+        "start order/state All/fork/branch",
+    );
+    let call = |name: &str| format!("{branch}/action {name}/call meet");
+    let expected = [
+        "start order",
+        "start order/state All",
+        fork,
+        branch,
+        branch,
+        branch,
+        &format!("{branch}/action ask"),
+        &format!("{branch}/action ask/publish Asked"),
+        &format!("{branch}/action ask/publish Asked/process asked"),
+        &format!("{branch}/action ask/receive Paid"),
+        &format!("{branch}/action left"),
+        &call("left"),
+        &format!("{branch}/action right"),
+        &call("right"),
+        "start order/workflow order",
+    ];
+    assert_eq!(tree, expected);
+    let workers: BTreeSet<_> = calls(&own).map(|(sender, _)| sender).collect();
+    assert_eq!(workers.len(), 2, "each worker made a call");
+
+    // What went out leads back to the span that it was sent by.
+    let called: HashSet<String> = calls(&own).map(|(_, span)| traceparent(span)).collect();
+    assert_eq!(called, service.seen().into_iter().collect());
+    let publish = named(&own, "publish Asked");
+    let header = asked.headers.as_ref().unwrap().get("traceparent").unwrap();
+    assert_eq!(header.as_str(), traceparent(publish));
+    let event: Value = serde_json::from_slice(&asked.payload).unwrap();
+    assert_eq!(event["traceparent"], traceparent(publish).as_str());
+
+    // What came in is linked, and is seen in the trace of who sent it. Who waits has no long span.
+    let receive = named(&own, "receive Paid");
+    let links: Vec<_> = receive
+        .links
+        .iter()
+        .map(|link| id_of(&link.trace_id, &link.span_id))
+        .collect();
+    assert_eq!(links, [PAYMENT]);
+    assert_eq!(receive.start_time_unix_nano, receive.end_time_unix_nano);
+    assert_eq!(others.len(), 1, "{others:?}");
+    let (sender, process) = others[0];
+    assert_eq!(process.name, "process paid");
+    assert_eq!(id_of(&process.trace_id, &process.parent_span_id), PAYMENT);
+    assert!(!workers.contains(sender), "a coordinator takes events in");
+}
+
+fn calls<'a>(spans: &[&'a (String, Span)]) -> impl Iterator<Item = (&'a String, &'a Span)> {
+    let calls = spans.iter().filter(|(_, span)| span.name == "call meet");
+    calls.map(|(sender, span)| (sender, span))
+}
+
+fn named<'a>(spans: &[&'a (String, Span)], name: &str) -> &'a Span {
+    let mut named = spans.iter().filter(|(_, span)| span.name == name);
+    let (_, span) = named.next().unwrap();
+    assert!(named.next().is_none(), "{name} is there twice");
+    span
+}
+
+/// Names from the root down.
+fn path(span: &Span, by_id: &HashMap<&[u8], &Span>) -> String {
+    if span.parent_span_id.is_empty() {
+        return span.name.clone();
+    }
+    match by_id.get(&*span.parent_span_id) {
+        Some(parent) => format!("{}/{}", path(parent, by_id), span.name),
+        None => format!("?/{}", span.name),
+    }
+}
+
+fn traceparent(span: &Span) -> String {
+    id_of(&span.trace_id, &span.span_id)
+}
+
+fn id_of(trace: &[u8], span: &[u8]) -> String {
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    format!("00-{}-{}-01", hex(trace), hex(span))
+}

@@ -1,0 +1,78 @@
+//! What a process has had to do with messages, for its metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts since the process began.
+#[derive(Debug, Default)]
+pub struct Counts {
+    redelivered_tasks: AtomicU64,
+    redelivered_events: AtomicU64,
+    dead_tasks: AtomicU64,
+    dead_events: AtomicU64,
+}
+
+/// What waits in a queue, whoever is to take it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Not delivered yet.
+    pub pending: u64,
+    /// Delivered, and neither done nor given back.
+    pub unacknowledged: u64,
+}
+
+/// Tasks and events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    pub tasks: u64,
+    pub events: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    Tasks,
+    Events,
+}
+
+impl Counts {
+    /// Messages that had been delivered before, to whatever process.
+    pub fn redelivered(&self) -> Count {
+        Count {
+            tasks: self.redelivered_tasks.load(Ordering::Relaxed),
+            events: self.redelivered_events.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Messages that were given up.
+    pub fn dead(&self) -> Count {
+        Count {
+            tasks: self.dead_tasks.load(Ordering::Relaxed),
+            events: self.dead_events.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn count_redelivered(&self, which: Which) {
+        let counter = match which {
+            Which::Tasks => &self.redelivered_tasks,
+            Which::Events => &self.redelivered_events,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_dead(&self, which: Which) {
+        let counter = match which {
+            Which::Tasks => &self.dead_tasks,
+            Which::Events => &self.dead_events,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Which {
+    /// As subjects and people name it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Which::Tasks => "task",
+            Which::Events => "event",
+        }
+    }
+}

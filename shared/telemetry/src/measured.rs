@@ -1,0 +1,221 @@
+//! The ports of a cluster, measured: what an operation takes, and what it tells of conflicts.
+//!
+//! Waiting for something to happen is no operation, and isn't measured.
+#![warn(
+    clippy::missing_trait_methods,
+    reason = "a method that isn't handed on would be done in another way"
+)]
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::event::{EventMatch, HistoryEntry};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::Instance;
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_ports::events::Trigger;
+use swirl_ports::{
+    Acquired, Commit, Committed, Created, DueTimer, EventBus, EventLog, Filter, InboxItem, Lease,
+    NewInstance, Offered, OutboxEntry, Queue, Released, Result, Store, Summary,
+};
+
+use crate::metrics::{Conflict, Metrics};
+
+/// A port whose operations are measured.
+pub struct Measured<P: ?Sized> {
+    inner: Arc<P>,
+    metrics: Arc<Metrics>,
+}
+
+impl<P: ?Sized> Measured<P> {
+    pub fn new(inner: Arc<P>, metrics: Arc<Metrics>) -> Measured<P> {
+        Measured { inner, metrics }
+    }
+
+    async fn redis<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        let result = work.await;
+        self.metrics
+            .redis(operation, begun.elapsed(), result.is_err());
+        result
+    }
+}
+
+#[async_trait]
+impl Store for Measured<dyn Store> {
+    async fn create(&self, new: NewInstance) -> Result<Created> {
+        self.redis("create", self.inner.create(new)).await
+    }
+
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        let acquired = self
+            .redis("acquire", self.inner.acquire(scope, lease_ms))
+            .await;
+        if let Ok(Acquired::Busy) = acquired {
+            self.metrics.conflict(Conflict::Busy);
+        }
+        acquired
+    }
+
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
+        let renewed = self.redis("renew", self.inner.renew(lease, lease_ms)).await;
+        if let Ok(false) = renewed {
+            self.metrics.conflict(Conflict::Lost);
+        }
+        renewed
+    }
+
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        let drained = self.redis("drain", self.inner.drain(lease)).await;
+        if let Ok(None) = drained {
+            self.metrics.conflict(Conflict::Lost);
+        }
+        drained
+    }
+
+    async fn wait_input(&self, lease: &Lease) {
+        self.inner.wait_input(lease).await;
+    }
+
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
+        self.redis("is_active", self.inner.is_active(instance))
+            .await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed> {
+        self.redis("commit", self.inner.commit(commit)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<Released> {
+        let released = self.redis("release", self.inner.release(lease)).await;
+        if let Ok(Released::Lost) = released {
+            self.metrics.conflict(Conflict::Lost);
+        }
+        released
+    }
+
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
+        self.redis("add_input", self.inner.add_input(to, item))
+            .await
+    }
+
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()> {
+        self.redis("flushed", self.inner.flushed(entries)).await
+    }
+
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>> {
+        self.redis("unflushed", self.inner.unflushed(limit)).await
+    }
+
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        self.redis("runnable", self.inner.runnable(limit)).await
+    }
+
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.redis("instance", self.inner.instance(id)).await
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.redis("list", self.inner.list(filter)).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.redis("history", self.inner.history(id)).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.redis("scopes", self.inner.scopes(id)).await
+    }
+
+    async fn suspend(
+        &self,
+        id: &InstanceId,
+        on: bool,
+        at: Timestamp,
+    ) -> Result<Option<Vec<ScopeRef>>> {
+        self.redis("suspend", self.inner.suspend(id, on, at)).await
+    }
+
+    /// They are fired as soon as they are found.
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
+        let due = self
+            .redis("due_timers", self.inner.due_timers(now, limit))
+            .await?;
+        for found in &due {
+            self.metrics
+                .timer_fired(now.0.saturating_sub(found.timer.due.0));
+        }
+        Ok(due)
+    }
+
+    async fn next_timer(&self) -> Result<Option<Timestamp>> {
+        self.redis("next_timer", self.inner.next_timer()).await
+    }
+
+    // By hand, as the port says: what counts is the call, not the first poll.
+    fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        self.inner.timers_changed()
+    }
+}
+
+#[async_trait]
+impl EventLog for Measured<dyn EventLog> {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        self.redis("offer", self.inner.offer(event, triggers, consumed, at))
+            .await
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.redis("confirm", self.inner.confirm(event, at)).await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.redis("expire", self.inner.expire(now)).await
+    }
+
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
+        self.redis("give_back", self.inner.give_back(scope, event))
+            .await
+    }
+}
+
+#[async_trait]
+impl EventBus for Measured<dyn EventBus> {
+    async fn publish(&self, event: &CloudEvent) -> Result<()> {
+        let begun = Instant::now();
+        let published = self.inner.publish(event).await;
+        let failed = published.is_err();
+        self.metrics.nats("publish_event", begun.elapsed(), failed);
+        published
+    }
+}
+
+#[async_trait]
+impl Queue for Measured<dyn Queue> {
+    async fn push(&self, tasks: Vec<ScopeRef>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        self.inner.push(tasks).await;
+        self.metrics.nats("publish_tasks", begun.elapsed(), false);
+    }
+}

@@ -1,0 +1,93 @@
+//! Events that come in, seen in the trace of who sent them.
+#![warn(
+    clippy::missing_trait_methods,
+    reason = "a method that isn't handed on would be done in another way"
+)]
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
+use swirl_model::ids::ScopeRef;
+use swirl_model::time::Timestamp;
+use swirl_model::trace::TraceContext;
+use swirl_ports::events::Trigger;
+use swirl_ports::{EventLog, Offered, Result};
+
+use crate::Telemetry;
+use crate::ids;
+use crate::span::{Kind, Span};
+
+/// An event log whose events are noted in the traces that they belong to.
+pub struct Traced {
+    inner: Arc<dyn EventLog>,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Traced {
+    pub fn new(inner: Arc<dyn EventLog>, telemetry: Arc<Telemetry>) -> Traced {
+        Traced { inner, telemetry }
+    }
+}
+
+#[async_trait]
+impl EventLog for Traced {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        let begun = Instant::now();
+        let offered = self.inner.offer(event, triggers, consumed, at).await?;
+        if !offered.duplicate
+            && let Some(context) = TraceContext::of(event)
+            && context.sampled
+        {
+            let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let span = span(event, context, &offered, (at, at.plus_ms(took_ms)));
+            self.telemetry.send(span, context.trace);
+        }
+        Ok(offered)
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.inner.confirm(event, at).await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.inner.expire(now).await
+    }
+
+    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
+        self.inner.give_back(scope, event).await
+    }
+}
+
+/// What came of an event: its data isn't in it.
+fn span(
+    event: &CloudEvent,
+    context: TraceContext,
+    offered: &Offered,
+    (from, to): (Timestamp, Timestamp),
+) -> Span {
+    Span {
+        id: ids::taken_in(event, context),
+        parent: Some(context.span),
+        name: format!("process {}", event.kind),
+        kind: Kind::Consumer,
+        from,
+        to,
+        attributes: vec![
+            ("cloudevents.event_id", event.id.clone()),
+            ("cloudevents.event_source", event.source.clone()),
+            ("cloudevents.event_type", event.kind.clone()),
+            ("swirl.event.scopes", offered.woken.len().to_string()),
+            ("swirl.event.starts", offered.starts.len().to_string()),
+        ],
+        ..Span::default()
+    }
+}

@@ -1,0 +1,357 @@
+//! Circuit breakers, one a host: who fails again and again isn't called for a while.
+//!
+//! A host that cannot be reached costs each call its whole time limit, and a host that is coming back
+//! gets all of what has piled up at once. After so many failures in a row within so long, calls of
+//! that host fail at once; when a pause is over, one call tries it. If that succeeds, all are let
+//! through; if not, the pause is twice as long, up to a limit.
+//!
+//! Only what says that nobody is there counts: no connection, a broken one, no answer in time, and
+//! the statuses by which gateways say so. An answer of any other status closes the circuit. A call
+//! that nobody waits for any more says nothing. State is of this process alone: hosts that fail
+//! are few, and each process finds out by itself.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::{CallError, CallErrorKind};
+
+/// How many hosts that fail are known at once; beyond it the one that failed longest ago is
+/// forgotten.
+const HOSTS_MAX: usize = 1024;
+
+/// When a circuit opens, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BreakerConfig {
+    /// How many failures in a row open it.
+    pub failures: usize,
+    /// Within how long they must come.
+    pub window: Duration,
+    /// How long it is open at first.
+    pub pause: Duration,
+    /// How long it is open at most.
+    pub pause_max: Duration,
+}
+
+/// The circuits of all hosts that have failed lately.
+#[derive(Debug)]
+pub struct Breakers {
+    config: BreakerConfig,
+    hosts: Mutex<HashMap<String, Host>>,
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    /// When it failed, since it last answered: no more than open the circuit.
+    failed_at: VecDeque<Instant>,
+    open: Option<Open>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    until: Instant,
+    pause: Duration,
+    /// A call is under way that tries the host.
+    tried: bool,
+}
+
+/// How many circuits are open, and how many of those are being tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Circuits {
+    pub open: u64,
+    pub half_open: u64,
+}
+
+tokio::task_local! {
+    /// When the call that is being made has taken so long that its host is to blame.
+    static LATE_AT: Instant;
+}
+
+/// Makes a call that is late after `limit`: given up from then on, it is a failure of its host.
+pub(crate) async fn with_limit<T>(limit: Duration, call: impl Future<Output = T>) -> T {
+    let late_at = Instant::now() + limit;
+    LATE_AT.scope(late_at, call).await
+}
+
+impl Breakers {
+    pub fn new(config: BreakerConfig) -> Breakers {
+        Breakers {
+            config,
+            hosts: Mutex::default(),
+        }
+    }
+
+    /// As they are now: one whose pause is over lets the next call through.
+    pub fn circuits(&self) -> Circuits {
+        self.circuits_at(Instant::now())
+    }
+
+    fn circuits_at(&self, now: Instant) -> Circuits {
+        let mut circuits = Circuits::default();
+        for open in self.lock().values().filter_map(|host| host.open) {
+            circuits.half_open += u64::from(open.tried);
+            circuits.open += u64::from(!open.tried && now < open.until);
+        }
+        circuits
+    }
+
+    /// Leave to call a host.
+    ///
+    /// # Errors
+    /// How long it isn't to be called.
+    pub(crate) fn enter(self: &Arc<Self>, host: &str) -> Result<Pass, Duration> {
+        let is_try = self.let_through(host, Instant::now())?;
+        Ok(Pass {
+            breakers: self.clone(),
+            host: host.to_owned(),
+            is_try,
+            late_at: LATE_AT.try_with(|late_at| *late_at).ok(),
+            is_over: false,
+        })
+    }
+
+    /// Whether the call tries a host whose circuit is open.
+    fn let_through(&self, host: &str, now: Instant) -> Result<bool, Duration> {
+        let mut hosts = self.lock();
+        let Some(open) = hosts.get_mut(host).and_then(|host| host.open.as_mut()) else {
+            return Ok(false);
+        };
+        if open.tried || now < open.until {
+            return Err(open.until.saturating_duration_since(now));
+        }
+        open.tried = true;
+        Ok(true)
+    }
+
+    fn succeeded(&self, host: &str) {
+        let known = self.lock().remove(host);
+        if known.is_some_and(|known| known.open.is_some()) {
+            tracing::info!(host, "the host answers again: it is called as before");
+        }
+    }
+
+    fn failed(&self, host: &str, is_try: bool, now: Instant) {
+        let mut hosts = self.lock();
+        if !hosts.contains_key(host) && hosts.len() >= HOSTS_MAX {
+            forget_one(&mut hosts);
+        }
+        let known = hosts.entry(host.to_owned()).or_default();
+        let paused = match &mut known.open {
+            // What had begun before says nothing new.
+            Some(_) if !is_try => return,
+            Some(open) => {
+                let pause = open.pause.saturating_mul(2).min(self.config.pause_max);
+                known.open.insert(Open::new(now, pause)).pause
+            }
+            None => {
+                known.failed_at.push_back(now);
+                if known.failed_at.len() < self.config.failures {
+                    return;
+                }
+                let first = known.failed_at.pop_front().unwrap_or(now);
+                if now.saturating_duration_since(first) > self.config.window {
+                    return;
+                }
+                known.open.insert(Open::new(now, self.config.pause)).pause
+            }
+        };
+        let failures = self.config.failures;
+        tracing::warn!(
+            host,
+            pause_s = paused.as_secs_f64(),
+            "the host has failed {failures} times in a row: it isn't called for now"
+        );
+    }
+
+    /// The call that tried the host came to no end.
+    fn abandoned(&self, host: &str) {
+        if let Some(open) = self
+            .lock()
+            .get_mut(host)
+            .and_then(|host| host.open.as_mut())
+        {
+            open.tried = false;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Host>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn new(now: Instant, pause: Duration) -> Open {
+        Open {
+            until: now + pause,
+            pause,
+            tried: false,
+        }
+    }
+}
+
+fn forget_one(hosts: &mut HashMap<String, Host>) {
+    let oldest = hosts
+        .iter()
+        .min_by_key(|(_, host)| host.failed_at.back().copied());
+    if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+        hosts.remove(&oldest);
+    }
+}
+
+/// A call that was let through. Dropped before its end, it is a failure only if it was late.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    breakers: Arc<Breakers>,
+    host: String,
+    is_try: bool,
+    late_at: Option<Instant>,
+    is_over: bool,
+}
+
+impl Pass {
+    /// The call has come to its end.
+    pub(crate) fn over(mut self, is_failure: bool) {
+        self.is_over = true;
+        match is_failure {
+            true => self
+                .breakers
+                .failed(&self.host, self.is_try, Instant::now()),
+            false => self.breakers.succeeded(&self.host),
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let now = Instant::now();
+        if self.late_at.is_some_and(|late_at| now >= late_at) {
+            self.breakers.failed(&self.host, self.is_try, now);
+        } else if self.is_try {
+            self.breakers.abandoned(&self.host);
+        }
+    }
+}
+
+/// Why a call is not made: retries and `errors` see it as what it stands for, no connection.
+pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
+    let message = format!(
+        "{what}: not called: the last calls of {host} failed, and it isn't called again before {} s \
+         have passed",
+        wait.as_secs_f64().ceil().max(1.0)
+    );
+    let mut error = CallError::new(CallErrorKind::Connection, message);
+    error.retry_after = Some(wait);
+    error
+}
+
+/// Whether a status is how a gateway says that there is nobody behind it.
+pub(crate) fn is_gateways(status: u16) -> bool {
+    matches!(status, 502..=504)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn breakers() -> Arc<Breakers> {
+        Arc::new(Breakers::new(BreakerConfig {
+            failures: 3,
+            window: 10 * SECOND,
+            pause: SECOND,
+            pause_max: 3 * SECOND,
+        }))
+    }
+
+    #[test]
+    fn it_opens_is_tried_and_closes() {
+        let (breakers, begun) = (breakers(), Instant::now());
+        for _ in 0..3 {
+            assert_eq!(breakers.let_through("a", begun), Ok(false));
+            breakers.failed("a", false, begun);
+        }
+        assert_eq!(breakers.let_through("a", begun), Err(SECOND));
+        assert_eq!(breakers.let_through("b", begun), Ok(false), "another host");
+        let later = begun + SECOND;
+        assert_eq!(breakers.let_through("a", later), Ok(true));
+        assert_eq!(breakers.circuits().half_open, 1);
+        assert!(breakers.let_through("a", later).is_err(), "one call tries");
+        breakers.failed("a", false, later);
+        assert_eq!(breakers.circuits().half_open, 1, "it began before");
+        breakers.failed("a", true, later);
+        assert_eq!(breakers.let_through("a", later), Err(2 * SECOND));
+        let later = later + 2 * SECOND;
+        assert_eq!(breakers.let_through("a", later), Ok(true));
+        breakers.failed("a", true, later);
+        assert_eq!(
+            breakers.let_through("a", later),
+            Err(3 * SECOND),
+            "the most"
+        );
+        breakers.succeeded("a");
+        assert_eq!(breakers.let_through("a", later), Ok(false));
+        assert_eq!(breakers.circuits(), Circuits::default());
+    }
+
+    #[test]
+    fn only_failures_in_a_row_and_within_the_window_count() {
+        let (breakers, begun) = (breakers(), Instant::now());
+        for _ in 0..10 {
+            breakers.failed("a", false, begun);
+            breakers.failed("a", false, begun);
+            breakers.succeeded("a");
+        }
+        for seconds in 0..10 {
+            breakers.failed("b", false, begun + 6 * seconds * SECOND);
+        }
+        assert_eq!(breakers.circuits(), Circuits::default());
+        let at = begun + 55 * SECOND;
+        breakers.failed("b", false, at);
+        assert_eq!(breakers.circuits_at(at).open, 1);
+        assert_eq!(
+            breakers.circuits_at(at + SECOND).open,
+            0,
+            "the pause is over"
+        );
+    }
+
+    #[test]
+    fn hosts_are_bounded() {
+        let (breakers, begun) = (breakers(), Instant::now());
+        for host in 0..HOSTS_MAX + 10 {
+            let at = begun + Duration::from_millis(host as u64);
+            breakers.failed(&host.to_string(), false, at);
+        }
+        let hosts = breakers.lock();
+        assert_eq!(hosts.len(), HOSTS_MAX);
+        assert!(!hosts.contains_key("0"));
+    }
+
+    #[tokio::test]
+    async fn what_is_given_up_counts_only_when_it_is_late() {
+        let breakers = breakers();
+        for (limit, open) in [(60 * SECOND, 0), (Duration::ZERO, 1)] {
+            for _ in 0..3 {
+                let given_up = async { drop(breakers.enter("a").unwrap()) };
+                with_limit(limit, given_up).await;
+            }
+            assert_eq!(breakers.circuits().open, open);
+        }
+    }
+
+    #[test]
+    fn a_try_that_is_given_up_leaves_it_to_the_next() {
+        let (breakers, begun) = (breakers(), Instant::now());
+        for _ in 0..3 {
+            breakers.failed("a", false, begun.checked_sub(SECOND).unwrap());
+        }
+        drop(breakers.enter("a").unwrap());
+        breakers.enter("a").unwrap().over(false);
+        assert!(!breakers.enter("a").unwrap().is_try);
+    }
+}
