@@ -2,6 +2,7 @@
 //!
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 
+pub mod access;
 pub mod api;
 pub mod cloudevents;
 mod deploy;
@@ -12,6 +13,7 @@ mod operator;
 mod outward;
 mod reconciler;
 mod schedules;
+pub mod server;
 mod service;
 mod start;
 mod timers;

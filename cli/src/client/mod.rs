@@ -1,9 +1,12 @@
 //! Talking to a server: what the client commands share.
 
 mod http;
+mod server;
 pub mod timeline;
+pub mod tls;
 
-pub use http::{Answer, Client, Server};
+pub use http::{Answer, Client};
+pub use server::{Server, Target};
 
 use serde_json::Value;
 use timeline::shown;

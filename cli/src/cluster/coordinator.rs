@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use swirl_coordinator::api::{self, Api, Reader};
+use swirl_coordinator::access::Access;
+use swirl_coordinator::api::{Api, Reader};
+use swirl_coordinator::server::{Server, Tls};
 use swirl_coordinator::{Outward, Service};
 use swirl_nats::Intake;
 use swirl_redis::Redis;
@@ -28,11 +30,12 @@ const TTL_MS: u64 = 5_000;
 /// Coordinates until `stop` is done.
 ///
 /// # Errors
-/// The address is taken, or the server failed.
+/// The address is taken, the certificate cannot be used, or the server failed.
 pub async fn coordinate(
     cluster: Cluster,
     redis: Redis,
     reader: Arc<dyn Reader>,
+    access: Access,
     settings: &Coordinator,
     telemetry: Arc<Telemetry>,
     stop: impl Future<Output = ()> + Send + 'static,
@@ -41,6 +44,12 @@ pub async fn coordinate(
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr()?;
+    let tls = settings
+        .tls
+        .as_ref()
+        .map(|(cert, key)| Tls::load(cert, key));
+    let tls = tls.transpose().context("coordinator.tls_cert")?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let service = cluster.service();
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
@@ -61,13 +70,17 @@ pub async fn coordinate(
     let metrics = telemetry.metrics().clone();
     let seen = watch(redis.clone(), cluster.streams.clone(), metrics.clone());
     tasks.spawn(seen);
-    let api = Api::new(service, reader).with_metrics(Arc::new(move || metrics.text().ok()));
-    tracing::info!("the API is at http://{address}/api/v1/openapi.json");
-    let served = api::serve(listener, api, async move {
+    let api = Api::new(service, reader, access);
+    let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
+    tracing::info!("the API is at {scheme}://{address}/api/v1/openapi.json");
+    let server = Server::new(api)
+        .tls(tls)
+        .stop_max(settings.shutdown_deadline);
+    let stop = async move {
         stop.await;
         tracing::info!("stopping");
-    })
-    .await;
+    };
+    let served = server.serve(listener, stop).await;
     tasks.shutdown().await;
     // The others needn't wait until its time is over.
     if let Err(error) = redis.release_shards(redis.process_id()).await {

@@ -1,5 +1,6 @@
 //! The processes of a cluster: workers and coordinators, any number of each.
 
+mod access;
 mod clock;
 mod connect;
 mod coordinator;
@@ -14,6 +15,7 @@ mod telemetry;
 mod watch;
 mod worker;
 
+pub use access::access;
 pub use connect::connect;
 pub use coordinator::coordinate;
 pub use http::http;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use swirl_worker::secrets::{Chain, Environment, File, Folder};
 
 use crate::app::App;
@@ -35,14 +35,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let Some(config) = configuration(args.flags.load(), terminal) else {
         return Ok(2);
     };
-    // An API that looks guarded and isn't would be worse than none.
-    if config.auth.mode != AuthMode::Off {
-        bail!(
-            "the API of this version checks no tokens: set 'auth.mode' to off (--auth-mode off), and \
-             let only those reach the coordinator who may do everything, by a proxy that knows its users"
-        );
-    }
     log(&config.log);
+    let access = cluster::access(&config)?;
+    if config.auth.mode == AuthMode::Off && !config.coordinator.listen.ip().is_loopback() {
+        let listen = config.coordinator.listen;
+        tracing::warn!("auth.mode is off: who reaches {listen} may do everything");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -57,7 +55,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let (cluster, telemetry) =
             cluster::telemetry(cluster, &config.telemetry, "coordinator", process)?;
         let settings = &config.coordinator;
-        cluster::coordinate(cluster, redis, reader, settings, telemetry, stop).await
+        cluster::coordinate(cluster, redis, reader, access, settings, telemetry, stop).await
     })?;
     Ok(0)
 }

@@ -45,7 +45,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let answer = client.deploy(&name, &document, &resources).await?;
             if answer.refused() {
                 code = 1;
-                terminal.message(&format!("{name}: {}", shown(&answer.body["detail"])));
+                terminal.message(&format!("{name}: {}", answer.refusal()));
                 if let Some(found) = answer.body["diagnostics"].as_array() {
                     terminal.message(&findings(&name, found));
                 }

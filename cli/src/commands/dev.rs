@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use swirl_coordinator::api::{self, Api};
+use swirl_coordinator::access::Access;
+use swirl_coordinator::api::Api;
+use swirl_coordinator::server::Server;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
@@ -24,7 +26,8 @@ const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 /// All definitions of the folder are deployed (*.sw.yaml, *.sw.yml and *.sw.json, recursively), and
 /// again when their files change. A definition is immutable under its id and version: raise the
 /// version when you change it. The HTTP API takes starts, CloudEvents and further definitions; the
-/// other commands talk to it. There is no authentication: whoever reaches the port may do everything.
+/// other commands talk to it. There is no authentication: whoever reaches the port may do everything,
+/// and so it listens on this machine only unless '--no-auth' says that this is meant.
 ///
 /// Instances are kept in the folder .swirl of the folder, and go on when this command is started
 /// again after Ctrl-C or a crash.
@@ -43,6 +46,10 @@ pub struct Args {
     /// The address of the API; port 0 takes any free one.
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
+
+    /// Listen on an address that other machines reach, though there is no authentication.
+    #[arg(long)]
+    no_auth: bool,
 
     /// The folder to keep instances in [default: .swirl in FOLDER].
     #[arg(long, value_name = "PATH", conflicts_with = "memory")]
@@ -72,6 +79,14 @@ pub struct Args {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     if !args.folder.is_dir() {
         bail!("{} is no folder", args.folder.display());
+    }
+    if !args.listen.ip().is_loopback() && !args.no_auth {
+        bail!(
+            "other machines can reach {}, and there is no authentication: listen on 127.0.0.1, or \
+             say '--no-auth' if whoever reaches the port may do everything; 'swirl coordinator' \
+             knows tokens",
+            args.listen
+        );
     }
     let form = match terminal.output {
         Output::Json => logging::Form::Json,
@@ -113,8 +128,12 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let telemetry = Telemetry::new(&telemetry(args), node.store.clone())?;
     node.observed_by(telemetry.clone());
     let metrics = telemetry.metrics().clone();
-    let api = Api::new(node.service.clone(), Arc::new(reader))
-        .with_metrics(Arc::new(move || metrics.text().ok()));
+    let api = Api::new(
+        node.service.clone(),
+        Arc::new(reader),
+        Access::open("default"),
+    )
+    .with_metrics(Arc::new(move || metrics.text().ok()));
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
     let mut log = Log::new(node.store.clone());
@@ -126,11 +145,11 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         tracing::warn!("there is no authentication, and other machines can reach {address}");
     }
     let stop = stop()?;
-    let served = api::serve(listener, api, async move {
+    let stop = async move {
         stop.await;
         tracing::info!("stopping");
-    })
-    .await;
+    };
+    let served = Server::new(api).serve(listener, stop).await;
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
     telemetry.shutdown(FLUSH_MAX).await;
     served.context("the server failed")?;

@@ -16,6 +16,7 @@ mod run;
 mod send_event;
 mod start;
 mod test;
+mod token;
 pub mod validate;
 mod worker;
 
@@ -82,6 +83,7 @@ enum Command {
     Start(start::Args),
     Suspend(operate::Suspend),
     Test(test::Args),
+    Token(token::Args),
     Validate(validate::Args),
     Worker(worker::Args),
 }
@@ -119,6 +121,7 @@ pub fn main() -> ExitCode {
         Command::Start(args) => start::run(&args, &terminal),
         Command::Suspend(args) => operate::suspend(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
+        Command::Token(args) => token::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Worker(args) => worker::run(&args, &terminal),
     };

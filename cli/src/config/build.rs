@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use swirl_coordinator::access::{Role, Token, UnknownRole};
 use swirl_worker::functions::Settings;
 use swirl_worker::functions::custom::Connectors;
 use swirl_worker::functions::rpc::Servers;
@@ -213,10 +214,7 @@ impl Values<'_> {
                 "off" => AuthMode::Off,
                 _ => AuthMode::On,
             },
-            tokens: match self.value("auth.tokens") {
-                Some(Value::Tokens(tokens)) => tokens.clone(),
-                _ => Vec::new(),
-            },
+            tokens: self.tokens(),
             tokens_file: self.path("auth.tokens_file"),
             oidc: self.oidc(),
         };
@@ -230,6 +228,33 @@ impl Values<'_> {
             );
         }
         auth
+    }
+
+    fn tokens(&mut self) -> Vec<Token> {
+        let Some(Value::Tokens(entries)) = self.value("auth.tokens") else {
+            return Vec::new();
+        };
+        Token::all(entries).unwrap_or_else(|error| {
+            self.wrong("auth.tokens", &format!("cannot be used: {error}"));
+            Vec::new()
+        })
+    }
+
+    /// What a provider says, to our roles.
+    fn oidc_roles(&mut self) -> BTreeMap<String, Role> {
+        let mut roles = BTreeMap::new();
+        for (word, role) in self.map("auth.oidc.roles") {
+            match role.parse() {
+                Ok(role) => {
+                    roles.insert(word, role);
+                }
+                Err(error) => {
+                    let error: UnknownRole = error;
+                    self.wrong("auth.oidc.roles", &format!("cannot be used: {error}"));
+                }
+            }
+        }
+        roles
     }
 
     fn oidc(&mut self) -> Option<Oidc> {
@@ -264,7 +289,7 @@ impl Values<'_> {
             jwks_file,
             algorithms: self.list("auth.oidc.algorithms"),
             roles_claim: self.text("auth.oidc.roles_claim"),
-            roles: self.map("auth.oidc.roles"),
+            roles: self.oidc_roles(),
             namespaces_claim: self.maybe("auth.oidc.namespaces_claim"),
             leeway: self.duration("auth.oidc.leeway"),
             ca: self.path("auth.oidc.tls_ca"),

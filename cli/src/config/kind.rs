@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use url::Url;
 
-use super::types::TokenEntry;
+use swirl_coordinator::access::TokenEntry;
 
 /// A type, with its bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -31,5 +31,5 @@ pub use table::{find, settings};
 pub use types::{
     Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth,
     NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry,
-    Tls, TokenEntry, Worker,
+    Tls, Worker,
 };

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use swirl_coordinator::access::{Role, Token};
+
 use super::secret::{Endpoint, Secret};
 
 #[derive(Debug, Clone)]
@@ -140,7 +142,7 @@ pub struct Coordinator {
 #[derive(Debug, Clone)]
 pub struct Auth {
     pub mode: AuthMode,
-    pub tokens: Vec<TokenEntry>,
+    pub tokens: Vec<Token>,
     pub tokens_file: Option<PathBuf>,
     pub oidc: Option<Oidc>,
 }
@@ -150,21 +152,6 @@ pub enum AuthMode {
     On,
     /// Whoever reaches the port may do everything.
     Off,
-}
-
-/// A static token, known by its hash.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenEntry {
-    pub name: String,
-    pub hash: String,
-    pub roles: Vec<String>,
-    /// All if empty.
-    #[serde(default)]
-    pub namespaces: Vec<String>,
-    /// RFC 3339.
-    #[serde(default)]
-    pub expires: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -178,7 +165,7 @@ pub struct Oidc {
     /// A path of member names, with dots between.
     pub roles_claim: String,
     /// What the claim says, to one of our roles. Without one, names are taken as they are.
-    pub roles: BTreeMap<String, String>,
+    pub roles: BTreeMap<String, Role>,
     pub namespaces_claim: Option<String>,
     pub leeway: Duration,
     /// A CA in PEM for the issuer, beside those of the machine.

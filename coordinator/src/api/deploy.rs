@@ -7,6 +7,7 @@ use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 use tokio::sync::Mutex;
 
+use crate::access::Access;
 use crate::{Deployed, Deployment, Error, Service};
 
 /// A document, and what it refers to as far as that came with it.
@@ -62,6 +63,7 @@ pub struct Api {
     /// Deployments are made one after another: two with the same id must not both prepare their
     /// functions under it.
     deploying: Arc<Mutex<()>>,
+    pub(crate) access: Arc<Access>,
     pub(super) metrics: Option<Metrics>,
 }
 
@@ -69,11 +71,12 @@ pub struct Api {
 pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 impl Api {
-    pub fn new(service: Service, reader: Arc<dyn Reader>) -> Api {
+    pub fn new(service: Service, reader: Arc<dyn Reader>, access: Access) -> Api {
         Api {
             service,
             reader,
             deploying: Arc::default(),
+            access: Arc::new(access),
             metrics: None,
         }
     }

@@ -3,13 +3,13 @@
 //! It adds nothing to what [`Service`](crate::Service) does: a handler checks what came, asks the
 //! service, and says what came of it. What is answered with success has been committed.
 //!
-//! There is no authentication: whoever reaches the port may do everything. It is made to be bound to
-//! this machine, or to stand behind a proxy that knows its users. Requests that a browser sends for
-//! a page of another origin are refused.
+//! What each request needs stands beside its route; who may have it is for [`crate::access`] to say.
+//! Requests that a browser sends for a page of another origin are refused.
 
 mod definitions;
 mod deploy;
 mod events;
+mod gate;
 mod instances;
 mod operate;
 mod place;
@@ -20,4 +20,4 @@ mod start;
 
 pub use deploy::{Api, Metrics, Outcome, Reader, Source};
 pub use place::place;
-pub use router::{router, serve};
+pub use router::router;

@@ -1,7 +1,6 @@
 //! The routes, and what holds for all of them: a time limit, no panic that ends more than its
 //! request, nothing for pages of other origins.
 
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -9,57 +8,88 @@ use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use futures::FutureExt;
 use serde_json::json;
 use swirl_ports::Filter;
-use tokio::net::TcpListener;
 
 use super::problem::Problem;
-use super::{Api, definitions, events, instances, operate, start};
+use super::{Api, definitions, events, gate, instances, operate, start};
+use crate::access::Need;
 
 /// The longest that a request may take; more than the longest `wait`.
 const REQUEST_MAX: Duration = Duration::from_secs(90);
-/// How long requests under way may take when the server is to stop.
-const STOP_MAX: Duration = Duration::from_secs(3);
 
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// All routes: path, and handlers by method. `openapi.json` describes the same.
-fn routes() -> Vec<(&'static str, MethodRouter<Api>)> {
+/// All routes: what a request needs, its path, its handler. `openapi.json` describes the same.
+fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
+    use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
+        (Read, "/api/v1/definitions", get(definitions::list)),
+        (Deploy, "/api/v1/definitions", post(definitions::deploy)),
+        (Read, "/api/v1/definitions/{id}", get(definitions::latest)),
         (
-            "/api/v1/definitions",
-            get(definitions::list).post(definitions::deploy),
+            Read,
+            "/api/v1/definitions/{id}/{version}",
+            get(definitions::one),
         ),
-        ("/api/v1/definitions/{id}", get(definitions::latest)),
-        ("/api/v1/definitions/{id}/{version}", get(definitions::one)),
-        ("/api/v1/events", post(events::publish)),
-        ("/api/v1/instances", get(instances::list)),
-        ("/api/v1/instances/{id}", get(instances::one)),
-        ("/api/v1/instances/{id}/cancel", post(operate::cancel)),
-        ("/api/v1/instances/{id}/history", get(instances::history)),
-        ("/api/v1/instances/{id}/rerun", post(operate::rerun)),
-        ("/api/v1/instances/{id}/resume", post(operate::resume)),
-        ("/api/v1/instances/{id}/retry", post(operate::retry)),
-        ("/api/v1/instances/{id}/skip", post(operate::skip)),
-        ("/api/v1/instances/{id}/suspend", post(operate::suspend)),
-        ("/api/v1/openapi.json", get(openapi)),
-        ("/api/v1/workflows/{id}/instances", post(start::start)),
-        ("/healthz", get(healthz)),
-        ("/metrics", get(metrics)),
-        ("/readyz", get(readyz)),
+        (Start, "/api/v1/events", post(events::publish)),
+        (Read, "/api/v1/instances", get(instances::list)),
+        (Read, "/api/v1/instances/{id}", get(instances::one)),
+        (
+            Operate,
+            "/api/v1/instances/{id}/cancel",
+            post(operate::cancel),
+        ),
+        (
+            Read,
+            "/api/v1/instances/{id}/history",
+            get(instances::history),
+        ),
+        (
+            Operate,
+            "/api/v1/instances/{id}/rerun",
+            post(operate::rerun),
+        ),
+        (
+            Operate,
+            "/api/v1/instances/{id}/resume",
+            post(operate::resume),
+        ),
+        (
+            Operate,
+            "/api/v1/instances/{id}/retry",
+            post(operate::retry),
+        ),
+        (Operate, "/api/v1/instances/{id}/skip", post(operate::skip)),
+        (
+            Operate,
+            "/api/v1/instances/{id}/suspend",
+            post(operate::suspend),
+        ),
+        (Nothing, "/api/v1/openapi.json", get(openapi)),
+        (
+            Start,
+            "/api/v1/workflows/{id}/instances",
+            post(start::start),
+        ),
+        (Nothing, "/healthz", get(healthz)),
+        (Nothing, "/metrics", get(metrics)),
+        (Nothing, "/readyz", get(readyz)),
     ]
 }
 
+/// What stands below `/api/v1` stands below `/api/v1/namespaces/NAME`, too.
 pub fn router(api: Api) -> Router {
     let mut router = Router::new();
-    for (path, methods) in routes() {
-        router = router.route(path, methods);
+    for (need, path, handler) in routes() {
+        let gate = from_fn_with_state((api.clone(), need), gate::admit);
+        router = router.route(path, handler.route_layer(gate));
     }
-    router
+    let router = router
         .fallback(async || Problem::not_found("unknown-route", "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
             Problem::new(
@@ -68,32 +98,12 @@ pub fn router(api: Api) -> Router {
                 "this path has no such method; /api/v1/openapi.json says which it has",
             )
         })
+        .with_state(api);
+    // Around all routes, since the path is changed before one is looked for.
+    Router::new()
+        .fallback_service(router)
+        .layer(from_fn(gate::namespace))
         .layer(from_fn(guard))
-        .with_state(api)
-}
-
-/// Serves until `stop` is done, and then what is under way for a short time.
-///
-/// # Errors
-/// The listener failed.
-pub async fn serve(
-    listener: TcpListener,
-    api: Api,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let (stopping, mut stopped) = tokio::sync::watch::channel(false);
-    let served = axum::serve(listener, router(api)).with_graceful_shutdown(async move {
-        stop.await;
-        let _ = stopping.send(true);
-    });
-    let late = async move {
-        let _ = stopped.wait_for(|stopping| *stopping).await;
-        tokio::time::sleep(STOP_MAX).await;
-    };
-    tokio::select! {
-        served = served => served,
-        () = late => Ok(()),
-    }
 }
 
 async fn guard(request: Request, next: Next) -> Response {
@@ -155,7 +165,8 @@ async fn metrics(State(api): State<Api>) -> Response {
 }
 
 async fn healthz() -> Response {
-    Json(json!({"status": "ok"})).into_response()
+    let version = env!("CARGO_PKG_VERSION");
+    Json(json!({"status": "ok", "version": version})).into_response()
 }
 
 /// Ready is who can read the store.
@@ -171,29 +182,42 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
-    /// Methods are told from the router's own `Debug`: it is the only place where they can be seen.
-    #[test]
-    fn the_document_describes_the_routes() {
-        let document: serde_json::Value = serde_json::from_str(OPENAPI).unwrap();
-        let mut described = BTreeSet::new();
-        for (path, item) in document["paths"].as_object().unwrap() {
-            for method in ["get", "put", "post", "delete", "patch"] {
-                if item.get(method).is_some() {
-                    described.insert(format!("{method} {path}"));
-                }
-            }
-        }
-        let mut served = BTreeSet::new();
-        for (path, methods) in routes() {
-            let shown = format!("{methods:?}");
-            for method in ["get", "put", "post", "delete", "patch"] {
+    const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
+
+    /// The methods and paths that are served, with the role that each needs. Methods are told from
+    /// the router's own `Debug`: it is the only place where they can be seen.
+    fn served() -> BTreeMap<String, Option<&'static str>> {
+        let mut served = BTreeMap::new();
+        for (need, path, handler) in routes() {
+            let shown = format!("{handler:?}");
+            for method in METHODS {
                 if shown.contains(&format!(" {method}: BoxedHandler")) {
-                    served.insert(format!("{method} {path}"));
+                    let role = need.role().map(|role| role.word());
+                    served.insert(format!("{method} {path}"), role);
                 }
             }
         }
+        served
+    }
+
+    #[test]
+    fn the_document_describes_the_routes_and_the_roles_that_they_need() {
+        let document: serde_json::Value = serde_json::from_str(OPENAPI).unwrap();
+        let mut described = BTreeMap::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for method in METHODS {
+                if let Some(operation) = item.get(method) {
+                    let security = operation["security"].as_array().unwrap();
+                    let role = security
+                        .first()
+                        .map(|one| one["token"][0].as_str().unwrap());
+                    described.insert(format!("{method} {path}"), role);
+                }
+            }
+        }
+        let served = served();
         assert!(served.len() > 15, "{served:?}");
         assert_eq!(described, served);
     }

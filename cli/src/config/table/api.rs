@@ -19,8 +19,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.tokens",
         Kind::Tokens,
-        "Static tokens, each a table with `name`, `hash`, `roles`, and if need be `namespaces` and \
-         `expires`. `swirl token` makes them. In a variable or flag: as JSON.",
+        "Static tokens, each a table with `name`, `hash`, `roles` (viewer, operator, deployer, admin), \
+         and if need be `namespaces` and `expires`. `swirl token create` makes them. In a variable or \
+         flag: as JSON.",
     )
     .coordinator(),
     Setting::new(
@@ -77,7 +78,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.oidc.namespaces_claim",
         Kind::Text,
-        "Where a token says the namespaces that it is limited to. Without it, it is not limited.",
+        "Where a token says the namespaces that it is good for; one that doesn't say it is good for \
+         none. If this isn't set, tokens are good for all.",
     )
     .coordinator(),
     Setting::new(

@@ -14,7 +14,7 @@ use super::mock::Mock;
 use super::observe::{Produced, observe};
 use super::plan::Actor;
 use super::processes::Processes;
-use crate::client::Client;
+use crate::client::{Client, Target};
 use crate::scenario::answer::Answers;
 use crate::scenario::file::CLOCK_DEFAULT;
 use crate::scenario::run::{VirtualRunner, plan, read_all};
@@ -128,7 +128,7 @@ impl ClusterRunner {
         };
         let redis = Redis::connect(options).await.map_err(failed)?;
         let server = processes.apis.first().cloned().unwrap_or_default();
-        let api = Client::new(&server).map_err(failed)?;
+        let api = Client::new(&Target::open(&server)).map_err(failed)?;
         let run = async {
             if let Some(rejected) = &imagined.rejected {
                 refuse(scenario, &api).await?;

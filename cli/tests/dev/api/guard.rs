@@ -37,6 +37,13 @@ pub async fn check(dev: &Dev) {
         .await;
     deleted.refused(405, "unknown-method");
 
+    dev.get("/api/v1/namespaces/default/instances")
+        .await
+        .is(200);
+    dev.get("/api/v1/namespaces/other/instances")
+        .await
+        .refused(404, "unknown-namespace");
+
     let page = [("origin", "https://example.org")];
     dev.send(Method::GET, "/api/v1/instances", &page, "")
         .await

@@ -1,0 +1,174 @@
+//! Which server a command talks to, and as whom: the flags of the client commands.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+
+use super::http::Client;
+use crate::config::Secret;
+
+/// The longest file of a token, in bytes.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+
+/// Which server a command talks to.
+#[derive(Debug, clap::Args)]
+pub struct Server {
+    /// The server's URL.
+    #[arg(
+        long,
+        env = "SWIRL_SERVER",
+        default_value = "http://127.0.0.1:8080",
+        value_name = "URL"
+    )]
+    server: String,
+
+    /// The namespace that is meant; the server refuses if it serves another one.
+    #[arg(long, env = "SWIRL_NAMESPACE", value_name = "NAME")]
+    namespace: Option<String>,
+
+    #[command(flatten)]
+    credentials: Credentials,
+}
+
+/// Who we are, and whom we trust.
+#[derive(Debug, clap::Args)]
+pub struct Credentials {
+    /// The token. Other users of this machine can see flags: use the variable, or a file.
+    #[arg(
+        long,
+        env = "SWIRL_TOKEN",
+        hide_env_values = true,
+        value_parser = secret,
+        value_name = "TOKEN"
+    )]
+    token: Option<Secret>,
+
+    /// A file that holds the token.
+    #[arg(long, env = "SWIRL_TOKEN_FILE", value_parser = path, value_name = "PATH")]
+    token_file: Option<PathBuf>,
+
+    /// Certificates in PEM that sign the server's, beside those of this machine.
+    #[arg(long, env = "SWIRL_CA_FILE", value_parser = path, value_name = "PATH")]
+    ca_file: Option<PathBuf>,
+}
+
+/// A server as a client is made for it.
+#[derive(Debug)]
+pub struct Target {
+    pub url: String,
+    pub namespace: Option<String>,
+    pub token: Option<Secret>,
+    pub ca: Option<PathBuf>,
+}
+
+impl Target {
+    /// One that asks for no token.
+    pub fn open(url: &str) -> Target {
+        Target {
+            url: url.to_owned(),
+            namespace: None,
+            token: None,
+            ca: None,
+        }
+    }
+}
+
+impl Server {
+    /// Runs a command's requests.
+    ///
+    /// # Errors
+    /// Those of the command; and a URL that is none, or a file that cannot be read.
+    pub fn run<F: Future<Output = anyhow::Result<u8>>>(
+        &self,
+        command: impl FnOnce(Client) -> F,
+    ) -> anyhow::Result<u8> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let namespace = self.namespace.clone().filter(|name| !name.is_empty());
+        let target = self.credentials.target(&self.server, namespace)?;
+        runtime.block_on(command(Client::new(&target)?))
+    }
+}
+
+impl Credentials {
+    /// # Errors
+    /// The token is given twice, or its file cannot be read.
+    pub fn target(&self, url: &str, namespace: Option<String>) -> anyhow::Result<Target> {
+        // A variable that is empty is one that isn't there.
+        let token = self
+            .token
+            .clone()
+            .filter(|token| !token.expose().is_empty());
+        let file = self.token_file.clone();
+        let file = file.filter(|file| !file.as_os_str().is_empty());
+        let token = match (token, file) {
+            (Some(_), Some(_)) => bail!(
+                "a token is given twice: by --token or SWIRL_TOKEN, and by --token-file or \
+                 SWIRL_TOKEN_FILE"
+            ),
+            (token, None) => token,
+            (None, Some(file)) => Some(read(&file)?),
+        };
+        let ca = self.ca_file.clone();
+        Ok(Target {
+            url: url.to_owned(),
+            namespace,
+            token,
+            ca: ca.filter(|file| !file.as_os_str().is_empty()),
+        })
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "what clap calls gives a result")]
+fn secret(text: &str) -> Result<Secret, Infallible> {
+    Ok(Secret::new(text))
+}
+
+/// Also an empty one, as a variable may be.
+#[allow(clippy::unnecessary_wraps, reason = "what clap calls gives a result")]
+fn path(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
+}
+
+fn read(path: &PathBuf) -> anyhow::Result<Secret> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("{shown} cannot be read"))?;
+    let token = text.trim();
+    if token.is_empty() || token.len() > TOKEN_BYTES_MAX || token.contains(char::is_whitespace) {
+        bail!("{shown} must hold one token and nothing else");
+    }
+    Ok(Secret::new(token))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_comes_from_one_place_and_is_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        let credentials = |token: Option<&str>, file: Option<&PathBuf>| Credentials {
+            token: token.map(Secret::new),
+            token_file: file.cloned(),
+            ca_file: None,
+        };
+        let target = |token, file| credentials(token, file).target("http://h", None);
+        let token = |target: anyhow::Result<Target>| {
+            target.unwrap().token.map(|token| token.expose().to_owned())
+        };
+        assert!(target(None, Some(&file)).is_err());
+        std::fs::write(&file, "s3cret\n").unwrap();
+        assert_eq!(token(target(None, Some(&file))).as_deref(), Some("s3cret"));
+        assert_eq!(token(target(Some("t"), None)).as_deref(), Some("t"));
+        assert_eq!(token(target(Some(""), None)), None);
+        assert!(target(Some("t"), Some(&file)).is_err());
+        std::fs::write(&file, "two words").unwrap();
+        assert!(target(None, Some(&file)).is_err());
+        let shown = format!("{:?}", credentials(Some("s3cret"), None));
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+}

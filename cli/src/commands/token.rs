@@ -1,0 +1,155 @@
+//! `swirl token`
+
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use serde_json::json;
+use swirl_coordinator::access::{Role, Token, TokenEntry, draw, hash};
+
+use crate::terminal::{Output, Terminal};
+
+/// A token that somebody thought out would be found by trying.
+const CHARS_MIN: usize = 32;
+const CHARS_MAX: usize = 4096;
+
+/// Makes tokens for the API of 'swirl coordinator'.
+///
+/// A coordinator knows a token by its hash only. Its entry belongs into the file of
+/// 'auth.tokens_file', which coordinators read again when it changes.
+#[derive(Debug, clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_long_help = "\
+Examples:
+  swirl token create --name ops --role admin
+  swirl token create --name ci --role deployer --write ci.token >> tokens.toml
+  swirl token hash < ci.token"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Draws a new token, and shows it this once with its entry.
+    Create(Create),
+    /// Prints the hash of a token that comes from stdin.
+    Hash,
+}
+
+#[derive(Debug, clap::Args)]
+struct Create {
+    /// Whose token it is; coordinators name it in their messages.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+
+    /// What it allows: viewer, operator, deployer or admin; may be given again.
+    #[arg(long, required = true, value_name = "ROLE")]
+    role: Vec<Role>,
+
+    /// The only namespace that it is good for; may be given again [default: all].
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+
+    /// Until when it is good, such as 2030-01-31T09:00:00Z [default: for ever].
+    #[arg(long, value_name = "INSTANT")]
+    expires: Option<String>,
+
+    /// A new file for the token; then only the entry is printed.
+    #[arg(long, value_name = "PATH")]
+    write: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    match &args.command {
+        Command::Create(args) => create(args, terminal)?,
+        Command::Hash => {
+            let token = from_stdin()?;
+            let hash = hash(&token);
+            terminal.result(&match terminal.output {
+                Output::Json => format!("{:#}\n", json!({ "hash": hash })),
+                _ => format!("{hash}\n"),
+            })?;
+        }
+    }
+    Ok(0)
+}
+
+fn create(args: &Create, terminal: &Terminal) -> anyhow::Result<()> {
+    let token = draw()?;
+    let entry = TokenEntry {
+        name: args.name.clone(),
+        hash: hash(&token),
+        roles: args.role.iter().map(Role::to_string).collect(),
+        namespaces: args.namespace.clone(),
+        expires: args.expires.clone(),
+    };
+    // What coordinators would refuse is refused here.
+    Token::try_from(&entry)?;
+    if let Some(path) = &args.write {
+        write(path, &token).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let shown = args.write.is_none().then_some(token.as_str());
+    terminal.result(&match terminal.output {
+        Output::Json => format!("{:#}\n", json!({"token": shown, "entry": entry})),
+        _ => text(shown, &entry)?,
+    })?;
+    Ok(())
+}
+
+fn text(token: Option<&str>, entry: &TokenEntry) -> anyhow::Result<String> {
+    let list = |items: &[String]| serde_json::to_string(items);
+    let mut text = String::new();
+    if let Some(token) = token {
+        text.push_str(&format!(
+            "The token, shown this once, for SWIRL_TOKEN or a file of its own:\n\n{token}\n\n\
+             Its entry, for the file of auth.tokens_file:\n\n"
+        ));
+    }
+    text.push_str(&format!(
+        "[[tokens]]\nname = {}\nhash = {:?}\nroles = {}\n",
+        serde_json::to_string(&entry.name)?,
+        entry.hash,
+        list(&entry.roles)?
+    ));
+    if !entry.namespaces.is_empty() {
+        text.push_str(&format!("namespaces = {}\n", list(&entry.namespaces)?));
+    }
+    if let Some(expires) = &entry.expires {
+        text.push_str(&format!("expires = {}\n", serde_json::to_string(expires)?));
+    }
+    Ok(text)
+}
+
+/// A file that is there already isn't touched, and nobody else may read the new one.
+fn write(path: &Path, token: &str) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{token}")?;
+    file.sync_all()
+}
+
+fn from_stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut stdin = std::io::stdin().lock().take(CHARS_MAX as u64 * 4 + 2);
+    stdin
+        .read_to_string(&mut text)
+        .context("stdin cannot be read")?;
+    let token = text.trim_end_matches(['\n', '\r']);
+    let visible = token.chars().all(|c| c.is_ascii_graphic());
+    if !visible || !(CHARS_MIN..=CHARS_MAX).contains(&token.len()) {
+        bail!(
+            "a token has {CHARS_MIN} to {CHARS_MAX} visible ASCII characters, which must have been \
+             drawn and not thought out: the hash is a fast one"
+        );
+    }
+    Ok(token.to_owned())
+}

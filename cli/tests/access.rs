@@ -1,0 +1,366 @@
+//! A coordinator that wants tokens, over TLS, and the commands that talk to it; all as processes.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use swirl_servers::{NatsServer, RedisServer};
+
+const VARIABLES: [&str; 7] = [
+    "SWIRL_CA_FILE",
+    "SWIRL_CONFIG",
+    "SWIRL_LOG",
+    "SWIRL_NAMESPACE",
+    "SWIRL_SERVER",
+    "SWIRL_TOKEN",
+    "SWIRL_TOKEN_FILE",
+];
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
+    command.args(arguments);
+    for variable in VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn swirl(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Certificates of an authority of our own, and a file of tokens.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Files {
+        let files = Files(tempfile::tempdir().unwrap());
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = KeyPair::generate().unwrap();
+        let authority = CertifiedIssuer::self_signed(params, authority).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &authority).unwrap();
+        std::fs::write(files.path("ca.pem"), authority.pem()).unwrap();
+        std::fs::write(files.path("tls.crt"), certificate.pem()).unwrap();
+        std::fs::write(files.path("tls.key"), key.serialize_pem()).unwrap();
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Makes a token of this role, and puts its entry into the file.
+    fn token(&self, role: &str) -> String {
+        let file = self.text(&format!("{role}.token"));
+        let made = swirl(&[
+            "token", "create", "--name", role, "--role", role, "--write", &file,
+        ]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let mut tokens = OpenOptions::new();
+        let mut tokens = tokens
+            .create(true)
+            .append(true)
+            .open(self.path("tokens.toml"))
+            .unwrap();
+        tokens.write_all(&made.stdout).unwrap();
+        file
+    }
+}
+
+struct Coordinator {
+    process: Child,
+    port: String,
+    log: Arc<Mutex<String>>,
+    _servers: (RedisServer, NatsServer),
+}
+
+impl Coordinator {
+    fn start(files: &Files) -> Coordinator {
+        let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
+        let mut process = command(&["coordinator", "--namespace", "shop", "--redis-shards", "4"])
+            .args(["--redis-url", &redis.url(), "--nats-url", &nats.url()])
+            .args(["--nats-events-bytes-max", "16MiB"])
+            .args(["--nats-tasks-bytes-max", "16MiB"])
+            .args(["--coordinator-listen", "127.0.0.1:0"])
+            .args(["--coordinator-tls-cert", &files.text("tls.crt")])
+            .args(["--coordinator-tls-key", &files.text("tls.key")])
+            .args(["--auth-tokens-file", &files.text("tokens.toml")])
+            .args(["--log-filter", "debug"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let log = Arc::new(Mutex::new(String::new()));
+        let address = loop {
+            let line = lines.next().expect("it didn't start").unwrap();
+            log.lock().unwrap().push_str(&format!("{line}\n"));
+            if let Some((_, rest)) = line.split_once("the API is at https://127.0.0.1:") {
+                break rest.split('/').next().unwrap().to_owned();
+            }
+        };
+        let kept = log.clone();
+        // Read on, or the process blocks once the pipe is full.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                kept.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        Coordinator {
+            process,
+            port: address,
+            log,
+            _servers: (redis, nats),
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}", self.port)
+    }
+
+    /// Ends it as its supervisor would, and waits.
+    fn stop(&mut self) -> Option<i32> {
+        let pid = self.process.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(told.success());
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "it doesn't stop");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn tokens_open_a_coordinator_over_tls() {
+    let files = Files::new();
+    let (admin, viewer) = (files.token("admin"), files.token("viewer"));
+    let mut coordinator = Coordinator::start(&files);
+    let (url, ca) = (coordinator.url(), files.text("ca.pem"));
+    let definition = files.text("hello.sw.yaml");
+    let text = "id: hello\nversion: '1'\nspecVersion: '0.8'\nname: hello\nstart: a\nstates:\n  - \
+                {name: a, type: inject, data: {}, end: true}\n";
+    std::fs::write(&definition, text).unwrap();
+    let ask = |arguments: &[&str], token: Option<&str>| {
+        let mut arguments = arguments.to_vec();
+        arguments.extend(["--server", &url, "--ca-file", &ca]);
+        arguments.extend(token.into_iter().flat_map(|token| ["--token-file", token]));
+        swirl(&arguments)
+    };
+
+    let deployed = ask(&["deploy", &definition], Some(&admin));
+    assert_eq!(deployed.status.code(), Some(0), "{}", stderr(&deployed));
+    let started = ask(&["start", "hello"], Some(&admin));
+    assert_eq!(started.status.code(), Some(0), "{}", stderr(&started));
+    let listed = ask(&["list", "--namespace", "shop"], Some(&viewer));
+    assert!(stdout(&listed).contains("hello:1"), "{}", stderr(&listed));
+
+    // Each refusal says what helps.
+    for (arguments, token, code, parts) in [
+        (
+            vec!["list"],
+            None,
+            1,
+            ["error[unauthenticated]", "SWIRL_TOKEN"],
+        ),
+        (
+            vec!["deploy", &definition],
+            Some(&viewer),
+            1,
+            ["deployer", "'viewer' has viewer"],
+        ),
+        (
+            vec!["start", "hello"],
+            Some(&viewer),
+            1,
+            ["operator", "error[forbidden]"],
+        ),
+        (
+            vec!["list", "--namespace", "bank"],
+            Some(&viewer),
+            1,
+            ["error[unknown-namespace]", "'shop'"],
+        ),
+    ] {
+        let refused = ask(&arguments, token.map(String::as_str));
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    }
+    let plain = url.replace("https", "http");
+    for (arguments, part) in [
+        (vec!["list", "--server", &url], "--ca-file"),
+        (vec!["list", "--server", &plain], "https://"),
+        (
+            vec!["list", "--server", &url, "--ca-file", &definition],
+            "no certificate",
+        ),
+    ] {
+        let refused = swirl(&arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&refused).contains(part), "{}", stderr(&refused));
+    }
+
+    // A token that is added later works without a restart.
+    let late = files.token("deployer");
+    let begun = Instant::now();
+    while !ask(&["list"], Some(&late)).status.success() {
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+
+    assert_eq!(coordinator.stop(), Some(0));
+    let log = coordinator.log.lock().unwrap();
+    assert!(
+        log.contains("deployer") && log.contains("by=\"admin\""),
+        "{log}"
+    );
+    for token in [&admin, &viewer, &late] {
+        let token = std::fs::read_to_string(token).unwrap();
+        assert!(token.starts_with("swirl_") && !log.contains(token.trim()));
+    }
+}
+
+#[test]
+fn tokens_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = swirl(&[
+        "token", "create", "--name", "ops", "--role", "admin", "--output", "json",
+    ]);
+    let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let token = made["token"].as_str().unwrap();
+    assert_eq!(made["entry"]["roles"][0], "admin");
+    let hash = |token: &str| {
+        let mut process = command(&["token", "hash"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        process
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(token.as_bytes())
+            .unwrap();
+        process.wait_with_output().unwrap()
+    };
+    let hashed = hash(&format!("{token}\n"));
+    assert_eq!(
+        stdout(&hashed).trim(),
+        made["entry"]["hash"].as_str().unwrap()
+    );
+    for thought_out in ["", "password", "a token with blanks in it, which is long"] {
+        let refused = hash(thought_out);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(stderr(&refused).contains("thought out"));
+    }
+
+    let file = folder.path().join("t");
+    let write = |file: &Path| {
+        let file = file.display().to_string();
+        swirl(&[
+            "token",
+            "create",
+            "--name",
+            "ci",
+            "--role",
+            "viewer",
+            "--role",
+            "deployer",
+            "--namespace",
+            "shop",
+            "--expires",
+            "2030-01-31T09:00:00Z",
+            "--write",
+            &file,
+        ])
+    };
+    let written = write(&file);
+    let token = std::fs::read_to_string(&file).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(
+        !stdout(&written).contains(token.trim()),
+        "it stands in the file"
+    );
+    let entry: toml::Table = toml::from_str(&stdout(&written)).unwrap();
+    let entry = &entry["tokens"][0];
+    assert_eq!(entry["name"].as_str(), Some("ci"));
+    assert_eq!(entry["roles"].as_array().unwrap().len(), 2);
+    assert_eq!(entry["namespaces"][0].as_str(), Some("shop"));
+    let again = write(&file);
+    assert_eq!(
+        again.status.code(),
+        Some(2),
+        "what is there isn't written over"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), token);
+
+    for wrong in [
+        ["--role", "root", "--name", "x"],
+        ["--role", "admin", "--name", ""],
+    ] {
+        let refused = swirl(&[&["token", "create"], &wrong[..]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+    let when = ["--role", "admin", "--name", "x", "--expires", "tomorrow"];
+    let refused = swirl(&[&["token", "create"], &when[..]].concat());
+    assert!(stderr(&refused).contains("2030-01-31T09:00:00Z"));
+}
+
+#[test]
+fn nobody_is_let_in_by_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = folder.path().display().to_string();
+    let refused = swirl(&["dev", &dev, "--memory", "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--no-auth"));
+    let servers = [
+        "--redis-url",
+        "redis://127.0.0.1:1",
+        "--nats-url",
+        "nats://127.0.0.1:1",
+    ];
+    let coordinator = |more: &[&str]| {
+        let refused = swirl(&[&["coordinator"], &servers[..], more].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        stderr(&refused)
+    };
+    assert!(coordinator(&[]).contains("nobody could come in"));
+    let none = coordinator(&["--auth-tokens-file", "/no/such/file"]);
+    assert!(none.contains("/no/such/file cannot be read"), "{none}");
+    let wrong = r#"[{"name": "ci", "hash": "blake3:00", "roles": ["root"]}]"#;
+    let wrong = coordinator(&["--auth-tokens", wrong]);
+    assert!(wrong.contains("'ci' needs a 'hash'"), "{wrong}");
+}

@@ -1,0 +1,282 @@
+//! The question that is asked of each request: may its sender do this?
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use swirl_model::time::Timestamp;
+
+use super::oidc::Oidc;
+use super::role::{Need, Role};
+use super::tokens::Tokens;
+
+/// How often the file of tokens is read again.
+const READ_EVERY: Duration = Duration::from_secs(5);
+/// The longest token, in bytes: providers put much into theirs.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+
+/// Who sends a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// For messages: the token's name, or whom the provider names.
+    pub name: String,
+    pub roles: Vec<Role>,
+}
+
+/// Why a request is refused. None of it repeats what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    #[error("this needs a token, in the header 'Authorization: Bearer TOKEN'")]
+    Missing,
+    /// With the reason.
+    #[error("the token is not accepted: {0}")]
+    Invalid(String),
+    #[error("this needs the role {role}, and '{name}' has {has}")]
+    Role {
+        role: Role,
+        name: String,
+        has: String,
+    },
+    #[error("'{name}' may not use the namespace '{namespace}'")]
+    Namespace { name: String, namespace: String },
+    /// Trying again can help.
+    #[error("the provider's keys are not there, so that its tokens cannot be checked: {0}")]
+    Provider(String),
+}
+
+/// Who may come in.
+pub struct Access {
+    namespace: String,
+    /// None: whoever reaches the port may do everything.
+    guard: Option<Guard>,
+}
+
+struct Guard {
+    tokens: Arc<Tokens>,
+    oidc: Option<Oidc>,
+}
+
+/// What is known of a sender before it is asked what it may do.
+pub(super) struct Identity {
+    pub name: String,
+    pub roles: Vec<Role>,
+    /// None: not limited.
+    pub namespaces: Option<Vec<String>>,
+}
+
+impl Access {
+    /// Lets everybody do everything.
+    pub fn open(namespace: impl Into<String>) -> Access {
+        Access {
+            namespace: namespace.into(),
+            guard: None,
+        }
+    }
+
+    pub fn guarded(namespace: impl Into<String>, tokens: Tokens, oidc: Option<Oidc>) -> Access {
+        let tokens = Arc::new(tokens);
+        Access {
+            namespace: namespace.into(),
+            guard: Some(Guard { tokens, oidc }),
+        }
+    }
+
+    /// The one namespace that is served.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// `authorization` is the header of this name, if there is one.
+    ///
+    /// # Errors
+    /// The sender may not do what it wants to.
+    pub async fn admit(&self, authorization: Option<&[u8]>, need: Need) -> Result<Caller, Denied> {
+        let Some(guard) = self.guard.as_ref().filter(|_| need != Need::Nothing) else {
+            return Ok(Caller {
+                name: "anybody".to_owned(),
+                roles: Vec::new(),
+            });
+        };
+        let token = bearer(authorization)?;
+        let identity = guard.identify(token).await?;
+        if let Some(namespaces) = &identity.namespaces
+            && !namespaces.contains(&self.namespace)
+        {
+            return Err(Denied::Namespace {
+                name: identity.name,
+                namespace: self.namespace.clone(),
+            });
+        }
+        match need.role() {
+            Some(role) if !identity.roles.iter().any(|role| role.may(need)) => Err(Denied::Role {
+                role,
+                has: words(&identity.roles),
+                name: identity.name,
+            }),
+            _ => Ok(Caller {
+                name: identity.name,
+                roles: identity.roles,
+            }),
+        }
+    }
+
+    /// Keeps the tokens of a file and the keys of a provider up to date, for ever.
+    pub async fn keep(&self) {
+        let Some(guard) = &self.guard else {
+            return std::future::pending().await;
+        };
+        tokio::join!(keep_tokens(&guard.tokens), async {
+            match &guard.oidc {
+                Some(oidc) => oidc.keep().await,
+                None => std::future::pending().await,
+            }
+        });
+    }
+}
+
+impl Guard {
+    async fn identify(&self, token: &str) -> Result<Identity, Denied> {
+        if let Some(found) = self.tokens.find(token) {
+            if found.expires.is_some_and(|at| at <= now()) {
+                return Err(Denied::Invalid("it has expired".to_owned()));
+            }
+            return Ok(Identity {
+                name: found.name,
+                roles: found.roles,
+                namespaces: Some(found.namespaces).filter(|names| !names.is_empty()),
+            });
+        }
+        match &self.oidc {
+            Some(oidc) if token.split('.').count() == 3 => oidc.identify(token).await,
+            _ => Err(Denied::Invalid("it is not known".to_owned())),
+        }
+    }
+}
+
+fn bearer(authorization: Option<&[u8]>) -> Result<&str, Denied> {
+    let Some(header) = authorization else {
+        return Err(Denied::Missing);
+    };
+    let invalid = |reason: &str| Denied::Invalid(reason.to_owned());
+    if header.len() > TOKEN_BYTES_MAX {
+        return Err(invalid("it is too long"));
+    }
+    let header = std::str::from_utf8(header).map_err(|_| invalid("it is no text"))?;
+    let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
+        return Err(invalid("the header must be 'Authorization: Bearer TOKEN'"));
+    }
+    Ok(token)
+}
+
+fn words(roles: &[Role]) -> String {
+    if roles.is_empty() {
+        return "none".to_owned();
+    }
+    let words: Vec<&str> = roles.iter().map(|role| role.word()).collect();
+    words.join(", ")
+}
+
+/// By the clock of this machine: it is what providers go by.
+fn now() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = now.map_or(0, |now| now.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+async fn keep_tokens(tokens: &Arc<Tokens>) {
+    if !tokens.has_file() {
+        return std::future::pending().await;
+    }
+    let mut said = None;
+    loop {
+        tokio::time::sleep(READ_EVERY).await;
+        let tokens = tokens.clone();
+        let read = tokio::task::spawn_blocking(move || tokens.read_again()).await;
+        match read.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(changed) => {
+                said = None;
+                if changed {
+                    tracing::info!("the file of tokens has changed, and holds");
+                }
+            }
+            // Once, and not every few seconds.
+            Err(error) if said.as_ref() != Some(&error) => {
+                tracing::error!(%error, "the file of tokens cannot be used: what it said before holds");
+                said = Some(error);
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::token::{Token, TokenEntry, hash};
+
+    fn access(entries: &[(&str, &str, &[&str], Option<&str>)]) -> Access {
+        let entries: Vec<TokenEntry> = entries
+            .iter()
+            .map(|(name, role, namespaces, expires)| TokenEntry {
+                name: (*name).to_owned(),
+                hash: hash(&format!("{name}-secret")),
+                roles: vec![(*role).to_owned()],
+                namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+                expires: expires.map(str::to_owned),
+            })
+            .collect();
+        let tokens = Tokens::new(Token::all(&entries).unwrap(), None).unwrap();
+        Access::guarded("shop", tokens, None)
+    }
+
+    #[tokio::test]
+    async fn a_token_opens_what_its_role_allows() {
+        let access = access(&[
+            ("see", "viewer", &[], None),
+            ("here", "admin", &["shop"], Some("2999-01-01T00:00:00Z")),
+            ("elsewhere", "admin", &["bank"], None),
+            ("late", "admin", &[], Some("2020-01-01T00:00:00Z")),
+        ]);
+        let ask = async |header: &str, need| access.admit(Some(header.as_bytes()), need).await;
+        let seen = ask("Bearer see-secret", Need::Read).await.unwrap();
+        assert_eq!(
+            (seen.name.as_str(), seen.roles),
+            ("see", vec![Role::Viewer])
+        );
+        assert!(ask("bearer  see-secret ", Need::Read).await.is_ok());
+        assert!(ask("Bearer here-secret", Need::Deploy).await.is_ok());
+
+        let refused = ask("Bearer see-secret", Need::Operate).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "this needs the role operator, and 'see' has viewer"
+        );
+        let refused = ask("Bearer elsewhere-secret", Need::Read).await;
+        assert!(matches!(refused, Err(Denied::Namespace { .. })));
+        for header in [
+            "Bearer late-secret",
+            "Bearer see-secre",
+            "Bearer see-secrets",
+            "Bearer ",
+            "Bearer",
+            "Basic see-secret",
+            "see-secret",
+            "Bearer a.b.c",
+        ] {
+            let refused = ask(header, Need::Read).await;
+            assert!(matches!(refused, Err(Denied::Invalid(_))), "{header}");
+        }
+        assert_eq!(access.admit(None, Need::Read).await, Err(Denied::Missing));
+        assert!(access.admit(None, Need::Nothing).await.is_ok());
+        let long = format!("Bearer {}", "x".repeat(TOKEN_BYTES_MAX));
+        assert!(ask(&long, Need::Read).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_open_one_lets_everybody_in() {
+        let open = Access::open("default");
+        assert!(open.admit(None, Need::Deploy).await.is_ok());
+        assert!(open.admit(Some(b"Basic x"), Need::Deploy).await.is_ok());
+    }
+}

@@ -1,0 +1,18 @@
+//! Who may use the API: static tokens and those of an OpenID Connect provider, with roles.
+//!
+//! What a route needs is said where the routes are listed; this module only answers whether whoever
+//! sends a header may have it. It never stores, logs or sends back a token: static ones are known by
+//! their hash, those of a provider by its keys. Files are read and the provider is asked by what the
+//! binary gives ([`ReadTokens`], [`Fetch`]).
+
+mod guard;
+mod oidc;
+mod role;
+mod token;
+mod tokens;
+
+pub use guard::{Access, Caller, Denied};
+pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings};
+pub use role::{Need, Role, UnknownRole};
+pub use token::{Token, TokenEntry, TokenError, draw, hash};
+pub use tokens::{ReadTokens, Tokens};

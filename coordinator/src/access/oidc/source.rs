@@ -1,0 +1,336 @@
+//! The provider's keys: kept here, asked for again from time to time, and when a token names a key
+//! that isn't known yet.
+//!
+//! Whoever sends tokens cannot make us ask more often than the provider bears; a provider that is
+//! away for a while stops nobody, since its keys go on holding.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::keys::{Key, parse, pick};
+use super::{Fetch, KeySource};
+
+/// How often keys are asked for again: so long a withdrawn one goes on holding.
+const REFRESH: Duration = Duration::from_secs(300);
+/// How soon after a success an unknown key is asked for.
+const AGAIN: Duration = Duration::from_secs(10);
+/// After a failure: doubled with each further one.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long asking may take, discovery included.
+const LOAD_MAX: Duration = Duration::from_secs(10);
+/// Keys that could not be confirmed for so long hold no more.
+const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The largest file of keys, in bytes.
+const FILE_BYTES_MAX: usize = 1 << 20;
+
+pub(super) struct Source {
+    keys: KeySource,
+    issuer: String,
+    fetch: Arc<dyn Fetch>,
+    known: RwLock<Known>,
+    asking: Mutex<Asking>,
+}
+
+#[derive(Clone, Default)]
+struct Known {
+    keys: Arc<Vec<Key>>,
+    /// When they were got.
+    at: Option<Instant>,
+}
+
+/// Held by the one that asks.
+#[derive(Default)]
+struct Asking {
+    tried: Option<Instant>,
+    failures: u32,
+    /// Why the last try failed.
+    reason: Option<String>,
+}
+
+/// Why there is no key for a token.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    Unknown,
+    /// No keys are known at all.
+    Away(String),
+}
+
+#[derive(Deserialize)]
+struct Discovered {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Source {
+    pub fn new(keys: KeySource, issuer: String, fetch: Arc<dyn Fetch>) -> Source {
+        Source {
+            keys,
+            issuer,
+            fetch,
+            known: RwLock::default(),
+            asking: Mutex::default(),
+        }
+    }
+
+    pub fn check_file(&self) -> Result<(), String> {
+        match &self.keys {
+            KeySource::File(path) => read(path).and_then(|bytes| parse(&bytes)).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
+    pub async fn find(
+        &self,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<DecodingKey, Missing> {
+        let known = self.known();
+        if let Some(found) = pick(&known.keys, id, algorithm) {
+            return Ok(found.key.clone());
+        }
+        let failed = self.ask(known.at).await;
+        let known = self.known();
+        match pick(&known.keys, id, algorithm) {
+            Some(found) => Ok(found.key.clone()),
+            None if known.keys.is_empty() => Err(Missing::Away(
+                failed.unwrap_or_else(|| "there are none".to_owned()),
+            )),
+            None => Err(Missing::Unknown),
+        }
+    }
+
+    /// Asks again and again, for ever.
+    pub async fn keep(&self) {
+        loop {
+            let before = self.known().at;
+            self.ask(before).await;
+            let failures = self.asking.lock().await.failures;
+            sleep(if failures == 0 {
+                REFRESH
+            } else {
+                pause(failures)
+            })
+            .await;
+        }
+    }
+
+    fn known(&self) -> Known {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        match known.at {
+            Some(at) if at.elapsed() < AGE_MAX => known.clone(),
+            _ => Known::default(),
+        }
+    }
+
+    /// Asks for the keys, unless somebody did since `before`, or it is too soon for that. Says why
+    /// the last try failed, if it did.
+    async fn ask(&self, before: Option<Instant>) -> Option<String> {
+        let mut asking = self.asking.lock().await;
+        if self.known().at != before {
+            return asking.reason.clone();
+        }
+        let wait = pause(asking.failures);
+        if asking.tried.is_some_and(|tried| tried.elapsed() < wait) {
+            return asking.reason.clone();
+        }
+        let loaded = timeout(LOAD_MAX, self.load()).await;
+        asking.tried = Some(Instant::now());
+        match loaded.unwrap_or_else(|_| Err("it doesn't answer in time".to_owned())) {
+            Ok(keys) => {
+                asking.failures = 0;
+                asking.reason = None;
+                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+                *known = Known {
+                    keys: Arc::new(keys),
+                    at: Some(Instant::now()),
+                };
+            }
+            Err(reason) => {
+                asking.failures = asking.failures.saturating_add(1);
+                tracing::warn!(reason, "the keys of the provider cannot be got");
+                asking.reason = Some(reason);
+            }
+        }
+        asking.reason.clone()
+    }
+
+    pub async fn load(&self) -> Result<Vec<Key>, String> {
+        let bytes = match &self.keys {
+            KeySource::File(path) => {
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || read(&path)).await;
+                read.map_err(|error| error.to_string())??
+            }
+            KeySource::Url(url) => self.fetch.get(url).await?,
+            KeySource::Discovery => self.fetch.get(&self.discover().await?).await?,
+        };
+        parse(&bytes)
+    }
+
+    /// Where the issuer's keys are. A document of another issuer isn't believed.
+    async fn discover(&self) -> Result<String, String> {
+        let issuer = self.issuer.trim_end_matches('/');
+        let url = format!("{issuer}/.well-known/openid-configuration");
+        let bytes = self.fetch.get(&url).await?;
+        let found: Discovered = serde_json::from_slice(&bytes)
+            .map_err(|error| format!("{url} is no discovery document: {error}"))?;
+        if found.issuer != self.issuer {
+            return Err(format!(
+                "{url} is of the issuer '{}', and auth.oidc.issuer is '{}'",
+                found.issuer, self.issuer
+            ));
+        }
+        // Keys over a plain connection would undo what the issuer's own does.
+        if self.issuer.starts_with("https:") && !found.jwks_uri.starts_with("https:") {
+            return Err(format!("{url} names keys without TLS: {}", found.jwks_uri));
+        }
+        Ok(found.jwks_uri)
+    }
+}
+
+fn pause(failures: u32) -> Duration {
+    match failures.checked_sub(1) {
+        None => AGAIN,
+        Some(more) => (PAUSE_MIN * 2u32.pow(more.min(6))).min(PAUSE_MAX),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+    match bytes.len() > FILE_BYTES_MAX {
+        true => Err(format!("{} is too large", path.display())),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const X: &str = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU";
+
+    /// Answers with what is in it, and counts.
+    #[derive(Default)]
+    struct Web {
+        keys: std::sync::Mutex<Option<Value>>,
+        asked: AtomicUsize,
+    }
+
+    impl Web {
+        fn has(&self, ids: &[&str]) {
+            let keys: Vec<Value> = ids
+                .iter()
+                .map(|id| json!({"kty": "OKP", "crv": "Ed25519", "x": X, "kid": id}))
+                .collect();
+            *self.keys.lock().unwrap() = Some(json!({ "keys": keys }));
+        }
+
+        fn asked(&self) -> usize {
+            self.asked.load(Ordering::Relaxed)
+        }
+    }
+
+    #[async_trait]
+    impl Fetch for Web {
+        async fn get(&self, _: &str) -> Result<Vec<u8>, String> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            let keys = self.keys.lock().unwrap().clone();
+            let keys = keys.ok_or("it is away")?;
+            Ok(keys.to_string().into_bytes())
+        }
+    }
+
+    fn source() -> (Arc<Web>, Source) {
+        let web = Arc::new(Web::default());
+        let keys = KeySource::Url("http://provider/keys".to_owned());
+        (
+            web.clone(),
+            Source::new(keys, "http://provider".to_owned(), web),
+        )
+    }
+
+    async fn find(source: &Source, id: &str) -> Result<(), Missing> {
+        source.find(Some(id), Algorithm::EdDSA).await.map(|_| ())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unknown_key_is_asked_for_but_not_too_often() {
+        let (web, source) = source();
+        web.has(&["a"]);
+        assert_eq!(find(&source, "a").await, Ok(()));
+        assert_eq!(find(&source, "a").await, Ok(()));
+        assert_eq!(web.asked(), 1);
+
+        web.has(&["a", "b"]);
+        for _ in 0..20 {
+            assert_eq!(find(&source, "b").await, Err(Missing::Unknown), "too soon");
+        }
+        assert_eq!(web.asked(), 1);
+        sleep(AGAIN).await;
+        assert_eq!(find(&source, "b").await, Ok(()));
+        assert_eq!(web.asked(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_ask_at_once_and_the_provider_is_asked_once() {
+        let (web, source) = source();
+        web.has(&["a"]);
+        let all = (0..50).map(|_| find(&source, "a"));
+        let all = futures::future::join_all(all).await;
+        assert!(all.iter().all(Result::is_ok));
+        assert_eq!(web.asked(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_is_away_is_left_in_peace_and_its_keys_hold() {
+        let (web, source) = source();
+        let away = || Err(Missing::Away("it is away".to_owned()));
+        for _ in 0..20 {
+            assert_eq!(find(&source, "a").await, away());
+        }
+        assert_eq!(web.asked(), 1);
+        sleep(PAUSE_MIN).await;
+        assert_eq!(find(&source, "a").await, away());
+        assert_eq!(web.asked(), 2);
+
+        web.has(&["a"]);
+        sleep(PAUSE_MAX).await;
+        assert_eq!(find(&source, "a").await, Ok(()));
+        *web.keys.lock().unwrap() = None;
+        {
+            let keep = tokio::time::timeout(AGE_MAX - REFRESH, source.keep());
+            assert!(keep.await.is_err());
+        }
+        assert_eq!(find(&source, "a").await, Ok(()));
+        sleep(REFRESH * 2).await;
+        assert_eq!(find(&source, "a").await, away(), "not for ever");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_withdrawn_key_goes() {
+        let (web, source) = source();
+        web.has(&["a", "b"]);
+        assert_eq!(find(&source, "a").await, Ok(()));
+        web.has(&["b"]);
+        assert!(
+            tokio::time::timeout(REFRESH * 2, source.keep())
+                .await
+                .is_err()
+        );
+        assert_eq!(find(&source, "a").await, Err(Missing::Unknown));
+        assert_eq!(find(&source, "b").await, Ok(()));
+    }
+}

@@ -1,0 +1,110 @@
+//! Roles, and what each allows.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a request does, and so what its sender must be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Open to everybody, also without a token.
+    Nothing,
+    /// Looks at definitions and instances.
+    Read,
+    /// Starts instances, sends events: what applications do, often.
+    Start,
+    /// Changes what runs, by hand: cancels, suspends, retries.
+    Operate,
+    /// Brings in code: a definition calls functions and uses secrets.
+    Deploy,
+}
+
+/// | role | reads | starts, operates | deploys |
+/// | --- | --- | --- | --- |
+/// | viewer | yes | | |
+/// | operator | yes | yes | |
+/// | deployer | yes | | yes |
+/// | admin | yes | yes | yes |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Viewer,
+    Operator,
+    Deployer,
+    Admin,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no role '{0}'; they are viewer, operator, deployer and admin")]
+pub struct UnknownRole(pub String);
+
+impl Role {
+    pub const ALL: [Role; 4] = [Role::Viewer, Role::Operator, Role::Deployer, Role::Admin];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Operator => "operator",
+            Role::Deployer => "deployer",
+            Role::Admin => "admin",
+        }
+    }
+
+    pub fn may(self, need: Need) -> bool {
+        match need {
+            Need::Nothing | Need::Read => true,
+            Need::Start | Need::Operate => matches!(self, Role::Operator | Role::Admin),
+            Need::Deploy => matches!(self, Role::Deployer | Role::Admin),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Role, UnknownRole> {
+        let found = Role::ALL.into_iter().find(|role| role.word() == text);
+        found.ok_or_else(|| UnknownRole(text.chars().take(60).collect()))
+    }
+}
+
+impl Need {
+    /// The least role that is enough; none if everybody may come.
+    pub fn role(self) -> Option<Role> {
+        match self {
+            Need::Nothing => None,
+            Need::Read => Some(Role::Viewer),
+            Need::Start | Need::Operate => Some(Role::Operator),
+            Need::Deploy => Some(Role::Deployer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_holds() {
+        use Need::{Deploy, Operate, Read, Start};
+        for (role, allowed) in [
+            (Role::Viewer, vec![Read]),
+            (Role::Operator, vec![Read, Start, Operate]),
+            (Role::Deployer, vec![Read, Deploy]),
+            (Role::Admin, vec![Read, Start, Operate, Deploy]),
+        ] {
+            for need in [Read, Start, Operate, Deploy] {
+                assert_eq!(role.may(need), allowed.contains(&need), "{role} {need:?}");
+            }
+            assert_eq!(role.word().parse(), Ok(role));
+        }
+        for need in [Read, Start, Operate, Deploy] {
+            assert!(need.role().is_some_and(|role| role.may(need)));
+        }
+        assert!("Admin".parse::<Role>().is_err() && "".parse::<Role>().is_err());
+    }
+}

@@ -1,0 +1,141 @@
+//! What every request passes before its handler: whose namespace it means, and whether its sender
+//! may do this.
+
+use axum::extract::{Request, State};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::Api;
+use super::problem::{Problem, cut};
+use crate::access::{Denied, Need};
+
+const PREFIX: &str = "/api/v1/namespaces/";
+
+/// The namespace that a path names.
+#[derive(Clone)]
+struct Asked(String);
+
+/// Takes the namespace out of the path: from here on all routes are those of our own.
+pub(super) async fn namespace(mut request: Request, next: Next) -> Response {
+    if let Some((namespace, uri)) = named(request.uri()) {
+        request.extensions_mut().insert(Asked(namespace));
+        *request.uri_mut() = uri;
+    }
+    next.run(request).await
+}
+
+fn named(uri: &Uri) -> Option<(String, Uri)> {
+    let rest = uri.path().strip_prefix(PREFIX)?;
+    let (namespace, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    let query = uri.query().map(|query| format!("?{query}"));
+    let path = format!("/api/v1/{rest}{}", query.unwrap_or_default());
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+    Some((namespace.to_owned(), Uri::from_parts(parts).ok()?))
+}
+
+/// Lets the request pass if its sender may do what it needs. What a namespace is called is told to
+/// those only who may come in.
+pub(super) async fn admit(
+    State((api, need)): State<(Api, Need)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let authorization = authorization.map(HeaderValue::as_bytes);
+    let caller = match api.access.admit(authorization, need).await {
+        Ok(caller) => caller,
+        Err(denied) => return refuse(&denied, &request),
+    };
+    let served = api.access.namespace();
+    let asked = request.extensions().get::<Asked>();
+    if let Some(Asked(asked)) = asked.filter(|Asked(asked)| asked != served)
+        && need != Need::Nothing
+    {
+        let detail = format!(
+            "there is no namespace '{}' here: this server serves '{served}'",
+            cut(asked)
+        );
+        return Problem::not_found("unknown-namespace", detail)
+            .with("namespace", served)
+            .into_response();
+    }
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let status = response.status().as_u16();
+    let by = caller.name.as_str();
+    match need {
+        Need::Deploy | Need::Operate => {
+            tracing::info!(by, %method, path, status, "a change was asked for")
+        }
+        Need::Start => tracing::debug!(by, %method, path, status, "a change was asked for"),
+        Need::Nothing | Need::Read => {}
+    }
+    response
+}
+
+fn refuse(denied: &Denied, request: &Request) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    let detail = denied.to_string();
+    let (problem, challenge) = match denied {
+        Denied::Missing => (unauthenticated(detail), Some("Bearer realm=\"swirl\"")),
+        Denied::Invalid(_) => {
+            tracing::debug!(%method, path, detail, "a request is refused");
+            let challenge = "Bearer realm=\"swirl\", error=\"invalid_token\"";
+            (unauthenticated(detail), Some(challenge))
+        }
+        Denied::Role { .. } | Denied::Namespace { .. } => {
+            tracing::info!(%method, path, detail, "a request is refused");
+            let mut problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", detail);
+            if let Denied::Role { role, .. } = denied {
+                problem = problem.with("role", role.word());
+            }
+            let challenge = "Bearer realm=\"swirl\", error=\"insufficient_scope\"";
+            (problem, Some(challenge))
+        }
+        Denied::Provider(_) => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            (Problem::new(status, "provider-unavailable", detail), None)
+        }
+    };
+    let mut response = problem.into_response();
+    if let Some(challenge) = challenge {
+        let challenge = HeaderValue::from_static(challenge);
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+fn unauthenticated(detail: String) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_taken_out_of_the_path() {
+        let named = |uri: &str| {
+            let uri: Uri = uri.parse().unwrap();
+            super::named(&uri).map(|(namespace, uri)| (namespace, uri.to_string()))
+        };
+        let found = |namespace: &str, uri: &str| Some((namespace.to_owned(), uri.to_owned()));
+        assert_eq!(
+            named("/api/v1/namespaces/shop/instances?limit=1"),
+            found("shop", "/api/v1/instances?limit=1")
+        );
+        assert_eq!(
+            named("http://h:1/api/v1/namespaces/a/events"),
+            found("a", "http://h:1/api/v1/events")
+        );
+        assert_eq!(named("/api/v1/namespaces/shop"), found("shop", "/api/v1/"));
+        assert_eq!(named("/api/v1/namespaces/"), found("", "/api/v1/"));
+        assert_eq!(named("/api/v1/instances"), None);
+        assert_eq!(named("/healthz"), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! The server of the API: connections, TLS, and an end that lets running requests finish.
+
+mod connections;
+mod tls;
+
+pub use connections::Server;
+pub use tls::{Tls, TlsError};

@@ -1,0 +1,84 @@
+//! The end of a server: what is under way is finished, within the limit.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use swirl_coordinator::access::Access;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::running::{Setup, Slow, client};
+
+fn slow(time: Duration, stop_max: Duration) -> Setup {
+    Setup {
+        reader: Arc::new(Slow(time)),
+        stop_max,
+        ..Setup::new(Access::open("default"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_request_is_finished_and_no_other_is_taken() {
+    let setup = slow(Duration::from_millis(800), Duration::from_secs(20));
+    let mut running = setup.start().await;
+    // An idle connection holds nobody up.
+    let _idle = TcpStream::connect(running.address).await.unwrap();
+    let client = client();
+    let under_way = client
+        .post(running.url("/api/v1/definitions"))
+        .body("id: x")
+        .send();
+    let under_way = tokio::spawn(under_way);
+    sleep(Duration::from_millis(200)).await;
+    running.stop();
+    sleep(Duration::from_millis(100)).await;
+    assert!(TcpStream::connect(running.address).await.is_err());
+    let answer = under_way.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 422);
+    let begun = Instant::now();
+    timeout(Duration::from_secs(10), running.ended())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_takes_too_long_is_cut_off() {
+    let setup = slow(Duration::from_secs(4), Duration::from_millis(300));
+    let mut running = setup.start().await;
+    let client = client();
+    let under_way = client
+        .post(running.url("/api/v1/definitions"))
+        .body("id: x")
+        .send();
+    let under_way = tokio::spawn(under_way);
+    sleep(Duration::from_millis(300)).await;
+    let begun = Instant::now();
+    running.stop();
+    timeout(Duration::from_secs(10), running.ended())
+        .await
+        .unwrap()
+        .unwrap();
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
+    assert!(under_way.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused() {
+    let running = Setup::new(Access::open("default")).start().await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    let long = format!(
+        "GET / HTTP/1.1\r\nhost: h\r\nx: {}\r\n\r\n",
+        "y".repeat(100_000)
+    );
+    let _ = stream.write_all(long.as_bytes()).await;
+    let mut answer = Vec::new();
+    let read = timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await;
+    assert!(read.is_ok(), "the connection is closed");
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(!answer.contains("200 OK"), "{answer}");
+}
