@@ -7,6 +7,7 @@ mod commands;
 pub mod config;
 mod dev;
 pub mod diagram;
+mod doctor;
 mod functions;
 mod logging;
 mod node;

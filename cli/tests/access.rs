@@ -91,6 +91,8 @@ impl Files {
 struct Coordinator {
     process: Child,
     port: String,
+    /// Its flags.
+    settings: Vec<String>,
     log: Arc<Mutex<String>>,
     _servers: (RedisServer, NatsServer),
 }
@@ -98,15 +100,22 @@ struct Coordinator {
 impl Coordinator {
     fn start(files: &Files) -> Coordinator {
         let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
-        let mut process = command(&["coordinator", "--namespace", "shop", "--redis-shards", "4"])
-            .args(["--redis-url", &redis.url(), "--nats-url", &nats.url()])
-            .args(["--nats-events-bytes-max", "16MiB"])
-            .args(["--nats-tasks-bytes-max", "16MiB"])
-            .args(["--coordinator-listen", "127.0.0.1:0"])
-            .args(["--coordinator-tls-cert", &files.text("tls.crt")])
-            .args(["--coordinator-tls-key", &files.text("tls.key")])
-            .args(["--auth-tokens-file", &files.text("tokens.toml")])
-            .args(["--log-filter", "debug"])
+        let settings = [
+            ["--namespace", "shop"],
+            ["--redis-shards", "4"],
+            ["--redis-url", &redis.url()],
+            ["--nats-url", &nats.url()],
+            ["--nats-events-bytes-max", "16MiB"],
+            ["--nats-tasks-bytes-max", "16MiB"],
+            ["--coordinator-listen", "127.0.0.1:0"],
+            ["--coordinator-tls-cert", &files.text("tls.crt")],
+            ["--coordinator-tls-key", &files.text("tls.key")],
+            ["--auth-tokens-file", &files.text("tokens.toml")],
+            ["--log-filter", "debug"],
+        ];
+        let settings: Vec<String> = settings.concat().iter().map(ToString::to_string).collect();
+        let mut process = command(&["coordinator"])
+            .args(&settings)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -129,6 +138,7 @@ impl Coordinator {
         Coordinator {
             process,
             port: address,
+            settings,
             log,
             _servers: (redis, nats),
         }
@@ -238,6 +248,45 @@ fn tokens_open_a_coordinator_over_tls() {
         assert!(begun.elapsed() < Duration::from_secs(30));
         std::thread::sleep(Duration::from_millis(200));
     }
+
+    // The doctor sees the same, with the same settings.
+    let settings: Vec<&str> = coordinator.settings.iter().map(String::as_str).collect();
+    let examined = |token: &str| {
+        let about = ["doctor", "--for", "coordinator", "--output", "json"];
+        let examined = ask(&[&about, &settings[..]].concat(), Some(token));
+        let report: serde_json::Value = serde_json::from_slice(&examined.stdout).unwrap();
+        let of = |name: &str| {
+            let checks = report["checks"].as_array().unwrap();
+            let found = checks.iter().find(|check| check["check"] == name);
+            let status = found.and_then(|check| check["status"].as_str());
+            status
+                .unwrap_or_else(|| panic!("{name}: {report:#}"))
+                .to_owned()
+        };
+        let names = [
+            "api",
+            "api-ready",
+            "api-access",
+            "api-certificate",
+            "api-clock",
+            "coordinator.tls_cert",
+            "auth.tokens",
+            "redis-namespace",
+            "nats-stream",
+        ];
+        (
+            names.map(of),
+            of("redis-persistence"),
+            examined.status.code(),
+        )
+    };
+    let (seen, persistence, code) = examined(&viewer);
+    assert!(seen.iter().all(|status| status == "ok"), "{seen:?}");
+    // This Redis keeps nothing on disk.
+    assert_eq!((persistence.as_str(), code), ("error", Some(1)));
+    let unknown = files.text("unknown.token");
+    std::fs::write(&unknown, "swirl_unknown").unwrap();
+    assert_eq!(examined(&unknown).0[2], "error");
 
     assert_eq!(coordinator.stop(), Some(0));
     let log = coordinator.log.lock().unwrap();

@@ -53,6 +53,7 @@ impl Client {
             // A token is for this server only.
             .redirect(reqwest::redirect::Policy::none())
             .tls_backend_preconfigured(tls::config(target.ca.as_deref())?)
+            .tls_info(true)
             .timeout(TIMEOUT);
         // A proxy would ask its own machine.
         if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
@@ -63,6 +64,15 @@ impl Client {
             base,
             namespace: target.namespace.clone(),
         })
+    }
+
+    /// The answer to a `GET` of a path at the root, with its headers.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub async fn look(&self, path: &str) -> anyhow::Result<reqwest::Response> {
+        let url = self.base.join(path)?;
+        self.answer(self.http.request(Method::GET, url)).await
     }
 
     /// # Errors

@@ -6,7 +6,7 @@ pub mod timeline;
 pub mod tls;
 
 pub use http::{Answer, Client};
-pub use server::{Server, Target};
+pub use server::{Credentials, Server, Target};
 
 use serde_json::Value;
 use timeline::shown;

@@ -15,8 +15,8 @@ mod telemetry;
 mod watch;
 mod worker;
 
-pub use access::access;
-pub use connect::connect;
+pub use access::{access, oidc, tokens};
+pub use connect::{connect, nats_options, redis_options, stream_options, subjects};
 pub use coordinator::coordinate;
 pub use http::http;
 pub use stop::stop;

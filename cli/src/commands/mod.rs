@@ -7,6 +7,7 @@ mod demo_service;
 mod deploy;
 mod dev;
 mod diagram;
+mod doctor;
 mod explain;
 mod get;
 mod history;
@@ -70,6 +71,7 @@ enum Command {
     Deploy(deploy::Args),
     Dev(dev::Args),
     Diagram(diagram::Args),
+    Doctor(Box<doctor::Args>),
     Explain(explain::Args),
     Get(get::Args),
     History(history::Args),
@@ -108,6 +110,7 @@ pub fn main() -> ExitCode {
         Command::Deploy(args) => deploy::run(&args, &terminal),
         Command::Dev(args) => dev::run(&args, &terminal),
         Command::Diagram(args) => diagram::run(&args, &terminal),
+        Command::Doctor(args) => doctor::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
         Command::Get(args) => get::run(&args, &terminal),
         Command::History(args) => history::run(&args, &terminal),

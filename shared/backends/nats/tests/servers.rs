@@ -7,8 +7,8 @@ use std::time::Duration;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_nats::{
-    Bus, DeadLetters, Error, Intake, Options, StreamOptions, Streams, TaskQueue, TaskSource,
-    Template, connect,
+    Bus, DeadLetters, Error, Intake, Options, Severity, StreamOptions, Streams, TaskQueue,
+    TaskSource, Template, connect,
 };
 use swirl_ports::{EventBus, Queue, Tasks};
 use swirl_servers::NatsServer;
@@ -225,4 +225,34 @@ async fn no_server_is_an_error_that_names_it() {
         text.contains(&port.to_string()) && !text.contains("secret"),
         "{text}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_looked_at_and_left_as_they_are() {
+    let rig = rig().await;
+    let seen = rig.streams.inspect(&rig.client).await;
+    assert_eq!((seen.findings, seen.missing), (Vec::new(), Vec::new()));
+    let names: Vec<&str> = seen.streams.iter().map(|(name, _)| name.as_str()).collect();
+    let made = ["TASKS", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
+    assert_eq!(names, made);
+
+    let other = streams(&rig.client, "other").inspect(&rig.client).await;
+    assert_eq!((other.streams.len(), other.missing.len()), (0, 3));
+    let again = streams(&rig.client, "other").inspect(&rig.client).await;
+    assert_eq!(again.missing.len(), 3, "nothing was made");
+
+    // What is configured otherwise is told; what doesn't do is an error.
+    let codes = async |options: StreamOptions, subjects: &[&str]| {
+        let subjects = subjects.iter().map(ToString::to_string).collect();
+        let streams = Streams::new(rig.client.clone(), "default", subjects, options);
+        let seen = streams.inspect(&rig.client).await;
+        let mut codes: Vec<_> = seen.findings.iter().map(|f| (f.severity, f.code)).collect();
+        codes.dedup();
+        codes
+    };
+    let settings = (Severity::Warning, "stream-settings");
+    assert_eq!(codes(StreamOptions::default(), &[]).await, [settings]);
+    let subjects = ["elsewhere.>"];
+    let found = codes(StreamOptions::default(), &subjects).await;
+    assert!(found.contains(&(Severity::Error, "stream")), "{found:?}");
 }

@@ -1,11 +1,17 @@
 //! Whether the servers are set up to be trusted with instances: findings, for whoever starts.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, Cmd, FromRedisValue, RedisResult};
 
+use swirl_model::time::Timestamp;
+
 use crate::Redis;
+use crate::connect::{Link, error};
+use crate::keys::Keys;
+use crate::options::{ConnectError, Options};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -30,15 +36,61 @@ pub struct Finding {
 
 const OLDEST: (u32, u32) = (7, 0);
 
+/// What was found out about servers without changing anything there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examined {
+    pub findings: Vec<Finding>,
+    /// `host:port` and version of each server that answered.
+    pub servers: Vec<(String, String)>,
+    /// The servers' clock, and how long asking for it took.
+    pub clock: Option<(Timestamp, Duration)>,
+    /// Into how many shards the namespace is divided; none: it isn't in use yet.
+    pub shards: Option<u16>,
+}
+
 impl Redis {
     /// Looks at the servers that were named; nothing is changed. A server that doesn't answer is a
     /// finding, too.
     pub async fn check(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        for client in self.inner.link.servers().await {
+        self.inner.link.examine().await.0
+    }
+
+    /// The same for whoever only wants to look: makes no handle, and leaves no trace in a namespace
+    /// that isn't in use yet.
+    ///
+    /// # Errors
+    /// There is no connection.
+    pub async fn examine(options: &Options) -> Result<Examined, ConnectError> {
+        let link = Link::open(options).await?;
+        let (findings, servers) = link.examine().await;
+        let asked = Instant::now();
+        let clock: RedisResult<(i64, i64)> = link.query(&["TIME"]).await;
+        let took = asked.elapsed();
+        let meta = Keys::new(options.namespace.clone(), options.shards).global("meta");
+        let shards: RedisResult<Option<u16>> = link.query(&["HGET", &meta, "shards"]).await;
+        Ok(Examined {
+            findings,
+            servers,
+            clock: clock
+                .ok()
+                .map(|(seconds, micros)| (Timestamp(seconds * 1000 + micros / 1000), took)),
+            shards: shards.map_err(error)?,
+        })
+    }
+}
+
+impl Link {
+    /// Findings, and the servers that answered with their versions.
+    async fn examine(&self) -> (Vec<Finding>, Vec<(String, String)>) {
+        let (mut findings, mut servers) = (Vec::new(), Vec::new());
+        for client in self.servers().await {
             let server = client.get_connection_info().addr().to_string();
             match self.facts(&client).await {
-                Ok(facts) => findings.extend(judge(&server, &facts)),
+                Ok(facts) => {
+                    findings.extend(judge(&server, &facts));
+                    let version = facts.get("redis_version").cloned();
+                    servers.push((server, version.unwrap_or_default()));
+                }
                 Err(error) => findings.push(Finding {
                     severity: Severity::Error,
                     code: "unreachable",
@@ -48,11 +100,17 @@ impl Redis {
                 }),
             }
         }
-        findings
+        (findings, servers)
+    }
+
+    async fn query<T: FromRedisValue>(&self, words: &[&str]) -> RedisResult<T> {
+        let mut cmd = Cmd::new();
+        cmd.arg(words);
+        Ok(T::from_redis_value(self.send(&cmd).await?)?)
     }
 
     async fn facts(&self, client: &Client) -> RedisResult<HashMap<String, String>> {
-        let mut connection = self.inner.link.connect(client).await?;
+        let mut connection = self.connect(client).await?;
         let info: String = ask(&mut connection, &["INFO"]).await?;
         let mut facts = read_info(&info);
         // A user may lack the right to see these.
@@ -140,12 +198,37 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
             find(Severity::Error, "persistence", message, hint);
         }
     }
+    if let Some((severity, code, message, hint)) = memory(facts) {
+        find(severity, code, message, hint);
+    }
     if let Some(state) = fact("cluster_state").filter(|state| *state != "ok") {
         let message = format!("belongs to a cluster that isn't well (cluster_state {state})");
         let hint = "some slots have no server: look at CLUSTER NODES";
         find(Severity::Error, "cluster", message, hint);
     }
     findings
+}
+
+/// Room for what is to come: a server without any refuses all writes, or is killed.
+fn memory(
+    facts: &HashMap<String, String>,
+) -> Option<(Severity, &'static str, String, &'static str)> {
+    let number = |name: &str| facts.get(name)?.parse::<u64>().ok();
+    let (used, limit) = (number("used_memory")?, number("maxmemory")?);
+    if limit == 0 {
+        let message = "has no limit for its memory (maxmemory 0)".to_owned();
+        let hint =
+            "set maxmemory to less than the machine has: Redis is killed when there is no more";
+        return Some((Severity::Warning, "maxmemory", message, hint));
+    }
+    let percent = used.saturating_mul(100) / limit;
+    let message = format!("uses {percent} % of its memory (maxmemory)");
+    let hint = "raise maxmemory, or keep less: redis.keep_ended, redis.retain, redis.history_max";
+    match percent {
+        ..80 => None,
+        80..95 => Some((Severity::Warning, "memory", message, hint)),
+        95.. => Some((Severity::Error, "memory", message, hint)),
+    }
 }
 
 fn read_version(version: &str) -> Option<(u32, u32)> {
@@ -176,6 +259,15 @@ mod tests {
             codes(&good.replace("aof_enabled:1", "aof_enabled:0")),
             ["persistence"]
         );
+        let memory = |used: u64, max: u64| {
+            codes(&format!("{good}used_memory:{used}\r\nmaxmemory:{max}\r\n"))
+        };
+        assert!(memory(79, 100).is_empty());
+        assert_eq!(
+            (memory(80, 100), memory(99, 100)),
+            (vec!["memory"], vec!["memory"])
+        );
+        assert_eq!(memory(5, 0), ["maxmemory"]);
         assert_eq!(
             codes(&good.replace("master", "slave").replace(":ok", ":fail")),
             ["replica", "cluster"]

@@ -31,7 +31,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redis::Cmd;
 use tokio::task::AbortHandle;
 
-pub use check::{Finding, Severity};
+pub use check::{Examined, Finding, Severity};
 use connect::Link;
 use keys::Keys;
 use news::News;

@@ -378,7 +378,9 @@ async fn timers_of_other_shards_are_left_to_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_are_looked_at() {
-    let codes = async |options: RedisOptions| -> Vec<&'static str> {
+    let codes = async |mut options: RedisOptions| -> Vec<&'static str> {
+        let limit = ["--maxmemory", "1gb"].map(str::to_owned);
+        options.args.extend(limit);
         let server = RedisServer::start_with(options).unwrap();
         let redis = Redis::connect(quick(Options::single(server.url())))
             .await
@@ -408,10 +410,29 @@ async fn servers_are_looked_at() {
     let redis = Redis::connect(quick(Options::single(server.url())))
         .await
         .unwrap();
+    let findings = redis.check().await;
+    let codes: Vec<&str> = findings.iter().map(|finding| finding.code).collect();
+    assert_eq!(codes, ["persistence", "maxmemory"]);
     server.kill().unwrap();
     let findings = redis.check().await;
     assert_eq!(findings[0].code, "unreachable");
     assert_eq!(findings[0].severity, Severity::Error);
+}
+
+/// Who only looks must not decide how a namespace is divided.
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_leaves_no_trace() {
+    let server = RedisServer::durable().unwrap();
+    let options = quick(Options::single(server.url()));
+    let seen = Redis::examine(&options).await.unwrap();
+    assert_eq!(seen.shards, None);
+    assert!(seen.servers[0].1.starts_with(|c: char| c.is_ascii_digit()));
+    let (clock, took) = seen.clock.unwrap();
+    assert!(clock.0 > 1_700_000_000_000 && took < Duration::from_secs(5));
+    assert_eq!(server.cli(&["DBSIZE"]).unwrap(), "0");
+    let used = Redis::connect(options.clone()).await.unwrap();
+    let seen = Redis::examine(&options).await.unwrap();
+    assert_eq!(seen.shards, Some(used.options().shards));
 }
 
 #[tokio::test(flavor = "multi_thread")]

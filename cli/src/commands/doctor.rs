@@ -1,0 +1,104 @@
+//! `swirl doctor`
+
+use crate::client::Credentials;
+use crate::config::{All, Flags, Loaded, Problems, Process};
+use crate::doctor::{self, Report};
+use crate::terminal::{Output, Terminal};
+
+/// Looks whether a cluster can work: configuration, files, Redis, NATS, and a coordinator's API.
+///
+/// Takes the same file, variables and flags as 'swirl worker' and 'swirl coordinator', and connects to
+/// the same servers with the same rights. Nothing is changed anywhere. With '--server' the API is
+/// looked at, too. Exit code 1 if something is wrong; warnings are none.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl doctor --config swirl.toml
+  swirl doctor --for worker --redis-url redis://redis:6379 --nats-url nats://nats:4222
+  swirl doctor --config swirl.toml --server https://swirl.example.org --token-file ops.token
+  swirl doctor --config swirl.toml --output json")]
+pub struct Args {
+    /// Look at what this process needs [default: what both need].
+    #[arg(long = "for", value_enum, value_name = "PROCESS")]
+    process: Option<Who>,
+
+    /// A server whose API is looked at, too.
+    #[arg(long, env = "SWIRL_SERVER", value_name = "URL")]
+    server: Option<String>,
+
+    #[command(flatten)]
+    credentials: Credentials,
+
+    #[command(flatten)]
+    flags: Flags<All>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Who {
+    Worker,
+    Coordinator,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let processes = match args.process {
+        Some(Who::Worker) => &[Process::Worker],
+        Some(Who::Coordinator) => &[Process::Coordinator],
+        None => Process::ALL,
+    };
+    let mut report = Report::default();
+    if let Some(loaded) = configuration(&mut report, args.flags.load_for(processes)) {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(examine(args, processes, &loaded, &mut report))?;
+    }
+    terminal.result(&match terminal.output {
+        Output::Json => format!("{:#}\n", report.json()),
+        _ => report.text(terminal.colours()),
+    })?;
+    Ok(u8::from(!report.healthy()))
+}
+
+fn configuration(report: &mut Report, loaded: Result<Loaded, Problems>) -> Option<Loaded> {
+    match loaded {
+        Ok(loaded) => {
+            let from = match &loaded.file {
+                Some(file) => format!("{}, variables and flags are valid", file.display()),
+                None => "variables and flags are valid; there is no file".to_owned(),
+            };
+            report.ok("configuration", from);
+            for warning in &loaded.warnings {
+                let message = format!("{}: {}", warning.place, warning.message);
+                let hint = warning.hint.as_deref().unwrap_or("remove it");
+                report.warning("configuration", message, hint);
+            }
+            Some(loaded)
+        }
+        Err(problems) => {
+            for problem in &problems.0 {
+                let message = format!("{}: {}", problem.place, problem.message);
+                let hint = problem.hint.as_deref();
+                let hint = hint.unwrap_or("'swirl config check' says more; see also --for");
+                report.error("configuration", message, hint);
+            }
+            None
+        }
+    }
+}
+
+async fn examine(
+    args: &Args,
+    processes: &[Process],
+    loaded: &Loaded,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let config = &loaded.config;
+    doctor::local(report, config, processes).await;
+    doctor::servers(report, config).await;
+    if let Some(server) = args.server.as_deref().filter(|server| !server.is_empty()) {
+        let namespace = Some(config.namespace.clone());
+        let target = args.credentials.target(server, namespace)?;
+        doctor::api(report, &target).await;
+    }
+    Ok(())
+}

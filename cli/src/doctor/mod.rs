@@ -1,0 +1,12 @@
+//! What `swirl doctor` looks at. It changes nothing anywhere, and each look has a limit.
+
+mod api;
+mod certificates;
+mod local;
+mod report;
+mod servers;
+
+pub use api::api;
+pub use local::local;
+pub use report::Report;
+pub use servers::servers;

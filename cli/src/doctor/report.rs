@@ -1,0 +1,140 @@
+//! What was found, for people and for programs.
+
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    Ok,
+    /// Not as one would expect in production.
+    Warning,
+    /// Something doesn't work, or will not for long.
+    Error,
+}
+
+impl Status {
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Warning => "warning",
+            Status::Error => "error",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What for programs doesn't change, such as `redis-eviction`.
+    pub name: String,
+    pub status: Status,
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub struct Report {
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    pub fn ok(&mut self, name: &str, message: impl Into<String>) {
+        self.add(name, Status::Ok, message, None);
+    }
+
+    pub fn warning(&mut self, name: &str, message: impl Into<String>, hint: &str) {
+        self.add(name, Status::Warning, message, Some(hint));
+    }
+
+    pub fn error(&mut self, name: &str, message: impl Into<String>, hint: &str) {
+        self.add(name, Status::Error, message, Some(hint));
+    }
+
+    pub fn add(
+        &mut self,
+        name: &str,
+        status: Status,
+        message: impl Into<String>,
+        hint: Option<&str>,
+    ) {
+        self.checks.push(Check {
+            name: name.to_owned(),
+            status,
+            message: message.into(),
+            hint: hint.map(str::to_owned),
+        });
+    }
+
+    /// Whether nothing is in the way.
+    pub fn healthy(&self) -> bool {
+        self.count(Status::Error) == 0
+    }
+
+    fn count(&self, status: Status) -> usize {
+        let checks = self.checks.iter();
+        checks.filter(|check| check.status == status).count()
+    }
+
+    pub fn text(&self, colours: bool) -> String {
+        let mut text = String::new();
+        for check in &self.checks {
+            let word = format!("{:<8}", check.status.word());
+            let word = match (colours, check.status) {
+                (false, _) => word,
+                (true, Status::Ok) => format!("\x1b[32m{word}\x1b[0m"),
+                (true, Status::Warning) => format!("\x1b[33m{word}\x1b[0m"),
+                (true, Status::Error) => format!("\x1b[31m{word}\x1b[0m"),
+            };
+            text.push_str(&format!("{word} {}: {}\n", check.name, check.message));
+            if let Some(hint) = &check.hint {
+                text.push_str(&format!("         = hint: {hint}\n"));
+            }
+        }
+        text.push_str(&format!(
+            "{} checks: {} errors, {} warnings\n",
+            self.checks.len(),
+            self.count(Status::Error),
+            self.count(Status::Warning)
+        ));
+        text
+    }
+
+    pub fn json(&self) -> Value {
+        let checks: Vec<Value> = self
+            .checks
+            .iter()
+            .map(|check| {
+                json!({
+                    "check": check.name,
+                    "status": check.status.word(),
+                    "message": check.message,
+                    "hint": check.hint,
+                })
+            })
+            .collect();
+        json!({"healthy": self.healthy(), "checks": checks})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_what_to_do() {
+        let mut report = Report::default();
+        report.ok("a", "is well");
+        report.warning("b", "is odd", "look at it");
+        assert!(report.healthy());
+        report.error("c", "is broken", "mend it");
+        assert!(!report.healthy());
+        assert_eq!(
+            report.text(false),
+            "ok       a: is well\n\
+             warning  b: is odd\n         = hint: look at it\n\
+             error    c: is broken\n         = hint: mend it\n\
+             3 checks: 1 errors, 1 warnings\n"
+        );
+        assert_eq!(report.json()["checks"][2]["hint"], "mend it");
+    }
+}

@@ -1,0 +1,162 @@
+//! Redis and NATS, with the settings of workers and coordinators.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use swirl_nats::Streams;
+use swirl_redis::Redis;
+use tokio::time::timeout;
+
+use super::report::{Report, Status};
+use crate::cluster;
+use crate::config::Config;
+
+/// How long all that is asked of one server may take.
+const SERVER_MAX: Duration = Duration::from_secs(30);
+/// A difference between clocks that is worth a warning.
+const SKEW_MS: i64 = 1_000;
+
+pub async fn servers(report: &mut Report, config: &Config) {
+    // One after the other, so that the report has an order; each has its limit.
+    if timeout(SERVER_MAX, redis(report, config)).await.is_err() {
+        let hint = "look at its address, and at firewalls between";
+        report.error("redis", "Redis doesn't answer in time", hint);
+    }
+    if timeout(SERVER_MAX, nats(report, config)).await.is_err() {
+        let hint = "look at its address, and at firewalls between";
+        report.error("nats", "NATS doesn't answer in time", hint);
+    }
+}
+
+async fn redis(report: &mut Report, config: &Config) {
+    let hint = "look at redis.url, redis.password and redis.tls_*, and whether it runs";
+    let options = match cluster::redis_options(config) {
+        Ok(options) => options,
+        Err(error) => return report.error("redis", format!("{error:#}"), hint),
+    };
+    let seen = match Redis::examine(&options).await {
+        Ok(seen) => seen,
+        Err(error) => return report.error("redis", error.to_string(), hint),
+    };
+    for (server, version) in &seen.servers {
+        let message = format!("Redis {version} at {server}");
+        report.ok("redis", message);
+    }
+    for finding in seen.findings {
+        let status = match finding.severity {
+            swirl_redis::Severity::Warning => Status::Warning,
+            swirl_redis::Severity::Error => Status::Error,
+        };
+        let name = format!("redis-{}", finding.code);
+        report.add(&name, status, finding.message, Some(finding.hint));
+    }
+    let (namespace, wanted) = (&config.namespace, config.redis.shards);
+    match seen.shards {
+        None => {
+            let message = format!("the namespace '{namespace}' isn't in use yet");
+            report.ok("redis-namespace", message);
+        }
+        Some(found) if found == wanted => {
+            let message = format!("the namespace '{namespace}' has {found} shards");
+            report.ok("redis-namespace", message);
+        }
+        Some(found) => {
+            let message = format!(
+                "the namespace '{namespace}' has {found} shards, and redis.shards is {wanted}"
+            );
+            let hint = format!("set redis.shards to {found}: it cannot be changed");
+            report.error("redis-namespace", message, &hint);
+        }
+    }
+    if let Some((clock, took)) = seen.clock {
+        let half = i64::try_from(took.as_millis() / 2).unwrap_or(i64::MAX);
+        skew(
+            report,
+            "redis-clock",
+            "Redis",
+            clock.0.saturating_add(half),
+            half,
+        );
+    }
+}
+
+/// Compares a clock with that of this machine; `uncertain` is how much of the difference may be
+/// due to the asking.
+pub fn skew(report: &mut Report, name: &str, whose: &str, clock_ms: i64, uncertain_ms: i64) {
+    let ahead = clock_ms - now_ms();
+    let message = match ahead.abs() <= SKEW_MS + uncertain_ms {
+        true => {
+            return report.ok(
+                name,
+                format!("the clock of {whose} is that of this machine"),
+            );
+        }
+        false if ahead > 0 => format!("the clock of {whose} is {ahead} ms ahead of this machine's"),
+        false => format!(
+            "the clock of {whose} is {} ms behind this machine's",
+            -ahead
+        ),
+    };
+    let hint =
+        "keep both in step (NTP): instances go by Redis' clock, tokens and logs by the machines'";
+    report.warning(name, message, hint);
+}
+
+pub fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = now.map_or(0, |now| now.as_millis());
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+async fn nats(report: &mut Report, config: &Config) {
+    let hint = "look at nats.url, its user and nats.tls_*, and whether it runs";
+    let client = match swirl_nats::connect(&cluster::nats_options(config, "doctor")).await {
+        Ok(client) => client,
+        Err(error) => return report.error("nats", error.to_string(), hint),
+    };
+    let (subjects, _) = cluster::subjects(config);
+    let streams = Streams::new(
+        client.clone(),
+        &config.namespace,
+        subjects,
+        cluster::stream_options(config),
+    );
+    let seen = streams.inspect(&client).await;
+    report.ok("nats", format!("NATS {}", seen.version));
+    for (stream, messages) in &seen.streams {
+        let message = format!("the stream {stream} holds {messages} messages");
+        report.ok("nats-stream", message);
+    }
+    if !seen.missing.is_empty() {
+        let message = format!(
+            "the first process will make the streams {}",
+            seen.missing.join(", ")
+        );
+        report.ok("nats-stream", message);
+    }
+    for finding in seen.findings {
+        let status = match finding.severity {
+            swirl_nats::Severity::Warning => Status::Warning,
+            swirl_nats::Severity::Error => Status::Error,
+        };
+        let name = format!("nats-{}", finding.code);
+        report.add(&name, status, finding.message, Some(finding.hint));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks() {
+        let said = |ahead: i64, uncertain: i64| {
+            let mut report = Report::default();
+            skew(&mut report, "c", "x", now_ms() + ahead, uncertain);
+            report.checks.remove(0)
+        };
+        assert_eq!(said(500, 0).status, Status::Ok);
+        assert_eq!(said(-2_500, 2_000).status, Status::Ok);
+        assert!(said(60_000, 0).message.contains("ahead"));
+        assert!(said(-60_000, 0).message.contains("behind"));
+    }
+}

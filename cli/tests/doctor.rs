@@ -1,0 +1,152 @@
+//! `swirl doctor` as a process, on servers that are well and on others.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use swirl_servers::{NatsOptions, NatsServer, RedisOptions, RedisServer, free_port};
+
+fn doctor(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
+    command.arg("doctor").args(arguments);
+    for variable in [
+        "SWIRL_CONFIG",
+        "SWIRL_SERVER",
+        "SWIRL_TOKEN",
+        "SWIRL_TOKEN_FILE",
+    ] {
+        command.env_remove(variable);
+    }
+    command.output().unwrap()
+}
+
+/// The worst status of each check, and the exit code.
+fn checks(arguments: &[&str]) -> (BTreeMap<String, String>, Option<i32>) {
+    let done = doctor(&[arguments, &["--output", "json"]].concat());
+    let report: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&done.stderr)));
+    let mut checks = BTreeMap::new();
+    for check in report["checks"].as_array().unwrap() {
+        let text = |name: &str| check[name].as_str().unwrap().to_owned();
+        let (name, status) = (text("check"), text("status"));
+        assert!(status == "ok" || check["hint"].is_string(), "{check}");
+        let worst: &mut String = checks.entry(name).or_default();
+        if status == "error" || worst != "error" && status == "warning" || worst.is_empty() {
+            *worst = status;
+        }
+    }
+    assert_eq!(report["healthy"], done.status.success());
+    (checks, done.status.code())
+}
+
+fn flags<'f>(redis: &'f str, nats: &'f str) -> Vec<&'f str> {
+    vec![
+        "--auth-mode",
+        "off",
+        "--redis-url",
+        redis,
+        "--nats-url",
+        nats,
+    ]
+}
+
+#[test]
+fn servers_that_are_well_are_left_as_they_are() {
+    let redis = RedisServer::start_with(RedisOptions {
+        appendonly: true,
+        args: ["--maxmemory", "1gb"].map(str::to_owned).to_vec(),
+        ..RedisOptions::default()
+    });
+    let (redis, nats) = (redis.unwrap(), NatsServer::start().unwrap());
+    let (redis_url, nats_url) = (redis.url(), nats.url());
+    let (checks, code) = checks(&flags(&redis_url, &nats_url));
+    assert_eq!(code, Some(0), "{checks:?}");
+    let names: Vec<&str> = checks.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "configuration",
+            "nats",
+            "nats-stream",
+            "redis",
+            "redis-clock",
+            "redis-namespace"
+        ]
+    );
+    assert!(checks.values().all(|status| status == "ok"), "{checks:?}");
+    assert_eq!(redis.cli(&["DBSIZE"]).unwrap(), "0", "nothing is written");
+
+    let text = doctor(&flags(&redis_url, &nats_url)).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(
+        text.contains("will make the streams SWIRL_default_TASKS"),
+        "{text}"
+    );
+    assert!(text.ends_with("0 errors, 0 warnings\n"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_to_do() {
+    let redis = RedisServer::start_with(RedisOptions {
+        args: ["--maxmemory-policy", "allkeys-lru"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..RedisOptions::default()
+    });
+    let redis = redis.unwrap();
+    let nats = NatsServer::start_with(NatsOptions {
+        without_jetstream: true,
+        ..NatsOptions::default()
+    });
+    let nats = nats.unwrap();
+    redis.cli(&["HSET", "default:meta", "shards", "7"]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (redis_url, nats_url) = (redis.url(), nats.url());
+    let secrets = folder.path().join("none.json").display().to_string();
+    let more = [
+        "--secrets-files",
+        &secrets,
+        "--coordinator-listen",
+        "0.0.0.0:0",
+    ];
+    let (checks, code) = checks(&[&flags(&redis_url, &nats_url)[..], &more].concat());
+    assert_eq!(code, Some(1));
+    for (name, status) in [
+        ("redis", "ok"),
+        ("redis-eviction", "error"),
+        ("redis-persistence", "error"),
+        ("redis-maxmemory", "warning"),
+        ("redis-namespace", "error"),
+        ("nats", "ok"),
+        ("nats-jetstream", "error"),
+        ("secrets.files", "error"),
+        ("auth.mode", "warning"),
+    ] {
+        assert_eq!(
+            checks.get(name).map(String::as_str),
+            Some(status),
+            "{name}: {checks:?}"
+        );
+    }
+}
+
+#[test]
+fn servers_that_are_not_there() {
+    let at = |scheme: &str| format!("{scheme}://127.0.0.1:{}", free_port().unwrap());
+    let (redis, nats, api) = (at("redis"), at("nats"), at("http"));
+    let all = [&flags(&redis, &nats)[..], &["--server", &api]].concat();
+    let (checks, code) = checks(&all);
+    assert_eq!(code, Some(1));
+    for name in ["redis", "nats", "api"] {
+        assert_eq!(checks[name], "error", "{checks:?}");
+    }
+}
+
+#[test]
+fn a_configuration_that_is_wrong() {
+    let (checks, code) = checks(&["--redis-url", "redis://127.0.0.1:1"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(checks["configuration"], "error", "nobody could come in");
+    assert_eq!(checks.len(), 1);
+}
