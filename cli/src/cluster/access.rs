@@ -29,6 +29,9 @@ pub fn access(config: &Config) -> anyhow::Result<Access> {
     }
     let tokens = tokens(&config.auth)?;
     let oidc = config.auth.oidc.as_ref().map(oidc).transpose()?;
+    if oidc.is_none() && tokens.all().is_empty() {
+        tracing::warn!("nobody can come in: the file of tokens is empty, see 'swirl token create'");
+    }
     Ok(Access::guarded(namespace, tokens, oidc))
 }
 

@@ -57,7 +57,15 @@ pub async fn connect(
         streams,
         bus: Arc::new(bus),
     };
+    tokio::spawn(tell(redis.clone()));
     Ok((cluster, redis))
+}
+
+/// Says what is odd about Redis: who starts a process should hear of it. `swirl doctor` says more.
+async fn tell(redis: Redis) {
+    for finding in redis.check().await {
+        tracing::warn!(hint = finding.hint, "{}", finding.message);
+    }
 }
 
 /// Where events come from and go to. Two streams cannot take in the same subject, so that what is
