@@ -1,4 +1,4 @@
-//! `swirl dev` as a process, over real HTTP.
+//! `swirl dev` as a process, over real HTTP. What all processes keep and show of secrets is here too.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
@@ -8,3 +8,4 @@ mod http;
 mod kills;
 mod order;
 mod process;
+mod secrets;

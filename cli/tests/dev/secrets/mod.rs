@@ -1,0 +1,37 @@
+//! Secrets in arguments and credentials of services that echo all they get, in every way that they
+//! can think of. Then everything that is kept or shown is searched for the secrets: the store, the
+//! history, answers of the API, logs at trace level, traces, metrics.
+//!
+//! How values are looked for here has nothing to do with how they are cut out.
+
+mod cases;
+mod cluster;
+mod needles;
+mod one_process;
+mod service;
+
+use std::path::Path;
+
+/// In arguments, as a password, as the secret of an OAuth2 client.
+pub const KEY: &str = "kP9x \"quo&ted\" wörd/+%41;\\end<Z7>";
+/// As a bearer token, which must be visible ASCII.
+pub const TOKEN: &str = "tK4w.\"q&t\"/+%25;\\e<m2>_YyX";
+/// What the token endpoint gives.
+pub const ACCESS: &str = "aC7r-tok/+en%2F&\"v\"_QqZ9";
+/// Input data: what is searched through is really there.
+pub const CANARY: &str = "canary-5eef";
+
+/// All files of a folder, as text.
+pub fn files(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&files(&path));
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            text.push_str(&String::from_utf8_lossy(&bytes));
+            text.push('\n');
+        }
+    }
+    text
+}
