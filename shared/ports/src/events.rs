@@ -61,10 +61,6 @@ pub trait EventLog: Send + Sync {
 
     /// Drops what is older than the configured retention.
     async fn expire(&self, now: Timestamp) -> Result<()>;
-
-    /// An event that reached a scope too late to be consumed is free for the instance again.
-    /// Returns the scopes that got it now, to be put into the queue.
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>>;
 }
 
 /// Where produced events leave the system.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use swirl_model::CloudEvent;
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance, Status};
@@ -103,6 +104,9 @@ pub struct Commit {
     pub scope: Scope,
     /// Inputs that have been acted on or refused.
     pub consumed: Vec<String>,
+    /// Events that came too late for this scope: with the commit they are free for the instance
+    /// again, and go to whatever else of it waits for them.
+    pub refused: Vec<CloudEvent>,
     pub history: Vec<HistoryEntry>,
     pub commands: Vec<Command>,
     pub at: Timestamp,

@@ -192,8 +192,7 @@ impl Driver {
         let mut decided = decide(run, &env);
         let yields = decided.commands.contains(&Command::Yield);
         if run.closed && !decided.changed {
-            // Nothing of a closed scope can be committed but its end.
-            self.give_back(&run.lease.scope, decided.refused).await?;
+            // Nothing of a closed scope can be committed but its end, which sets its events free.
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
@@ -204,6 +203,7 @@ impl Driver {
                 lease: run.lease.clone(),
                 scope: run.scope.clone(),
                 consumed: decided.consumed,
+                refused: decided.refused,
                 history: decided.history,
                 commands: decided.commands,
                 at: now,
@@ -229,7 +229,6 @@ impl Driver {
                 }
             }
         }
-        self.give_back(&run.lease.scope, decided.refused).await?;
         if yields {
             run.wake = true;
             return match self.release(run).await? {
@@ -246,15 +245,6 @@ impl Driver {
         } else {
             self.release(run).await
         }
-    }
-
-    /// Events that came too late for this scope are free for others of the instance.
-    async fn give_back(&self, scope: &ScopeRef, events: Vec<CloudEvent>) -> Result<(), Error> {
-        for event in events {
-            let woken = self.events.give_back(scope, &event).await?;
-            self.queue.push(woken).await;
-        }
-        Ok(())
     }
 
     /// Keeps the running call in step with the record: a call that was given up is dropped.

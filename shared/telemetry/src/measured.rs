@@ -190,11 +190,6 @@ impl EventLog for Measured<dyn EventLog> {
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.redis("expire", self.inner.expire(now)).await
     }
-
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
-        self.redis("give_back", self.inner.give_back(scope, event))
-            .await
-    }
 }
 
 #[async_trait]

@@ -10,7 +10,6 @@ use std::time::Instant;
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
-use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_ports::events::Trigger;
@@ -60,10 +59,6 @@ impl EventLog for Traced {
 
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.inner.expire(now).await
-    }
-
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
-        self.inner.give_back(scope, event).await
     }
 }
 

@@ -278,15 +278,49 @@ pub async fn an_unconfirmed_event_has_the_same_outcome(b: Backend) {
 pub async fn what_was_not_used_is_given_back(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;
-    let event = event("1", "t", &[("order", "1")]);
-    b.offer(&event, &kept).await;
+    let first = event("1", "t", &[("order", "1")]);
+    b.offer(&first, &kept).await;
     let items = b.inbox(&root("a")).await;
     let wait = Command::Subscribe(subscription(2, kept.clone()));
-    b.act(&root("a"), change(vec![wait]).consumed(&[&items[0].id]))
-        .await;
+    let used = change(vec![wait]).consumed(&[&items[0].id]);
+    b.act(&root("a"), used).await;
     assert!(got(&b, "a").await.is_empty(), "it had the event");
-    b.events.give_back(&root("a"), &event).await.unwrap();
+
+    // One more, which its wait is too late for: with the same commit it goes to the next.
+    let next = event("2", "t", &[("order", "1")]);
+    b.offer(&next, &kept).await;
+    let items = b.inbox(&root("a")).await;
+    let wait = Command::Subscribe(subscription(3, kept.clone()));
+    let late = change(vec![wait]).consumed(&[&items[0].id]).refused(&next);
+    b.act(&root("a"), late).await;
+    assert_eq!(got(&b, "a").await, ["2"]);
+    // It has gone to one, and goes to no other.
+    let wait = Command::Subscribe(subscription(4, kept));
+    b.act(&root("a"), change(vec![wait])).await;
+    assert_eq!(got(&b, "a").await, ["2"]);
+}
+
+/// What a commit says that takes no effect leaves the event where it was.
+pub async fn a_refused_commit_gives_nothing_back(b: Backend) {
+    let kept = vec![filter("t", &[("order", None)])];
+    b.waiting("a", kept.clone()).await;
+    let event = event("1", "t", &[("order", "1")]);
+    b.offer(&event, &kept).await;
+    let mut lost = b.hold(&root("a")).await;
+    b.release(&lost).await;
+    let held = b.hold(&root("a")).await;
+    let id = held.inbox[0].id.clone();
+    let wait = Command::Subscribe(subscription(2, kept));
+    let late = || {
+        let late = change(vec![wait.clone()]).consumed(&[&id]);
+        late.refused(&event)
+    };
+    assert!(b.try_commit(&mut lost, late()).await.is_none());
+    b.release(&held).await;
+    assert_eq!(b.inbox(&root("a")).await[0].id, id);
+    b.act(&root("a"), late()).await;
     assert_eq!(got(&b, "a").await, ["1"]);
+    assert_ne!(b.inbox(&root("a")).await[0].id, id);
 }
 
 pub async fn an_event_of_a_closed_branch_is_free(b: Backend) {

@@ -220,6 +220,7 @@ pub struct Change {
     pub cursor: Option<Cursor>,
     pub timers: Option<Vec<Timer>>,
     pub consumed: Vec<String>,
+    pub refused: Vec<CloudEvent>,
     pub commands: Vec<Command>,
 }
 
@@ -238,6 +239,11 @@ impl Change {
 
     pub fn timers(mut self, timers: Vec<Timer>) -> Change {
         self.timers = Some(timers);
+        self
+    }
+
+    pub fn refused(mut self, event: &CloudEvent) -> Change {
+        self.refused.push(event.clone());
         self
     }
 
@@ -305,6 +311,7 @@ impl Backend {
             lease: held.lease.clone(),
             scope: scope.clone(),
             consumed: change.consumed,
+            refused: change.refused,
             history: Vec::new(),
             commands: change.commands,
             at: at(0),

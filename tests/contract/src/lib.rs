@@ -85,8 +85,8 @@ macro_rules! event_suite {
                 early_events_are_kept, events_without_correlation_are_not_kept,
                 an_early_event_goes_to_one_who_knows_nothing, an_addressed_event,
                 an_event_is_known_once_confirmed, an_unconfirmed_event_has_the_same_outcome,
-                what_was_not_used_is_given_back, an_event_of_a_closed_branch_is_free,
-                events_expire
+                what_was_not_used_is_given_back, a_refused_commit_gives_nothing_back,
+                an_event_of_a_closed_branch_is_free, events_expire
             }
             starts {
                 each_event_starts_one, a_correlated_event_continues, while_it_is_being_started,

@@ -413,6 +413,7 @@ pub async fn history_is_appended(b: Backend) {
             lease: held.lease.clone(),
             scope: scope.clone(),
             consumed: vec![],
+            refused: Vec::new(),
             history,
             commands: vec![],
             at: at(5),

@@ -43,6 +43,7 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
             lease: held.lease.clone(),
             scope: scope.clone(),
             consumed: vec![],
+            refused: Vec::new(),
             history: vec![history],
             commands: vec![],
             at: kit::at(0),
@@ -138,6 +139,7 @@ fn waiting(folder: &PathBuf, durable: bool) {
             lease: held.lease.clone(),
             scope,
             consumed: vec![],
+            refused: Vec::new(),
             history: vec![],
             commands: vec![
                 Command::Correlate(vec![("order".into(), n.to_string())]),

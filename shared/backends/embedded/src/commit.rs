@@ -25,6 +25,7 @@ impl State {
             lease,
             mut scope,
             consumed,
+            refused,
             history,
             commands,
             at,
@@ -82,6 +83,9 @@ impl State {
             self.carry_out(&mut place, command);
         }
         self.append(seq, history);
+        for event in &refused {
+            self.give_back(seq, event, &mut place.wake);
+        }
         if gone && !is_root {
             self.remove_scope(seq, &id, &mut place.wake);
         } else if gone {

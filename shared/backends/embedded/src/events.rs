@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
-use swirl_model::ids::ScopeRef;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
@@ -45,17 +44,6 @@ impl EventLog for Embedded {
         self.write(|state| {
             state.expire_events(now);
             state.expire_instances(now);
-        })
-        .await
-    }
-
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
-        self.write(|state| {
-            let mut woken = Vec::new();
-            if let Some(seq) = state.ids.get(&scope.instance).copied() {
-                state.give_back(seq, event, &mut woken);
-            }
-            woken
         })
         .await
     }

@@ -85,6 +85,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
         lease: held.lease.clone(),
         scope,
         consumed: vec![],
+        refused: Vec::new(),
         history: vec![HistoryEntry {
             at: Timestamp(number),
             scope: ScopeId::root(),

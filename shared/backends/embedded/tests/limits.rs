@@ -142,6 +142,7 @@ fn the_oldest_history_goes() {
                 lease: held.lease,
                 scope,
                 consumed: vec![],
+                refused: Vec::new(),
                 history: (0..5).map(entry).collect(),
                 commands: vec![],
                 at: at(0),

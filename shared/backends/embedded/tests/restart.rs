@@ -151,10 +151,6 @@ impl EventLog for Restarting {
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.get().expire(now).await
     }
-
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
-        self.get().give_back(scope, event).await
-    }
 }
 
 #[async_trait]

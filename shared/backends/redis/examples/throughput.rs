@@ -156,6 +156,7 @@ async fn commit(
         lease: lease.clone(),
         scope,
         consumed: vec![],
+        refused: Vec::new(),
         history: vec![entry],
         commands,
         at: kit::at(0),

@@ -7,6 +7,7 @@ use swirl_model::instance::EndStatus;
 use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Result};
 
 use crate::Redis;
+use crate::events::event_digest;
 use crate::keys::Span;
 use crate::record::{encode, end_letter, flags, kind, timer_kind};
 use crate::reply::Reply;
@@ -37,6 +38,7 @@ impl Redis {
             lease,
             mut scope,
             consumed,
+            refused,
             history,
             commands,
             at,
@@ -57,6 +59,8 @@ impl Redis {
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
         call.arg(self.options().history_max.max(1));
         call.arg(consumed.len()).arg(&consumed);
+        let freed: Vec<String> = refused.iter().map(event_digest).collect();
+        call.arg(freed.len()).arg(&freed);
         let again = scope.timers.iter().filter(|timer| {
             let id = Input::Timer { seq: timer.seq }.id();
             consumed.contains(&id)
@@ -82,7 +86,7 @@ impl Redis {
         }
         let Arguments { call, effects, .. } = arguments;
         let reply = Reply::new(self.run(&COMMIT, call).await?)?;
-        self.committed(reply, &lease.scope, effects).await
+        self.committed(reply, &lease.scope, effects, &freed).await
     }
 
     async fn committed(
@@ -90,6 +94,7 @@ impl Redis {
         mut reply: Reply,
         scope: &ScopeRef,
         effects: Vec<Command>,
+        freed: &[String],
     ) -> Result<Committed> {
         if reply.text()? == "refused" {
             return Ok(Committed::Refused);
@@ -117,11 +122,17 @@ impl Redis {
             }));
         }
         let mut wake = self.read_scopes(instance, reply.value()?)?;
-        if reply.text()? == "1"
-            && let Err(error) = self.reindex(instance, &mut wake).await
-        {
-            // The commit stands; the mark that the script left is seen to by the reconciler.
-            tracing::warn!(%instance, %error, "the index of events is late");
+        if reply.text()? == "1" || !freed.is_empty() {
+            let settled = async {
+                for digest in freed {
+                    self.free_event(instance, digest).await?;
+                }
+                self.reindex(instance, &mut wake).await
+            };
+            if let Err(error) = settled.await {
+                // The commit stands; the mark that the script left is seen to by the reconciler.
+                tracing::warn!(%instance, %error, "the index of events is late");
+            }
         }
         wake.retain(|found| found != scope);
         Ok(Committed::Done { outbox, wake })

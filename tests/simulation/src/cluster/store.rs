@@ -499,11 +499,6 @@ impl EventLog for SharedStore {
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.call(|inner| block_on(inner.expire(now))).await
     }
-
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
-        self.call(|inner| block_on(inner.give_back(scope, event)))
-            .await
-    }
 }
 
 #[async_trait]

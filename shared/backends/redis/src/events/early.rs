@@ -2,22 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 use swirl_ports::matching::addressee;
 
 use super::deliver::Delivery;
 use super::index::PAGE;
-use super::names::{BucketKeys, event_digest, look_keys};
+use super::names::{BucketKeys, look_keys};
 use super::shard::{Had, Kept};
 use super::waiting::{Stand, Waiting};
 use crate::Redis;
-use crate::keys::Span;
 use crate::script::{Lazy, Script};
-
-static GIVE_BACK: Lazy =
-    Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/give_back.lua")]));
 
 static UNSEAT: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/unseat.lua")]));
 
@@ -240,30 +235,15 @@ impl Redis {
         Ok(None)
     }
 
-    /// An event that an instance could not use is free for it again, and goes to whatever else of
-    /// it waits.
-    pub(super) async fn free_event(
-        &self,
-        instance: &InstanceId,
-        event: &CloudEvent,
-    ) -> Result<Vec<ScopeRef>> {
-        let digest = event_digest(event);
-        let mut woken = Vec::new();
-        let Some((generation, kept)) = self.kept_event(&digest).await? else {
-            return Ok(woken);
+    /// An event that an instance could not use, and that its commit set free, is free for all that
+    /// it could have been for.
+    pub(crate) async fn free_event(&self, instance: &InstanceId, digest: &str) -> Result<()> {
+        let Some((generation, kept)) = self.kept_event(digest).await? else {
+            return Ok(());
         };
-        let mut call = GIVE_BACK.call(&self.keys().of(instance, Span::Waits));
-        call.arg(instance.as_str())
-            .arg(self.keys().namespace())
-            .arg("")
-            .arg(&digest)
-            .arg(&generation);
-        if self.run::<i64>(&GIVE_BACK, call).await? == 0 {
-            return Ok(woken);
-        }
         let instances = std::slice::from_ref(instance);
         if self
-            .note_had(&digest, &generation, Had::Free, instances)
+            .note_had(digest, &generation, Had::Free, instances)
             .await?
         {
             let (kinds, _) = kept.buckets();
@@ -271,12 +251,11 @@ impl Redis {
                 let mut cmd = redis::cmd("ZADD");
                 cmd.arg(BucketKeys::new(self.keys(), bucket).kept)
                     .arg(&generation)
-                    .arg(&digest);
+                    .arg(digest);
                 self.query::<i64>(cmd)
             });
             futures::future::try_join_all(additions).await?;
         }
-        self.reindex(instance, &mut woken).await?;
-        Ok(woken)
+        Ok(())
     }
 }

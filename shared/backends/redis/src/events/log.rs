@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
-use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Outcome, addressee, attributes_to_keep};
 use swirl_ports::{EventLog, Offered, Result, Trigger};
@@ -93,10 +92,6 @@ impl EventLog for Redis {
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.expire_events(now).await?;
         self.expire_instances(now).await
-    }
-
-    async fn give_back(&self, scope: &ScopeRef, event: &CloudEvent) -> Result<Vec<ScopeRef>> {
-        self.free_event(&scope.instance, event).await
     }
 }
 

@@ -25,3 +25,5 @@ mod shard;
 mod spread;
 mod starts;
 mod waiting;
+
+pub(crate) use names::event_digest;

@@ -1,6 +1,6 @@
 -- One commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags,
 -- 8 '1': the scope is gone, 9 at, 10 history entries to keep, then counted lists: ids of consumed
--- inputs; timers that may be due again (sequence, time, kind); history; then commands.
+-- inputs; events that came too late (digests); timers that may be due again (sequence, time, kind); history; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
 -- Returns { 'refused' } or { 'done', ids of effects, woken scopes, is dirty }. An effect's id
 -- comes with the instance that is to end, or '' where the caller knows the effect.
@@ -24,6 +24,13 @@ do
 end
 
 local fired = consume()
+-- Events that came too late are free for others of the instance, with this commit.
+for _ = 1, take_number() do
+  if call('ZREM', HAD, take()) == 1 and call('EXISTS', EVENTS) == 1 then
+    call('HSET', EVENTS, 'F', MICROS)
+    dirty()
+  end
+end
 -- What is gone at once, and isn't the root, needs no record any more.
 if not gone or SCOPE == 'r' then put_scope(SCOPE, ARGV[6], tonumber(ARGV[5]) + 1, ARGV[7]) end
 for _ = 1, take_number() do
