@@ -171,6 +171,14 @@ fn what_does_not_fit_together_is_refused() {
             "auth.oidc.issuer needs auth.oidc.audience",
         ),
         (
+            &[
+                ("SWIRL_AUTH_OIDC_ISSUER", "https://id.example.org"),
+                ("SWIRL_AUTH_OIDC_AUDIENCE", "swirl"),
+                ("SWIRL_AUTH_OIDC_ROLES", "sre=root"),
+            ],
+            "auth.oidc.roles cannot be used: there is no role 'root'",
+        ),
+        (
             &[("SWIRL_HTTP_ALLOW_HOSTS", "a/b")],
             "http.allow_hosts `a/b` is no host",
         ),

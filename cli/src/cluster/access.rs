@@ -152,6 +152,10 @@ impl Fetch for Web {
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::response::Redirect;
+    use axum::routing::get;
     use swirl_coordinator::access::hash;
 
     use super::*;
@@ -182,5 +186,31 @@ mod tests {
             assert!(!error.contains(&hash[10..30]), "{error}");
         }
         assert!(read_tokens(&folder.path().join("none")).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_document_is_got_within_limits_and_from_nowhere_else() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new()
+            .route("/good", get(async || "{}"))
+            .route("/away", get(async || StatusCode::BAD_GATEWAY))
+            .route("/elsewhere", get(async || Redirect::temporary("/good")))
+            .route("/large", get(async || "x".repeat(BYTES_MAX + 1)));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let web = Web::new(None).unwrap();
+        let got = async |path: &str| web.get(&format!("{url}{path}")).await;
+        assert_eq!(got("/good").await, Ok(b"{}".to_vec()));
+        for (path, part) in [
+            ("/away", "502"),
+            ("/elsewhere", "307"),
+            ("/large", "larger"),
+        ] {
+            let error = got(path).await.unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+        let nobody = web.get("http://127.0.0.1:1/keys").await.unwrap_err();
+        assert!(nobody.contains("no answer from"), "{nobody}");
+        assert!(Web::new(Some(Path::new("/no/such/file"))).is_err());
     }
 }

@@ -1,0 +1,7 @@
+//! Coordinators that want tokens, over TLS, and the commands that talk to them; all as processes.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod process;
+mod provider;
+mod tokens;
