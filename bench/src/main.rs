@@ -15,6 +15,7 @@ mod pure;
 mod report;
 mod servers;
 mod usage;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,9 @@ struct Args {
     /// Redis syncs each write to disk, instead of all of them every second.
     #[arg(long)]
     always: bool,
+    /// Nothing but so many instances that wait in `swirl dev`, such as 10000,100000.
+    #[arg(long, value_delimiter = ',', value_name = "COUNT")]
+    waiting: Vec<usize>,
     /// Only these parts.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
@@ -77,6 +81,10 @@ async fn measure(args: &Args) -> Result<()> {
     let mut report = Report::default();
     report.say("# Benchmark report\n");
     report.say(&machine(args, &plan)?);
+    if !args.waiting.is_empty() {
+        waiting::measure(&setup(args)?.binary, &args.waiting, &mut report).await?;
+        return finish(args, report);
+    }
     let mut floors = Vec::new();
     if has(Part::Floor) {
         floors = measure_floor(&plan, args.always).await?;
@@ -124,6 +132,10 @@ async fn measure(args: &Args) -> Result<()> {
         report.say("## In one process\n");
         embedded(&plan, &mut report).await?;
     }
+    finish(args, report)
+}
+
+fn finish(args: &Args, mut report: Report) -> Result<()> {
     report.say(&format!("Load average at the end: {}.", load()?));
     println!("\n{}", report.text());
     if let Some(path) = &args.report {

@@ -72,7 +72,7 @@ fn command_stat(info: &str, command: &str) -> (f64, f64) {
 }
 
 /// Seconds of CPU that a process has used, in all its threads.
-fn cpu(pid: u32) -> Result<f64> {
+pub fn cpu(pid: u32) -> Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .with_context(|| format!("process {pid} is gone"))?;
     // The name stands in brackets and may hold anything.

@@ -1,6 +1,6 @@
 //! The command as it is called: exit codes, what goes to stdout and what to stderr.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::Read;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `swirl run --store` survives `kill -9` at any moment: the same command goes on where it stopped.
 
-#![allow(clippy::unwrap_used)] // A test: what fails here fails the test.
+#![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Functions of types that the operator has a say in, by way of the command.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -5,7 +5,7 @@ mod cases;
 mod client;
 mod events;
 mod growth;
-mod http;
+pub mod http;
 mod process;
 mod service;
 mod starts;
