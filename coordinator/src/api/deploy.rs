@@ -1,6 +1,7 @@
 //! What the handlers share, and deployment through it: the API's own and that of `swirl dev`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use swirl_engine::Definition;
@@ -64,6 +65,7 @@ pub struct Api {
     /// functions under it.
     deploying: Arc<Mutex<()>>,
     pub(crate) access: Arc<Access>,
+    stopping: Arc<AtomicBool>,
     pub(super) metrics: Option<Metrics>,
 }
 
@@ -77,8 +79,19 @@ impl Api {
             reader,
             deploying: Arc::default(),
             access: Arc::new(access),
+            stopping: Arc::default(),
             metrics: None,
         }
+    }
+
+    /// From now on nothing is waited for: whoever waits for the end of an instance is told how it
+    /// stands, and can go on waiting elsewhere.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Serves them at `/metrics`.

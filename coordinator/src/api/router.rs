@@ -169,8 +169,16 @@ async fn healthz() -> Response {
     Json(json!({"status": "ok", "version": version})).into_response()
 }
 
-/// Ready is who can read the store.
+/// Ready is who can read the store, and isn't about to go.
 async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
+    if api.is_stopping() {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Err(Problem::new(
+            status,
+            "stopping",
+            "this server is about to stop",
+        ));
+    }
     let filter = Filter {
         limit: 1,
         ..Filter::default()

@@ -156,7 +156,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// Whether it has ended in time.
+/// Whether it has ended in time, and before the server is to stop.
 async fn until_end(api: &Api, id: &InstanceId, wait: Duration) -> Result<bool, Problem> {
     let until = tokio::time::Instant::now() + wait;
     let mut pause = Duration::from_millis(1);
@@ -165,7 +165,7 @@ async fn until_end(api: &Api, id: &InstanceId, wait: Duration) -> Result<bool, P
         if instance.is_none_or(|instance| instance.state.status.ended()) {
             return Ok(true);
         }
-        if tokio::time::Instant::now() >= until {
+        if tokio::time::Instant::now() >= until || api.is_stopping() {
             return Ok(false);
         }
         tokio::time::sleep(pause).await;

@@ -70,7 +70,7 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
         listener.local_addr()?;
-        let access = self.api.access.clone();
+        let (api, access) = (self.api.clone(), self.api.access.clone());
         let service = TowerToHyperService::new(router(self.api));
         let ending = GracefulShutdown::new();
         let mut tasks = JoinSet::new();
@@ -87,6 +87,7 @@ impl Server {
                 () = accept => {}
             }
         }
+        api.stop();
         drop(listener);
         // Tokens are checked to the last request, with what is known of them.
         drop(kept);

@@ -12,6 +12,7 @@ use swirl_coordinator::{Deployment, Service};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
 use swirl_runtime::Registry;
+use swirl_spec::resource::{ResourceError, Resources};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -22,6 +23,37 @@ struct Refuses;
 impl Reader for Refuses {
     fn read(&self, _: &Source) -> Result<Deployment, Vec<Value>> {
         Err(vec![json!({"severity": "error", "message": "no"})])
+    }
+
+    fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {
+        Ok(())
+    }
+}
+
+struct NoFiles;
+
+impl Resources for NoFiles {
+    fn fetch(&self, uri: &str, _: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        Err(ResourceError::Failed {
+            uri: uri.to_owned(),
+            reason: "there are no files here".to_owned(),
+        })
+    }
+}
+
+/// Deploys documents that refer to nothing.
+pub struct Reads;
+
+impl Reader for Reads {
+    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+        let (document, options) = (source.document.as_bytes(), swirl_spec::Options::default());
+        let reading = swirl_spec::read(document, &NoFiles, &options);
+        Ok(Deployment {
+            name: source.name.clone(),
+            document: source.document.clone(),
+            resources: Vec::new(),
+            workflow: reading.workflow.unwrap(),
+        })
     }
 
     fn prepare(&self, _: &DefinitionId, _: &Deployment) -> Result<(), Vec<Value>> {

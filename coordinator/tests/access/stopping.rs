@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::running::{Setup, Slow, client};
+use crate::running::{Reads, Setup, Slow, client};
 
 fn slow(time: Duration, stop_max: Duration) -> Setup {
     Setup {
@@ -65,6 +65,35 @@ async fn a_request_that_takes_too_long_is_cut_off() {
     assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
     assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
     assert!(under_way.await.unwrap().is_err());
+}
+
+/// Nothing drives the instance here, so that it doesn't end.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_an_instance_is_told_how_it_stands() {
+    let setup = Setup {
+        reader: Arc::new(Reads),
+        stop_max: Duration::from_secs(20),
+        ..Setup::new(Access::open("default"))
+    };
+    let mut running = setup.start().await;
+    let definition = "id: w\nversion: '1'\nspecVersion: '0.8'\nname: w\nstart: a\nstates:\n  - \
+                      {name: a, type: inject, data: {}, end: true}\n";
+    let client = client();
+    let request = client.post(running.url("/api/v1/definitions"));
+    let deployed = request.body(definition).send().await.unwrap();
+    assert_eq!(deployed.status(), 201);
+    let path = "/api/v1/workflows/w/instances?wait=PT60S";
+    let waiting = tokio::spawn(client.post(running.url(path)).send());
+    sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished());
+    let begun = Instant::now();
+    running.stop();
+    let answer = waiting.await.unwrap().unwrap();
+    assert_eq!(answer.status(), 202);
+    let body: serde_json::Value = answer.json().await.unwrap();
+    assert_eq!(body["status"], "running");
+    running.ended().await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]

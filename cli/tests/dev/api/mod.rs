@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 use crate::http::{JSON, Seen};
 use crate::process::{Dev, demo};
 
-/// What only a broken store or machine brings about.
-const BROKEN: [&str; 6] = [
+/// What only a broken store or machine brings about, or the end of the server.
+const BROKEN: [&str; 7] = [
     "definition-broken",
     "internal",
     "no-randomness",
+    "stopping",
     "store-damaged",
     "store-unavailable",
     "timeout",
