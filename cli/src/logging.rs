@@ -3,10 +3,13 @@
 //! Libraries write what they send and receive to their debug logs: headers, bodies, passwords. So
 //! whatever `SWIRL_LOG` says, only Swirl's own log goes further than `info`.
 
+mod json;
+
 use std::io::IsTerminal;
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -44,7 +47,10 @@ pub fn start(filter: &str, form: Form) {
         .with_writer(std::io::stderr)
         .with_target(false);
     let lines = match form {
-        Form::Json => lines.json().boxed(),
+        Form::Json => lines
+            .fmt_fields(JsonFields::new())
+            .event_format(json::Lines)
+            .boxed(),
         Form::Text { colours } => lines.with_ansi(colours).boxed(),
     };
     // Fails if there is one already, which is as good.

@@ -4,8 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swirl_model::ids::InstanceId;
 use swirl_ports::{Receipt, Task, Tasks};
-use swirl_runtime::Driver;
+use swirl_runtime::{Driver, Error};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::Instrument;
@@ -94,10 +95,26 @@ async fn drive(driver: &Driver, task: Task, progress: Duration) {
         }
         Err(error) => {
             tracing::warn!(%error, "a scope is put off");
-            if let Some(receipt) = receipt {
-                receipt.again(AGAIN_MS, &error.to_string()).await;
+            let Some(receipt) = receipt else { return };
+            if matches!(&error, Error::Store(error) if error.is_retryable()) {
+                receipt.later(AGAIN_MS).await;
+            } else if receipt.again(AGAIN_MS, &error.to_string()).await {
+                stand_still(driver, &scope.instance).await;
             }
         }
+    }
+}
+
+/// What cannot be driven is left alone until somebody has looked at it: the reconciler would name it
+/// for ever.
+async fn stand_still(driver: &Driver, instance: &InstanceId) {
+    let now = driver.clock.now();
+    match driver.store.suspend(instance, true, now).await {
+        Ok(_) => tracing::error!(
+            "the instance is suspended, for it cannot be driven: mend what is wrong, then \
+             'swirl resume {instance}' goes on with it"
+        ),
+        Err(error) => tracing::error!(%error, "the instance cannot be driven, nor suspended"),
     }
 }
 

@@ -29,7 +29,7 @@ impl Service {
         };
         let router = Router::new()
             .route("/meet", post(meet))
-            .route("/fail", post(async || StatusCode::BAD_REQUEST))
+            .route("/fail", post(fail))
             .route("/pass", post(async || Json(json!({}))))
             .with_state(service.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -48,17 +48,26 @@ impl Service {
         .to_string()
     }
 
-    /// The `traceparent` of each call of `meet`.
+    fn see(&self, headers: &HeaderMap) {
+        let trace = headers["traceparent"].to_str().unwrap().to_owned();
+        self.seen.lock().unwrap().push(trace);
+    }
+
+    /// The `traceparent` of each call of `meet` and `fail`.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 }
 
 async fn meet(State(service): State<Service>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
-    let trace = headers["traceparent"].to_str().unwrap().to_owned();
-    service.seen.lock().unwrap().push(trace);
+    service.see(&headers);
     match tokio::time::timeout(Duration::from_secs(20), service.two.wait()).await {
         Ok(_) => (StatusCode::OK, Json(json!({}))),
         Err(_) => (StatusCode::BAD_REQUEST, Json(json!("nobody else came"))),
     }
+}
+
+async fn fail(State(service): State<Service>, headers: HeaderMap) -> StatusCode {
+    service.see(&headers);
+    StatusCode::BAD_REQUEST
 }

@@ -33,9 +33,11 @@ pub trait Receipt: Send + Sync {
     async fn progress(&self);
     /// It needn't be delivered again.
     async fn done(&self);
-    /// Not now: it may help to try again after so long. A queue may give a task up that has failed
-    /// too often, and keep it with this reason where people look.
-    async fn again(&self, after_ms: u64, reason: &str);
+    /// Not now, and for no fault of the task's: it is delivered again after so long.
+    async fn later(&self, after_ms: u64);
+    /// It failed: it may help to try again after so long. A queue gives a task up that has failed too
+    /// often, and keeps it with this reason where people look; then it says so.
+    async fn again(&self, after_ms: u64, reason: &str) -> bool;
 }
 
 impl From<ScopeRef> for Task {

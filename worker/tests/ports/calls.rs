@@ -40,12 +40,12 @@ fn function(name: &str, kind: FunctionKind, operation: &str) -> Function {
     }
 }
 
-fn rest(name: &str, operation: &str) -> Function {
+pub fn rest(name: &str, operation: &str) -> Function {
     function(name, FunctionKind::Rest, operation)
 }
 
 /// A workflow with an action for each function, of this timeout.
-fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workflow {
+pub fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workflow {
     let actions = (0..functions.len() as u32).map(|index| Action {
         name: None,
         kind: ActionKind::Call(Call {
@@ -69,14 +69,14 @@ fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workflow 
     }
 }
 
-fn definition() -> DefinitionId {
+pub fn definition() -> DefinitionId {
     DefinitionId {
         workflow: "shop".into(),
         version: "1.0.0".into(),
     }
 }
 
-fn request(function: &Function, arguments: Data) -> CallRequest {
+pub fn request(function: &Function, arguments: Data) -> CallRequest {
     CallRequest {
         trace: None,
         definition: definition(),

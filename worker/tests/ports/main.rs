@@ -3,9 +3,11 @@
 // Clippy's leave for tests doesn't reach the helpers of an integration test.
 #![allow(clippy::unwrap_used)]
 
+mod breaker;
 mod calls;
 mod examples;
 mod fetch;
+mod pool;
 
 use axum::Router;
 use tokio::net::TcpListener;

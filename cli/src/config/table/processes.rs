@@ -112,31 +112,36 @@ pub const COMMON: &[Setting] = &[
         TIMEOUT,
         "How long a connection may take to stand.",
     )
-    .default("5s"),
+    .default("5s")
+    .worker(),
     Setting::new(
         "http.timeout",
         duration(100, 3600 * SECOND_MS),
         "How long a whole call may take, where the workflow doesn't say.",
     )
-    .default("60s"),
+    .default("60s")
+    .worker(),
     Setting::new(
         "http.request_bytes_max",
         Kind::Bytes,
         "The largest body that is sent.",
     )
-    .default("8MiB"),
+    .default("8MiB")
+    .worker(),
     Setting::new(
         "http.response_bytes_max",
         Kind::Bytes,
         "The largest answer that is read.",
     )
-    .default("8MiB"),
+    .default("8MiB")
+    .worker(),
     Setting::new(
         "http.idle_per_host_max",
         count(0, 10_000),
         "How many connections to a host are kept open for the next calls.",
     )
-    .default("32"),
+    .default("32")
+    .worker(),
     Setting::new(
         "http.breaker_failures",
         count(0, 1_000),

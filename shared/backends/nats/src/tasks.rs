@@ -18,7 +18,7 @@ use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
 use crate::streams::Streams;
 
-/// A task that fails more often is a dead letter.
+/// A task that fails so often is a dead letter.
 const DELIVERIES_MAX: i64 = 20;
 const AGAIN_MS_MAX: u64 = 30_000;
 
@@ -95,6 +95,16 @@ struct TaskReceipt {
 }
 
 impl TaskReceipt {
+    fn delivered(&self) -> i64 {
+        self.message.info().map_or(1, |info| info.delivered)
+    }
+
+    /// Longer each time.
+    fn wait_ms(&self, after_ms: u64) -> u64 {
+        let factor = 1u64 << self.delivered().clamp(0, 10);
+        after_ms.saturating_mul(factor).min(AGAIN_MS_MAX)
+    }
+
     async fn say(&self, kind: AckKind) {
         if let Err(error) = self.message.ack_with(kind).await {
             tracing::debug!(%error, "a task will be delivered again");
@@ -112,16 +122,19 @@ impl Receipt for TaskReceipt {
         self.say(AckKind::Ack).await;
     }
 
-    async fn again(&self, after_ms: u64, reason: &str) {
-        let delivered = self.message.info().map_or(1, |info| info.delivered);
-        if delivered >= DELIVERIES_MAX {
-            self.dead.bury(&self.message, Which::Tasks, reason).await;
-            return;
-        }
-        let factor = 1u64 << delivered.clamp(0, 10);
-        let wait_ms = after_ms.saturating_mul(factor).min(AGAIN_MS_MAX);
+    async fn later(&self, after_ms: u64) {
+        let wait_ms = self.wait_ms(after_ms);
         self.say(AckKind::Nak(Some(Duration::from_millis(wait_ms))))
             .await;
+    }
+
+    async fn again(&self, after_ms: u64, reason: &str) -> bool {
+        if self.delivered() >= DELIVERIES_MAX {
+            self.dead.bury(&self.message, Which::Tasks, reason).await;
+            return true;
+        }
+        self.later(after_ms).await;
+        false
     }
 }
 

@@ -1,0 +1,171 @@
+//! What cannot be driven is given up after a while, and stands still then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use swirl_coordinator::{Deployment, Service, StartRequest, Started};
+use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
+use swirl_engine::Definition;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::{CallRequest, FunctionCaller, Receipt, Secrets, Store, Task, Tasks};
+use swirl_runtime::{Driver, Registry, Settings};
+use swirl_worker::pool;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+const DOCUMENT: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
+    {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
+
+/// Delivers again what fails, three times.
+struct Source(Mutex<UnboundedReceiver<Task>>);
+
+struct Ticket {
+    scope: ScopeRef,
+    failed: Arc<AtomicUsize>,
+    tasks: UnboundedSender<Task>,
+}
+
+#[async_trait]
+impl Tasks for Source {
+    async fn pull(&self) -> Task {
+        match self.0.lock().await.recv().await {
+            Some(task) => task,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[async_trait]
+impl Receipt for Ticket {
+    async fn progress(&self) {}
+    async fn done(&self) {}
+    async fn later(&self, _: u64) {}
+
+    async fn again(&self, _: u64, reason: &str) -> bool {
+        assert!(reason.contains("no such connector"), "{reason}");
+        if self.failed.fetch_add(1, Ordering::Relaxed) == 2 {
+            return true;
+        }
+        let again = task(&self.scope, &self.failed, &self.tasks);
+        self.tasks.send(again).is_err()
+    }
+}
+
+fn task(scope: &ScopeRef, failed: &Arc<AtomicUsize>, tasks: &UnboundedSender<Task>) -> Task {
+    let ticket = Ticket {
+        scope: scope.clone(),
+        failed: failed.clone(),
+        tasks: tasks.clone(),
+    };
+    Task {
+        scope: scope.clone(),
+        receipt: Some(Box::new(ticket)),
+    }
+}
+
+struct Nobody;
+
+#[async_trait]
+impl FunctionCaller for Nobody {
+    async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
+        Err(WorkflowError::new("Nobody", "nothing is called"))
+    }
+}
+
+#[async_trait]
+impl Secrets for Nobody {
+    async fn get(&self, _: &[String]) -> Data {
+        Data::object()
+    }
+}
+
+async fn started(service: &Service) -> InstanceId {
+    let none = swirl_spec::resource::MapResources::default();
+    let reading = swirl_spec::read(DOCUMENT.as_bytes(), &none, &Default::default());
+    let workflow = reading.workflow.unwrap();
+    let definition = Definition::compile(workflow.clone()).unwrap();
+    service.registry.insert(definition);
+    let deployment = Deployment {
+        name: String::new(),
+        document: DOCUMENT.to_owned(),
+        resources: Vec::new(),
+        workflow,
+    };
+    service.deploy(deployment).await.unwrap();
+    let request = StartRequest {
+        workflow: "w".to_owned(),
+        input: Data::object(),
+        request: "1".to_owned(),
+        ..StartRequest::default()
+    };
+    match service.start(request).await.unwrap() {
+        Ok(Started::New(id)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_instance_that_cannot_be_driven_is_suspended() {
+    let (store, queue) = (
+        Arc::new(Embedded::memory()),
+        Arc::new(MemoryQueue::default()),
+    );
+    let clock = Arc::new(SystemClock);
+    let registry = |reason: &'static str| {
+        let lower = Box::new(move |_: &_| Err(reason.to_owned()));
+        Arc::new(Registry::new(store.clone(), lower))
+    };
+    let service = Service {
+        store: store.clone(),
+        events: store.clone(),
+        queue: queue.clone(),
+        clock: clock.clone(),
+        registry: registry("all are known"),
+    };
+    let id = started(&service).await;
+    // The worker has been started without something that the definition needs.
+    let driver = Driver {
+        store: store.clone(),
+        events: store.clone(),
+        queue,
+        caller: Arc::new(Nobody),
+        secrets: Arc::new(Nobody),
+        clock,
+        effects: Arc::new(service.clone()),
+        registry: registry("no such connector"),
+        settings: Settings::default(),
+        observer: None,
+    };
+    let (tasks, pulled) = unbounded_channel();
+    let failed = Arc::new(AtomicUsize::new(0));
+    let root = ScopeRef::root(id.clone());
+    tasks.send(task(&root, &failed, &tasks)).unwrap();
+    let stands_still = async {
+        while !store.instance(&id).await.unwrap().unwrap().state.suspended {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let stop = async {
+        tokio::time::timeout(Duration::from_secs(20), stands_still)
+            .await
+            .unwrap();
+    };
+    let source = Arc::new(Source(Mutex::new(pulled)));
+    let left = pool::run(Arc::new(driver), source, pool::Settings::default(), stop).await;
+    assert_eq!((left, failed.load(Ordering::Relaxed)), (0, 3));
+    assert!(
+        store.runnable(10).await.unwrap().is_empty(),
+        "nobody names it any more"
+    );
+    let resumed = store
+        .suspend(&id, false, swirl_model::time::Timestamp(0))
+        .await;
+    assert_eq!(
+        resumed.unwrap(),
+        Some(vec![root]),
+        "an operator goes on with it"
+    );
+}
