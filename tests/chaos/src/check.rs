@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::faults::Fault;
 use crate::instance::{Calls, Planned};
+use crate::run::Options;
 use crate::service::Seen;
+
+const DIFFERENCES_SHOWN: usize = 50;
 
 /// Events with `type` `chaos.done`: their ids, and how often each data came with how many ids.
 #[derive(Debug, Default)]
@@ -35,8 +37,12 @@ pub struct Report {
     /// Calls that were made again with the same key.
     pub repeated: usize,
     pub produced: usize,
+    /// Produced events that nobody saw, where NATS lost its streams.
+    pub unseen: usize,
     pub requests_failed: usize,
     pub faults: BTreeMap<&'static str, usize>,
+    /// Instances that were under way when the faults ended.
+    pub left: usize,
     pub under_faults: Duration,
     /// From the end of the faults to the end of the last instance.
     pub healed_after: Duration,
@@ -45,49 +51,83 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(faults: &[Fault]) -> Report {
-        let mut report = Report::default();
-        for fault in faults {
-            *report.faults.entry(fault.word()).or_default() += 1;
-        }
-        report
-    }
-
-    pub fn text(&self) -> String {
-        let mut text = String::new();
+    /// Label and value of each line.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
         let faults: Vec<String> = self
             .faults
             .iter()
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
-        let _ = writeln!(text, "instances          {}", self.instances);
-        let _ = writeln!(text, "faults             {}", faults.join(", "));
-        let _ = writeln!(text, "under faults       {:.1?}", self.under_faults);
-        let _ = writeln!(text, "all ended after    {:.1?}", self.healed_after);
-        let _ = writeln!(text, "calls              {}", self.calls);
-        let _ = writeln!(text, "  made again       {}", self.repeated);
-        let _ = writeln!(text, "produced events    {}", self.produced);
-        let _ = writeln!(text, "requests again     {}", self.requests_failed);
-        let _ = writeln!(text, "differences        {}", self.differences.len());
-        for difference in self.differences.iter().take(50) {
+        vec![
+            ("instances", self.instances.to_string()),
+            ("faults", faults.join(", ")),
+            ("under faults", format!("{:.1?}", self.under_faults)),
+            ("under way when they ended", self.left.to_string()),
+            ("all ended after", format!("{:.1?}", self.healed_after)),
+            ("calls", self.calls.to_string()),
+            ("calls made again", self.repeated.to_string()),
+            ("produced events", self.produced.to_string()),
+            ("lost with NATS's streams", self.unseen.to_string()),
+            ("requests again", self.requests_failed.to_string()),
+            ("differences", self.differences.len().to_string()),
+        ]
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for (label, value) in self.rows() {
+            let _ = writeln!(text, "{label:26} {value}");
+        }
+        for difference in self.differences.iter().take(DIFFERENCES_SHOWN) {
             let _ = writeln!(text, "  {difference}");
         }
         text
     }
 
-    /// Compares everything.
+    /// As Markdown.
+    pub fn markdown(&self, options: &Options) -> String {
+        let mut text = String::from("# A run under faults\n\n");
+        let _ = writeln!(
+            text,
+            "Seed {}, {} workers, {} coordinators, {} instances at once, {} elements in each foreach, a \
+             fault every {:?}, outages of {:?}, leases of {:?}.\n",
+            options.seed,
+            options.workers,
+            options.coordinators,
+            options.at_once,
+            options.fan,
+            options.pause,
+            options.outage,
+            options.lease
+        );
+        let _ = writeln!(text, "| what | |\n| --- | --- |");
+        for (label, value) in self.rows() {
+            let _ = writeln!(text, "| {label} | {value} |");
+        }
+        if !self.differences.is_empty() {
+            let _ = writeln!(text, "\nDifferences:\n");
+        }
+        for difference in self.differences.iter().take(DIFFERENCES_SHOWN) {
+            let _ = writeln!(text, "- {difference}");
+        }
+        text
+    }
+
+    /// Compares what an instance says of itself.
+    pub fn look_at(&mut self, ended: &Ended) {
+        self.instances += 1;
+        self.output(ended);
+        self.history(ended);
+    }
+
+    /// Compares what all of them did.
     ///
     /// `is_wiped`: NATS forgot streams, so that an event may have been published and be gone.
-    pub fn check(&mut self, all: &[Ended], seen: &Seen, produced: &Produced, is_wiped: bool) {
-        self.instances = all.len();
+    pub fn effects(&mut self, all: &[Planned], seen: &Seen, produced: &Produced, is_wiped: bool) {
         self.calls = seen.total;
         self.produced = produced.ids.len();
         let distinct: usize = seen.keys.values().map(Vec::len).sum();
         self.repeated = seen.total.saturating_sub(distinct);
-        for ended in all {
-            self.output(ended);
-            self.history(ended);
-        }
         self.calls(all, seen);
         self.events(all, produced, is_wiped);
     }
@@ -133,16 +173,16 @@ impl Report {
         }
     }
 
-    fn calls(&mut self, all: &[Ended], seen: &Seen) {
+    fn calls(&mut self, all: &[Planned], seen: &Seen) {
         let mut by_instance: BTreeMap<&str, Calls> = BTreeMap::new();
         for ((id, step, item), keys) in &seen.keys {
             let calls = by_instance.entry(id).or_default();
             calls.insert((step.clone(), *item), keys.len());
         }
-        for ended in all {
-            let id = ended.planned.id();
+        for planned in all {
+            let id = planned.id();
             let got = by_instance.remove(id.as_str()).unwrap_or_default();
-            let wanted = ended.planned.calls();
+            let wanted = planned.calls();
             if got != wanted {
                 self.note(format!("{id}: calls {got:?}, not {wanted:?}"));
             }
@@ -158,20 +198,17 @@ impl Report {
         }
     }
 
-    fn events(&mut self, all: &[Ended], produced: &Produced, is_wiped: bool) {
+    fn events(&mut self, all: &[Planned], produced: &Produced, is_wiped: bool) {
         let mut left: BTreeMap<&String, &BTreeSet<String>> = produced.ids.iter().collect();
-        for ended in all {
-            let Some(data) = ended.planned.produced() else {
+        for planned in all {
+            let Some(data) = planned.produced() else {
                 continue;
             };
             match left.remove(&data.to_string()) {
-                None if is_wiped => {}
-                None => self.note(format!("{}: its event is missing", ended.planned.id())),
+                None if is_wiped => self.unseen += 1,
+                None => self.note(format!("{}: its event is missing", planned.id())),
                 Some(ids) if ids.len() != 1 => {
-                    self.note(format!(
-                        "{}: its event has the ids {ids:?}",
-                        ended.planned.id()
-                    ));
+                    self.note(format!("{}: its event has the ids {ids:?}", planned.id()));
                 }
                 Some(_) => {}
             }

@@ -19,7 +19,7 @@ pub enum Fault {
     KillCoordinator,
     /// SIGSTOP of a worker past its lease.
     PauseWorker,
-    /// No connection between a worker and Redis for a while.
+    /// No connection between a process and Redis for a while.
     CutRedis,
     CutNats,
     RestartNats,
@@ -143,10 +143,9 @@ impl Injector {
                 self.lock().processes[index].signal(Signal::CONT)?;
             }
             Fault::CutRedis | Fault::CutNats => {
-                let index = pick(Role::Worker, random);
                 let half = random.below(2) == 0;
                 let cluster = self.lock();
-                let process = &cluster.processes[index];
+                let process = &cluster.processes[random.below(cluster.processes.len())];
                 let proxy = match fault {
                     Fault::CutRedis => &process.redis,
                     _ => &process.nats,

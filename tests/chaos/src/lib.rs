@@ -15,6 +15,7 @@ mod processes;
 mod random;
 mod run;
 mod service;
+mod watch;
 
 pub use check::Report;
 pub use faults::Fault;

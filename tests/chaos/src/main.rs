@@ -16,10 +16,11 @@ Runs a cluster under faults and compares everything that comes of it.
   --workers N         [default: 3]
   --coordinators N    [default: 2]
   --at-once N         instances under way at once [default: 50]
-  --fan N             elements of each foreach [default: 50]";
+  --fan N             elements of each foreach [default: 50]
+  --report FILE       also writes what came of it as Markdown";
 
 fn main() -> ExitCode {
-    let options = match options() {
+    let (options, file) = match options() {
         Ok(Some(options)) => options,
         Ok(None) => {
             say(HELP);
@@ -33,6 +34,12 @@ fn main() -> ExitCode {
     match run(&options, &say) {
         Ok(report) => {
             say(&report.text());
+            if let Some(file) = file
+                && let Err(error) = std::fs::write(&file, report.markdown(&options))
+            {
+                say(&format!("error: {}: {error}", file.display()));
+                return ExitCode::FAILURE;
+            }
             ExitCode::from(u8::from(!report.differences.is_empty()))
         }
         Err(error) => {
@@ -47,7 +54,8 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-fn options() -> Result<Option<Options>, String> {
+fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
+    let mut file = None;
     let faults = swirl_chaos::Fault::all();
     let mut options = Options {
         fan: 50,
@@ -78,6 +86,7 @@ fn options() -> Result<Option<Options>, String> {
             "--coordinators" => options.coordinators = number()?.max(1) as usize,
             "--at-once" => options.at_once = number()?.max(1) as usize,
             "--fan" => options.fan = number()? as usize,
+            "--report" => file = Some(value.clone().into()),
             "--faults" => {
                 let words = value.split(',').map(str::parse::<Fault>);
                 options.faults = words.collect::<Result<_, _>>()?;
@@ -85,5 +94,5 @@ fn options() -> Result<Option<Options>, String> {
             _ => return Err(format!("there is no option {name}")),
         }
     }
-    Ok(Some(options))
+    Ok(Some((options, file)))
 }

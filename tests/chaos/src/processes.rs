@@ -63,13 +63,10 @@ impl Process {
 
     pub fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
-        let mut command = if self.ahead {
-            let mut command = Command::new("faketime");
-            command.args(["-f", "+10s"]).arg(&self.binary);
-            command
-        } else {
-            Command::new(&self.binary)
-        };
+        let mut command = Command::new(&self.binary);
+        if self.ahead {
+            command.envs(clock_ahead()?);
+        }
         let (word, listen) = match self.role {
             Role::Worker => ("worker", "--worker-listen"),
             Role::Coordinator => ("coordinator", "--coordinator-listen"),
@@ -167,6 +164,25 @@ impl Process {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
+}
+
+/// The variables by which `faketime` puts a clock ten seconds ahead. The command itself would stand
+/// between us and the process: a signal to it would not reach the process.
+fn clock_ahead() -> Result<Vec<(String, String)>> {
+    let mut command = Command::new("faketime");
+    let done = command.args(["-f", "+10s", "env"]).output();
+    let done = done.context("faketime cannot be run (Debian: apt install faketime)")?;
+    let text = String::from_utf8_lossy(&done.stdout);
+    let wanted: Vec<(String, String)> = text
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(name, _)| matches!(*name, "LD_PRELOAD" | "FAKETIME"))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    if wanted.len() != 2 {
+        bail!("faketime doesn't say how it works: {text}");
+    }
+    Ok(wanted)
 }
 
 impl Drop for Process {

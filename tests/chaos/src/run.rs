@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use async_nats::jetstream;
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::check::{Ended, Produced, Report};
+use crate::check::{Produced, Report};
 use crate::cluster::Cluster;
 use crate::definitions;
 use crate::faults::{Fault, Injector};
 use crate::instance::Planned;
 use crate::random::Random;
 use crate::service::{Service, document};
+use crate::watch::Watch;
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -130,43 +131,56 @@ async fn drive(
     };
     let injecting = tokio::task::spawn_blocking(move || injector.run());
     let begun = Instant::now();
-    let started = Arc::new(Mutex::new(Vec::new()));
-    load(options, &api, &nats, &started, tell).await?;
+    let watch = Watch::default();
+    let done = tokio::select! {
+        done = load(options, &api, &nats, &watch, tell) => done,
+        done = watch.run(&api) => done,
+    };
+    done?;
     over.store(true, Ordering::Relaxed);
     let done = injecting.await.context("the injector panicked")??;
     let under_faults = begun.elapsed();
+    let left = watch.left();
     tell(&format!(
-        "all are started after {under_faults:.1?}; the faults are over"
+        "the faults are over after {under_faults:.1?}; {left} instances are under way"
     ));
 
     let healed = Instant::now();
-    let started = std::mem::take(&mut *started.lock().unwrap_or_else(PoisonError::into_inner));
-    let ended = finish(options, &api, &nats, started, tell).await?;
+    let is_wiped = options.faults.contains(&Fault::WipeNats);
+    if is_wiped {
+        // An event that only NATS had is gone with its streams: who published it has to do it
+        // again, which is safe.
+        for (planned, _) in watch.all() {
+            answer(&nats, &planned).await?;
+        }
+    }
+    watch.finish(options, &api, tell).await?;
     let healed_after = healed.elapsed();
     // What would come twice, or late, shows now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
         bail!("a process ended by itself: {process}");
     }
-    let is_wiped = options.faults.contains(&Fault::WipeNats);
     note_stored(&nats, &produced).await?;
-    let mut report = Report::new(&done);
+    let (mut report, all) = watch.into_report();
+    for fault in done {
+        *report.faults.entry(fault.word()).or_default() += 1;
+    }
+    report.left = left;
     report.under_faults = under_faults;
     report.healed_after = healed_after;
     report.requests_failed = api.failed.load(Ordering::Relaxed);
     let produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
-    service.look(|seen| report.check(&ended, seen, &produced, is_wiped));
+    service.look(|seen| report.effects(&all, seen, &produced, is_wiped));
     Ok(report)
 }
-
-type Started = Arc<Mutex<Vec<(Planned, String)>>>;
 
 /// Starts instances, and sends the events that they wait for: some before, some after.
 async fn load(
     options: &Options,
     api: &Api,
     nats: &async_nats::Client,
-    started: &Started,
+    watch: &Watch,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<()> {
     let begun = Instant::now();
@@ -180,10 +194,14 @@ async fn load(
             }
             let planned = Planned::new(number, options.fan);
             let id = one(api, nats, &planned, options.seed).await?;
-            let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
-            started.push((planned, id));
-            if started.len().is_multiple_of(500) {
-                tell(&format!("{} instances are started", started.len()));
+            watch.add(planned, id);
+            let started = number + 1;
+            if started.is_multiple_of(500) {
+                tell(&format!(
+                    "{:5.0?} {started} instances are started, {} under way",
+                    begun.elapsed(),
+                    watch.left()
+                ));
             }
         }
     });
@@ -231,66 +249,6 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-}
-
-/// Waits until all have ended.
-async fn finish(
-    options: &Options,
-    api: &Api,
-    nats: &async_nats::Client,
-    started: Vec<(Planned, String)>,
-    tell: &(dyn Fn(&str) + Sync),
-) -> Result<Vec<Ended>> {
-    let begun = Instant::now();
-    let mut left = started;
-    // An event that only NATS had is gone with its streams: who published it has to do it again,
-    // which is safe.
-    if options.faults.contains(&Fault::WipeNats) {
-        for (planned, _) in &left {
-            answer(nats, planned).await?;
-        }
-    }
-    let mut all = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let looked: Vec<Result<(Planned, String, Value)>> = stream::iter(left)
-            .map(|(planned, id)| async move {
-                let view = api.instance(&id).await?;
-                Ok((planned, id, view))
-            })
-            .buffer_unordered(16)
-            .collect()
-            .await;
-        left = Vec::new();
-        for found in looked {
-            let (planned, id, view) = found?;
-            if view["status"] == "running" {
-                left.push((planned, id));
-            } else {
-                let history = api.history(&id).await?;
-                all.push(Ended {
-                    planned,
-                    view,
-                    history,
-                });
-            }
-        }
-        if left.is_empty() {
-            break;
-        }
-        if begun.elapsed() > options.liveness {
-            let (planned, id) = left.first().context("none is left")?;
-            let view = api.instance(id).await?;
-            let history = api.history(id).await?;
-            return Err(anyhow!(
-                "{} instances never end, such as {} ({id}):\n{view:#}\n{history:#}",
-                left.len(),
-                planned.id()
-            ));
-        }
-        tell(&format!("{} instances are under way", left.len()));
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-    Ok(all)
 }
 
 /// Notes produced events as they come.

@@ -25,4 +25,4 @@ pub use inspect::{Finding, Inspected, Severity};
 pub use intake::{Incoming, Intake};
 pub use streams::{StreamOptions, Streams, check};
 pub use subject::{Template, TemplateError};
-pub use tasks::{TaskQueue, TaskSource};
+pub use tasks::{TaskQueue, TaskSource, read_task, write_task};

@@ -42,7 +42,7 @@ impl TaskQueue {
 impl Queue for TaskQueue {
     async fn push(&self, tasks: Vec<ScopeRef>) {
         for task in tasks {
-            let payload = encode(&task);
+            let payload = write_task(&task);
             if let Err(error) = self.client.publish(self.subject.clone(), payload).await {
                 let ScopeRef { instance, scope } = &task;
                 tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
@@ -73,7 +73,7 @@ impl Tasks for TaskSource {
         let mut pulling = self.pulling.lock().await;
         loop {
             let message = pulling.next().await;
-            if let Some(scope) = decode(&message.payload) {
+            if let Some(scope) = read_task(&message.payload) {
                 let receipt = TaskReceipt {
                     message,
                     dead: self.dead.clone(),
@@ -138,12 +138,14 @@ impl Receipt for TaskReceipt {
     }
 }
 
-fn encode(task: &ScopeRef) -> Bytes {
+/// A task as a message: `["instance","scope"]`.
+pub fn write_task(task: &ScopeRef) -> Bytes {
     let pair = [task.instance.as_str(), task.scope.as_str()];
     serde_json::to_vec(&pair).unwrap_or_default().into()
 }
 
-fn decode(payload: &[u8]) -> Option<ScopeRef> {
+/// The task of a message; none if it is something else.
+pub fn read_task(payload: &[u8]) -> Option<ScopeRef> {
     let [instance, scope]: [String; 2] = serde_json::from_slice(payload).ok()?;
     Some(ScopeRef {
         instance: InstanceId::new(instance),
@@ -161,9 +163,9 @@ mod tests {
             instance: InstanceId::new("a \"b\""),
             scope: ScopeId::new("r.3.1"),
         };
-        assert_eq!(decode(&encode(&task)), Some(task));
+        assert_eq!(read_task(&write_task(&task)), Some(task));
         for bad in ["", "[]", "[\"a\"]", "[1,2]", "{}", "[\"a\",\"r\",\"x\"]"] {
-            assert_eq!(decode(bad.as_bytes()), None, "{bad}");
+            assert_eq!(read_task(bad.as_bytes()), None, "{bad}");
         }
     }
 }

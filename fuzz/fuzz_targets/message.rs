@@ -1,0 +1,28 @@
+//! Any bytes as a task of the queue: it is a scope or none, and one that nobody knows is no harm.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use swirl_embedded::{Embedded, MemoryQueue};
+use swirl_ports::{Queue, Store};
+
+fuzz_target!(|payload: &[u8]| {
+    let Some(scope) = swirl_nats::read_task(payload) else {
+        return;
+    };
+    assert_eq!(
+        swirl_nats::read_task(&swirl_nats::write_task(&scope)),
+        Some(scope.clone())
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let Ok(runtime) = runtime else { return };
+    runtime.block_on(async {
+        let store = Arc::new(Embedded::memory());
+        let found = store.instance(&scope.instance).await;
+        assert!(matches!(found, Ok(None)), "nobody has started it");
+        let queue = MemoryQueue::default();
+        let _ = queue.push(&[scope]).await;
+    });
+});
