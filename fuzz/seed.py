@@ -4,9 +4,9 @@
     python3 fuzz/seed.py            # the small corpora that are committed
     python3 fuzz/seed.py --all      # everything, for a long run
 
-Seeds of `record` are written by a program of the fuzz crate, which is built first:
+Seeds of `record` are written by the target itself:
 
-    cargo run --manifest-path fuzz/Cargo.toml --bin seed-records -- fuzz/corpus/record
+    SWIRL_FUZZ_SEEDS=fuzz/corpus/record RUSTC_BOOTSTRAP=1 cargo fuzz run -s none record
 
 Needs PyYAML. Names are derived from the content, so that a second run changes nothing.
 """

@@ -3,6 +3,8 @@
 
 #![no_main]
 
+mod record_seeds;
+
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -36,7 +38,17 @@ static DEFINITION: LazyLock<Arc<Definition>> = LazyLock::new(|| {
     definition
 });
 
-fuzz_target!(|record: &[u8]| {
+/// Says into which folder the seeds are to be written; then nothing else is done.
+const SEEDS: &str = "SWIRL_FUZZ_SEEDS";
+
+fn seeds() {
+    if let Some(folder) = std::env::var_os(SEEDS) {
+        record_seeds::write_all(folder.as_ref(), &DEFINITION);
+        std::process::exit(0);
+    }
+}
+
+fuzz_target!(init: seeds(), |record: &[u8]| {
     let Some((kind, json)) = record.split_first() else {
         return;
     };

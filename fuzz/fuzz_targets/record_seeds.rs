@@ -1,10 +1,8 @@
-//! Writes seeds of the target `record`: scopes of `all.sw.json`, breadth first from its beginning,
-//! each with an input that it accepts, and what came of it.
-//!
-//!     seed-records FOLDER
+//! Seeds of the target `record`: scopes of `all.sw.json`, breadth first from its beginning, each with
+//! an input that it accepts, and what came of it.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -15,30 +13,19 @@ use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::{BranchResult, Scope};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
-use swirl_spec::resource::MapResources;
-use swirl_spec::{Options, read};
 
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 const SCOPES_MAX: usize = 250;
 
-fn main() {
-    let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {
-        panic!("say into which folder");
-    };
-    let document = include_bytes!("all.sw.json");
-    let reading = read(document, &MapResources::default(), &Options::default());
-    let Some(workflow) = reading.workflow else {
-        panic!("all.sw.json: {:?}", reading.diagnostics);
-    };
-    let definition = Definition::compile(workflow).expect("it compiles");
+pub fn write_all(folder: &Path, definition: &Arc<Definition>) {
     let new = NewInstance {
         input: Data::parse(br#"{"id": "7", "a": 1}"#).expect("JSON"),
         ..NewInstance::default()
     };
     let (header, root) =
-        new_instance(&definition, InstanceId::new("i"), new, NOW).expect("it begins");
-    write(&folder, 'h', &header);
-    explore(&folder, &definition, &header, root);
+        new_instance(definition, InstanceId::new("i"), new, NOW).expect("it begins");
+    write(folder, 'h', &header);
+    explore(folder, definition, &header, root);
 }
 
 fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: Scope) {
