@@ -23,6 +23,6 @@ fuzz_target!(|payload: &[u8]| {
         let found = store.instance(&scope.instance).await;
         assert!(matches!(found, Ok(None)), "nobody has started it");
         let queue = MemoryQueue::default();
-        let _ = queue.push(&[scope]).await;
+        queue.push(vec![scope]).await;
     });
 });

@@ -48,7 +48,7 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
             };
             write(folder, 's', &(header, &scope, &input));
             write(folder, 'n', &input);
-            for event in &events {
+            for event in events.iter().filter(|event| event.is_history()) {
                 write(folder, 'e', event);
             }
             for command in &commands {

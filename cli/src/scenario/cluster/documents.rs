@@ -17,9 +17,15 @@ pub struct Document {
 
 /// The document as the scenario has it.
 pub fn plain(scenario: &Scenario, source: &WorkflowSource) -> Result<Document, RunError> {
+    // A file goes as it is: what is wrong with it may be lost when it is read and written again.
+    let text = match source {
+        WorkflowSource::Inline(_) => value(source)?.to_string(),
+        WorkflowSource::Path(path) => std::fs::read_to_string(path)
+            .map_err(|error| RunError::Unreadable(format!("{}: {error}", path.display())))?,
+    };
     Ok(Document {
         name: scenario.name.clone(),
-        text: value(source)?.to_string(),
+        text,
         resources: scenario.resources.clone().into_iter().collect(),
     })
 }
