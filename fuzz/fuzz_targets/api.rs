@@ -9,6 +9,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
+use swirl_coordinator::access::Access;
 use swirl_coordinator::api::{Api, Reader, Source, router};
 use swirl_coordinator::{Deployment, Service};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
@@ -80,7 +81,7 @@ fn api() -> Api {
         clock: Arc::new(SystemClock),
         registry: Arc::new(Registry::new(store, lower)),
     };
-    Api::new(service, Arc::new(Documents))
+    Api::new(service, Arc::new(Documents), Access::open("default"))
 }
 
 /// `METHOD /path`, headers, an empty line, the body; requests are apart by a line `---`.
