@@ -41,6 +41,12 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
             continue;
         }
         for input in inputs(&scope) {
+            // A timer isn't early.
+            let due = scope.timers.iter().find(|timer| matches!(input, Input::Timer { seq } if seq == timer.seq));
+            let env = Env {
+                now: due.map_or(NOW, |timer| timer.due),
+                ..env.clone()
+            };
             let mut after = scope.clone();
             let outcome = step(definition, header, &mut after, input.clone(), &env);
             let Outcome::Accepted { events, commands } = outcome else {

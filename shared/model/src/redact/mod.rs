@@ -16,7 +16,7 @@ use jaq_json::Val;
 
 use crate::data::{Data, text as value};
 use crate::error::WorkflowError;
-use pattern::Pattern;
+use pattern::{Pattern, Search};
 
 /// What stands in place of a secret.
 pub const CUT: &str = "***";
@@ -124,12 +124,13 @@ impl Redactor {
         if self.is_empty() {
             return None;
         }
-        let start = (from..text.len()).find(|at| self.longest(text, *at, floor).is_some())?;
-        let (mut start, mut end) = self.longest(text, start, floor)?;
+        let mut search = Search::new(text, floor);
+        let found = (from..text.len()).find_map(|at| self.longest(&mut search, at));
+        let (mut start, mut end) = found?;
         // Another secret may begin in this one and end after it.
         let mut at = start + 1;
         while at < end {
-            if let Some((also, later)) = self.longest(text, at, floor) {
+            if let Some((also, later)) = self.longest(&mut search, at) {
                 (start, end) = (start.min(also), end.max(later));
             }
             at += 1;
@@ -137,11 +138,11 @@ impl Redactor {
         Some((start, end))
     }
 
-    fn longest(&self, text: &str, at: usize, floor: usize) -> Option<(usize, usize)> {
-        let candidates = &self.by_byte[usize::from(text.as_bytes()[at])];
+    fn longest(&self, search: &mut Search<'_>, at: usize) -> Option<(usize, usize)> {
+        let candidates = &self.by_byte[usize::from(search.text[at])];
         let found = candidates.iter().filter_map(|index| {
             let pattern = &self.patterns[*index as usize];
-            pattern.matches(text.as_bytes(), at, floor)
+            pattern.matches(search, at)
         });
         found.max_by_key(|(_, end)| *end)
     }

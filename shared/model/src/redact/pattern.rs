@@ -15,6 +15,60 @@ enum Kind {
     Digits,
 }
 
+/// How often `%` or `&` may be encoded again.
+const ROUNDS_MAX: usize = 64;
+
+/// A text that is searched.
+pub struct Search<'t> {
+    pub text: &'t [u8],
+    /// What stands before it has been dealt with.
+    pub floor: usize,
+    /// The last stretch of Base64 that was cut out: nothing in it needs measuring again.
+    stretch: (usize, usize),
+    /// So are the last backslashes.
+    backslashes: (usize, usize),
+}
+
+impl<'t> Search<'t> {
+    pub fn new(text: &'t str, floor: usize) -> Search<'t> {
+        Search {
+            text: text.as_bytes(),
+            floor,
+            stretch: (0, 0),
+            backslashes: (0, 0),
+        }
+    }
+
+    /// All the Base64 around a part of it.
+    fn widened(&mut self, start: usize, end: usize) -> (usize, usize) {
+        if self.stretch.0 <= start && end <= self.stretch.1 {
+            return self.stretch;
+        }
+        let before = self.text[self.floor..start].iter().rev();
+        let after = self.text[end..].iter();
+        self.stretch = (
+            start - before.take_while(|byte| is_base64(**byte)).count(),
+            end + after.take_while(|byte| is_base64(**byte)).count(),
+        );
+        self.stretch
+    }
+
+    /// How many backslashes stand at `at`.
+    fn backslashes(&mut self, at: usize) -> usize {
+        if !(self.backslashes.0..self.backslashes.1).contains(&at) {
+            let run = self.text[at..].iter().take_while(|byte| **byte == b'\\');
+            self.backslashes = (at, at + run.count());
+        }
+        self.backslashes.1 - at
+    }
+
+    /// Whether backslashes that begin before `at` are followed by what follows those at `at`: then
+    /// there is no other match here than there.
+    fn is_seen(&self, at: usize) -> bool {
+        at > self.floor && self.text[at - 1] == b'\\' && self.text[at] == b'\\'
+    }
+}
+
 pub struct Pattern {
     chars: Vec<char>,
     kind: Kind,
@@ -66,13 +120,17 @@ impl Pattern {
     }
 
     /// Start and end of what is to be cut out, if a match begins at `at`.
-    pub fn matches(&self, text: &[u8], at: usize, floor: usize) -> Option<(usize, usize)> {
+    pub fn matches(&self, search: &mut Search<'_>, at: usize) -> Option<(usize, usize)> {
+        let text = search.text;
+        if search.is_seen(at) {
+            return None;
+        }
         let (mut ends, mut next) = (vec![at], Vec::new());
         for char in &self.chars {
             for at in ends.drain(..) {
                 match self.kind {
                     Kind::Digits => digit(text, at, *char, &mut next),
-                    Kind::Base64 | Kind::Escaped => forms(text, at, *char, &mut next),
+                    Kind::Base64 | Kind::Escaped => forms(search, at, *char, &mut next),
                 }
             }
             if next.is_empty() {
@@ -82,16 +140,11 @@ impl Pattern {
             next.dedup();
             std::mem::swap(&mut ends, &mut next);
         }
-        let (mut start, mut end) = (at, ends.last().copied()?);
-        if self.kind == Kind::Base64 {
-            while start > floor && is_base64(text[start - 1]) {
-                start -= 1;
-            }
-            while end < text.len() && is_base64(text[end]) {
-                end += 1;
-            }
-        }
-        Some((start, end))
+        let end = ends.last().copied()?;
+        Some(match self.kind {
+            Kind::Base64 => search.widened(at, end),
+            Kind::Digits | Kind::Escaped => (at, end),
+        })
     }
 }
 
@@ -110,7 +163,8 @@ fn digit(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
 }
 
 /// Where a character that begins at `at` may end, in each form that it may have there.
-fn forms(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
+fn forms(search: &mut Search<'_>, at: usize, char: char, ends: &mut Vec<usize>) {
+    let text = search.text;
     let rest = text.get(at..).unwrap_or_default();
     let mut buffer = [0; 4];
     let plain = char.encode_utf8(&mut buffer).as_bytes();
@@ -118,7 +172,7 @@ fn forms(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
         ends.push(at + plain.len());
     }
     match rest.first() {
-        Some(b'\\') => backslash(text, at, char, ends),
+        Some(b'\\') => backslash(search, at, char, ends),
         Some(b'%') => percent(text, at, char, plain, ends),
         Some(b'&') => entity(text, at, char, ends),
         Some(b'+') if char == ' ' => ends.push(at + 1),
@@ -142,10 +196,12 @@ fn forms(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
 
 /// Escapes of JSON and of programming languages; the more often a text was escaped, the more
 /// backslashes there are.
-fn backslash(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
-    let run = text[at..].iter().take_while(|byte| **byte == b'\\').count();
+fn backslash(search: &mut Search<'_>, at: usize, char: char, ends: &mut Vec<usize>) {
+    let text = search.text;
+    let run = search.backslashes(at);
     if char == '\\' {
-        ends.extend((1..=run).map(|count| at + count));
+        // All of them, or all but the one that escapes what follows.
+        ends.extend((at + (run - 1).max(1)..=at + run).take(2));
     }
     let after = at + run;
     let rest = &text[after..];
@@ -170,14 +226,14 @@ fn backslash(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
         let digits = rest
             .iter()
             .skip(2)
+            .take(8)
             .take_while(|byte| **byte != b'}')
-            .count()
-            .min(8);
+            .count();
         if number(&rest[2..2 + digits], 16) == Some(code) && rest.get(2 + digits) == Some(&b'}') {
             ends.push(after + digits + 3);
         }
     } else if rest.first() == Some(&b'u') {
-        ends.extend(utf16(text, after, char));
+        ends.extend(utf16(search, after, char));
     } else if rest.first() == Some(&b'x')
         && number(rest.get(1..3).unwrap_or_default(), 16) == Some(code)
     {
@@ -186,11 +242,12 @@ fn backslash(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
 }
 
 /// The end of `uXXXX`, or of `uXXXX\uXXXX` for a character of two such units.
-fn utf16(text: &[u8], mut at: usize, char: char) -> Option<usize> {
+fn utf16(search: &mut Search<'_>, mut at: usize, char: char) -> Option<usize> {
+    let text = search.text;
     let mut buffer = [0; 2];
     for (index, unit) in char.encode_utf16(&mut buffer).iter().enumerate() {
         if index > 0 {
-            at += text[at..].iter().take_while(|byte| **byte == b'\\').count();
+            at += search.backslashes(at);
         }
         let digits = text.get(at + 1..at + 5)?;
         if text[at] != b'u' || number(digits, 16) != Some(u32::from(*unit)) {
@@ -223,7 +280,10 @@ fn percent_byte(text: &[u8], at: usize, byte: u32, ends: &mut Vec<usize>) {
         return;
     }
     let mut at = at + 1;
-    while let Some(digits) = text.get(at..at + 2) {
+    for _ in 0..ROUNDS_MAX {
+        let Some(digits) = text.get(at..at + 2) else {
+            return;
+        };
         at += 2;
         if number(digits, 16) == Some(byte) {
             ends.push(at);
@@ -245,7 +305,7 @@ fn entity(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
         _ => &[],
     };
     let mut after = at + 1;
-    loop {
+    for _ in 0..ROUNDS_MAX {
         let rest = &text[after..];
         for name in named {
             if rest.starts_with(name.as_bytes()) {
@@ -253,11 +313,8 @@ fn entity(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
             }
         }
         if rest.first() == Some(&b'#') {
-            let digits = rest
-                .iter()
-                .take_while(|byte| **byte != b';')
-                .count()
-                .min(10);
+            let digits = rest.iter().take(10);
+            let digits = digits.take_while(|byte| **byte != b';').count();
             let (radix, from) = match rest.get(1) {
                 Some(b'x' | b'X') => (16, 2),
                 _ => (10, 1),

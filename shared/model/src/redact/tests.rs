@@ -149,3 +149,30 @@ fn all_of_an_error_is_searched() {
     );
     assert_eq!(clean.message, "of ***");
 }
+
+/// What a service answers must not hold a worker up, whatever it is.
+#[test]
+fn texts_full_of_beginnings_take_linear_time() {
+    let redactor = Redactor::new(["se\\cret=\"7\" €", "\\\\x&y", "another one"]);
+    let core = "YW5vdGhlciBvbmU";
+    for part in ["\\", "&#", "\\u{", "&amp;", "%25", "\\u", "a", core, "€"] {
+        let text = part.repeat((1 << 18) / part.len());
+        let begin = std::time::Instant::now();
+        let cut = redactor.text(&text);
+        let took = begin.elapsed();
+        assert_eq!(cut.contains("***"), part == core, "{part}");
+        // Unoptimised, on a busy machine; what isn't linear would take hours.
+        assert!(took.as_secs() < 30, "{part}: {took:?}");
+    }
+}
+
+#[test]
+fn a_secret_behind_many_backslashes_is_cut_out() {
+    let redactor = Redactor::new(["\"secret\""]);
+    for count in [1, 3, 64, 200] {
+        let slashes = "\\".repeat(count);
+        let text = format!("{slashes}\"secret{slashes}\"");
+        let cut = redactor.text(&text);
+        assert!(!cut.contains("secret"), "{count}: {cut}");
+    }
+}
