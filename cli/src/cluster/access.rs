@@ -126,22 +126,34 @@ impl Web {
     }
 }
 
+fn without_password(url: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(url) else {
+        return url.to_owned();
+    };
+    if url.password().is_some() {
+        // Fails for URLs that can have none.
+        let _ = url.set_password(Some("***"));
+    }
+    url.to_string()
+}
+
 #[async_trait]
 impl Fetch for Web {
     async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
+        let shown = without_password(url);
         let failed = |error: reqwest::Error| {
             let reason = tls::root_cause(&error);
-            format!("no answer from {url}: {reason}")
+            format!("no answer from {shown}: {reason}")
         };
         let mut response = self.0.get(url).send().await.map_err(failed)?;
         if response.status() != reqwest::StatusCode::OK {
-            return Err(format!("{url} answers {}", response.status()));
+            return Err(format!("{shown} answers {}", response.status()));
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > BYTES_MAX {
                 return Err(format!(
-                    "the answer of {url} is larger than {BYTES_MAX} bytes"
+                    "the answer of {shown} is larger than {BYTES_MAX} bytes"
                 ));
             }
             body.extend_from_slice(&chunk);

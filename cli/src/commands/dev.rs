@@ -134,6 +134,10 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         Access::open("default"),
     )
     .with_metrics(Arc::new(move || metrics.text().ok()));
+    let api = match address.ip().is_loopback() {
+        true => api.only_local(),
+        false => api,
+    };
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
     let mut log = Log::new(node.store.clone());

@@ -39,7 +39,7 @@ pub enum Denied {
     #[error("'{name}' may not use the namespace '{namespace}'")]
     Namespace { name: String, namespace: String },
     /// Trying again can help.
-    #[error("the provider's keys are not there, so that its tokens cannot be checked: {0}")]
+    #[error("the provider's keys are not there, so that its tokens cannot be checked; the log says why")]
     Provider(String),
 }
 

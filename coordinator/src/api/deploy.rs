@@ -66,6 +66,7 @@ pub struct Api {
     deploying: Arc<Mutex<()>>,
     pub(crate) access: Arc<Access>,
     stopping: Arc<AtomicBool>,
+    pub(super) only_local: bool,
     pub(super) metrics: Option<Metrics>,
 }
 
@@ -80,6 +81,7 @@ impl Api {
             deploying: Arc::default(),
             access: Arc::new(access),
             stopping: Arc::default(),
+            only_local: false,
             metrics: None,
         }
     }
@@ -92,6 +94,14 @@ impl Api {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Requests name this machine: `localhost` or an address. A web page whose name leads here could
+    /// else do what the developer may do who looks at it.
+    #[must_use]
+    pub fn only_local(mut self) -> Api {
+        self.only_local = true;
+        self
     }
 
     /// Serves them at `/metrics`.

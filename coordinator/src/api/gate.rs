@@ -95,7 +95,9 @@ fn refuse(denied: &Denied, request: &Request) -> Response {
             let challenge = "Bearer realm=\"swirl\", error=\"insufficient_scope\"";
             (problem, Some(challenge))
         }
-        Denied::Provider(_) => {
+        Denied::Provider(reason) => {
+            // Not for whoever asks: it names addresses within.
+            tracing::warn!(%method, path, reason, "a token cannot be checked");
             let status = StatusCode::SERVICE_UNAVAILABLE;
             (Problem::new(status, "provider-unavailable", detail), None)
         }

@@ -1,12 +1,14 @@
 //! The routes, and what holds for all of them: a time limit, no panic that ends more than its
 //! request, nothing for pages of other origins.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -98,16 +100,16 @@ pub fn router(api: Api) -> Router {
                 "this path has no such method; /api/v1/openapi.json says which it has",
             )
         })
-        .with_state(api);
+        .with_state(api.clone());
     // Around all routes, since the path is changed before one is looked for.
     Router::new()
         .fallback_service(router)
         .layer(from_fn(gate::namespace))
-        .layer(from_fn(guard))
+        .layer(from_fn_with_state(api, guard))
 }
 
-async fn guard(request: Request, next: Next) -> Response {
-    if foreign(request.headers()) {
+async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
+    if foreign(request.headers()) || api.only_local && !names_this_machine(&request) {
         return Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-origin",
@@ -144,6 +146,22 @@ fn foreign(headers: &HeaderMap) -> bool {
     };
     let origin = origin.split_once("://").map_or(origin, |(_, host)| host);
     text(header::HOST) != Some(origin)
+}
+
+/// Whether a request goes to `localhost` or an address, and to no other name.
+fn names_this_machine(request: &Request) -> bool {
+    let header = request.headers().get(header::HOST);
+    let header = header.map(|host| host.to_str().unwrap_or_default());
+    let Some(host) = header.or(request.uri().authority().map(|authority| authority.as_str())) else {
+        // No browser leaves it out.
+        return true;
+    };
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || name.ends_with(".localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 async fn openapi() -> Response {

@@ -53,6 +53,17 @@ pub async fn check(dev: &Dev) {
         .await
         .is(200);
 
+    // A page of that name, which leads to this machine.
+    for (host, status) in [("example.org:8080", 403), ("localhost:1", 200), ("[::1]", 200)] {
+        let answer = dev
+            .send(Method::GET, "/api/v1/instances", &[("host", host)], "")
+            .await;
+        match status {
+            403 => answer.refused(403, "foreign-origin"),
+            status => answer.is(status),
+        };
+    }
+
     a_body_that_breaks_off(dev).await;
 }
 

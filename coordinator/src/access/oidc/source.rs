@@ -140,8 +140,9 @@ impl Source {
         if asking.tried.is_some_and(|tried| tried.elapsed() < wait) {
             return asking.reason.clone();
         }
-        let loaded = timeout(LOAD_MAX, self.load()).await;
+        // Noted first: whoever asks may hang up half-way, and ask anew.
         asking.tried = Some(Instant::now());
+        let loaded = timeout(LOAD_MAX, self.load()).await;
         match loaded.unwrap_or_else(|_| Err("it doesn't answer in time".to_owned())) {
             Ok(keys) => {
                 asking.failures = 0;

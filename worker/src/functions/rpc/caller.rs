@@ -183,7 +183,13 @@ impl RpcCaller {
                 Connection | Timeout | Rpc(Code::Unavailable | Code::DeadlineExceeded)
             )
         };
-        pass.over(result.as_ref().is_err_and(is_failure));
+        match &result {
+            // Nothing was sent.
+            Err(error) if matches!(error.kind, CallErrorKind::Arguments | CallErrorKind::Auth) => {
+                drop(pass);
+            }
+            result => pass.over(result.as_ref().is_err_and(is_failure)),
+        }
         result
     }
 
