@@ -39,7 +39,9 @@ pub enum Denied {
     #[error("'{name}' may not use the namespace '{namespace}'")]
     Namespace { name: String, namespace: String },
     /// Trying again can help.
-    #[error("the provider's keys are not there, so that its tokens cannot be checked; the log says why")]
+    #[error(
+        "the provider's keys are not there, so that its tokens cannot be checked; the log says why"
+    )]
     Provider(String),
 }
 

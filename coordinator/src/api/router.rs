@@ -152,7 +152,11 @@ fn foreign(headers: &HeaderMap) -> bool {
 fn names_this_machine(request: &Request) -> bool {
     let header = request.headers().get(header::HOST);
     let header = header.map(|host| host.to_str().unwrap_or_default());
-    let Some(host) = header.or(request.uri().authority().map(|authority| authority.as_str())) else {
+    let Some(host) = header.or(request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str()))
+    else {
         // No browser leaves it out.
         return true;
     };

@@ -171,7 +171,10 @@ async fn without_keys_nothing_is_known_of_a_token() {
         (503, &json!("provider-unavailable"))
     );
     let detail = body["detail"].to_string();
-    assert!(!detail.contains("127.0.0.1"), "addresses are for the log: {detail}");
+    assert!(
+        !detail.contains("127.0.0.1"),
+        "addresses are for the log: {detail}"
+    );
     assert_eq!(read(&running, "viewer-token").await.0, 200);
     provider.has(Some(&[&key]));
     let begun = Instant::now();

@@ -54,7 +54,11 @@ pub async fn check(dev: &Dev) {
         .is(200);
 
     // A page of that name, which leads to this machine.
-    for (host, status) in [("example.org:8080", 403), ("localhost:1", 200), ("[::1]", 200)] {
+    for (host, status) in [
+        ("example.org:8080", 403),
+        ("localhost:1", 200),
+        ("[::1]", 200),
+    ] {
         let answer = dev
             .send(Method::GET, "/api/v1/instances", &[("host", host)], "")
             .await;
