@@ -98,6 +98,7 @@ async fn one(driver: &Driver, definition: &Arc<Definition>, input: &Data, id: &s
             header,
             root,
             ends_with_parent: false,
+            watched: false,
         })
         .await?;
     driver.drive(&ScopeRef::root(id.clone())).await?;

@@ -22,6 +22,8 @@ pub struct StartRequest {
     pub key: Option<String>,
     /// What the instance's id is derived from where there is no key: unique for each request.
     pub request: String,
+    /// This process is going to wait for the end.
+    pub watched: bool,
     /// The span that the request belongs to.
     pub trace: Option<TraceContext>,
 }
@@ -72,7 +74,11 @@ impl Service {
             ..NewInstance::default()
         };
         let id = InstanceId::new(id);
-        match self.create(&definition, id.clone(), new, false).await? {
+        let watched = request.watched;
+        match self
+            .create_watched(&definition, id.clone(), new, (false, watched))
+            .await?
+        {
             Ok(Created::New) => Ok(Ok(Started::New(id))),
             Ok(Created::Exists { conflict: false }) => Ok(Ok(Started::Existing(id))),
             Ok(Created::Exists { conflict: true }) => {
@@ -92,6 +98,17 @@ impl Service {
         new: NewInstance,
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
+        let ends = (ends_with_parent, false);
+        self.create_watched(definition, id, new, ends).await
+    }
+
+    async fn create_watched(
+        &self,
+        definition: &Arc<Definition>,
+        id: InstanceId,
+        new: NewInstance,
+        (ends_with_parent, watched): (bool, bool),
+    ) -> Result<Result<Created, WorkflowError>, Error> {
         let (header, root) = match new_instance(definition, id.clone(), new, self.clock.now()) {
             Ok(records) => records,
             Err(error) => return Ok(Err(error)),
@@ -102,6 +119,7 @@ impl Service {
                 header,
                 root,
                 ends_with_parent,
+                watched,
             })
             .await?;
         self.queue.push(vec![ScopeRef::root(id)]).await;

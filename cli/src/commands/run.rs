@@ -175,6 +175,7 @@ async fn start(
     for count in 0u32.. {
         let key = format!("{run}-{count}");
         let request = StartRequest {
+            watched: false,
             workflow: workflow.to_owned(),
             version: Some(version.to_owned()),
             input: input.clone(),

@@ -179,6 +179,7 @@ pub(super) fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, A
     }
     for (index, start) in scenario.start.iter().enumerate() {
         let request = StartRequest {
+            watched: false,
             workflow: start.workflow.clone(),
             version: start.version.clone(),
             input: start.input.clone().unwrap_or_else(Data::object),

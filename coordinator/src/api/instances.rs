@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::Status;
+use swirl_model::instance::{Instance, Status};
+use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Filter, Summary};
 
@@ -98,10 +99,15 @@ pub async fn one(State(api): State<Api>, Path(id): Path<String>) -> Result<Json<
 
 /// All that there is to know of an instance, but its history and its state data.
 pub async fn view(api: &Api, id: &str) -> Result<Value, Problem> {
-    let id = InstanceId::new(id);
-    let Some(instance) = api.service.store.instance(&id).await? else {
-        return Err(Problem::no_instance(id.as_str()));
-    };
+    match api.service.store.view(&InstanceId::new(id)).await? {
+        Some(found) => shown(api, &found).await,
+        None => Err(Problem::no_instance(id)),
+    }
+}
+
+/// An instance, and those of its scopes that have not ended.
+pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, Problem> {
+    let (instance, scopes) = found;
     let (header, state) = (&instance.header, &instance.state);
     let mut view = json!({
         "id": header.id.as_str(),
@@ -123,7 +129,6 @@ pub async fn view(api: &Api, id: &str) -> Result<Value, Problem> {
     if let Some(error) = &state.error {
         view["error"] = Value::from(&error.to_data());
     }
-    let scopes = api.service.store.scopes(&id).await?;
     if !scopes.is_empty() {
         let definition = api.service.registry.get(&header.definition).await?;
         let places: Vec<Value> = scopes

@@ -11,11 +11,13 @@ use serde::Deserialize;
 use serde_json::json;
 use swirl_model::Data;
 use swirl_model::ids::InstanceId;
+use swirl_model::instance::Instance;
+use swirl_model::scope::Scope;
 use swirl_model::time::IsoDuration;
 use swirl_model::trace::TraceContext;
 
 use super::Api;
-use super::instances::view;
+use super::instances::shown;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters};
 use crate::{Refused, StartRequest, Started};
@@ -24,6 +26,12 @@ use crate::{Refused, StartRequest, Started};
 const INPUT_BYTES_MAX: usize = 1 << 20;
 /// The longest that a request may wait for the end of its instance.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long it takes until an instance is looked at once more, at first and at most.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+/// The same where its end is told.
+const TOLD_PAUSE: Duration = Duration::from_millis(50);
+const TOLD_PAUSE_MAX: Duration = Duration::from_millis(200);
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
@@ -55,6 +63,7 @@ pub async fn start(
         input,
         key,
         request: request::draw()?,
+        watched: wait.is_some(),
         trace: trace(&headers),
     };
     let (id, new) = match api.service.start(request).await? {
@@ -72,13 +81,13 @@ pub async fn start(
             (status, Json(json!({"id": id.as_str(), "new": new}))).into_response()
         }
         Some(wait) => {
-            let ended = until_end(&api, &id, wait).await?;
-            let status = if ended {
+            let found = until_end(&api, &id, wait, new).await?;
+            let status = if found.0.state.status.ended() {
                 StatusCode::OK
             } else {
                 StatusCode::ACCEPTED
             };
-            (status, Json(view(&api, id.as_str()).await?)).into_response()
+            (status, Json(shown(&api, &found).await?)).into_response()
         }
     };
     if let Ok(location) = format!("/api/v1/instances/{id}").parse() {
@@ -156,20 +165,38 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// Whether it has ended in time, and before the server is to stop.
-async fn until_end(api: &Api, id: &InstanceId, wait: Duration) -> Result<bool, Problem> {
+/// The instance and its scopes when it has ended, when the time is over, or when the server is to
+/// stop. The end of one that was created for this request is told, but that may be missed.
+async fn until_end(
+    api: &Api,
+    id: &InstanceId,
+    wait: Duration,
+    new: bool,
+) -> Result<(Instance, Vec<Scope>), Problem> {
     let until = tokio::time::Instant::now() + wait;
-    let mut pause = Duration::from_millis(1);
+    let store = &api.service.store;
+    let told = new && store.tells_ends();
+    let (mut pause, pause_max) = if told {
+        (TOLD_PAUSE, TOLD_PAUSE_MAX)
+    } else {
+        (PAUSE, PAUSE_MAX)
+    };
+    let mut looks = !told;
     loop {
-        let instance = api.service.store.instance(id).await?;
-        if instance.is_none_or(|instance| instance.state.status.ended()) {
-            return Ok(true);
+        if looks {
+            let Some(found) = store.view(id).await? else {
+                return Err(Problem::no_instance(id.as_str()));
+            };
+            let over = tokio::time::Instant::now() >= until || api.is_stopping();
+            if found.0.state.status.ended() || over {
+                return Ok(found);
+            }
         }
-        if tokio::time::Instant::now() >= until || api.is_stopping() {
-            return Ok(false);
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(50));
+        let next = (tokio::time::Instant::now() + pause).min(until);
+        // Told or not: it is time to look.
+        let _ = tokio::time::timeout_at(next, store.wait_ended(id)).await;
+        pause = (pause * 2).min(pause_max);
+        looks = true;
     }
 }
 

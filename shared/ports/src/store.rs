@@ -110,6 +110,13 @@ pub struct Commit {
     pub history: Vec<HistoryEntry>,
     pub commands: Vec<Command>,
     pub at: Timestamp,
+    /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open
+    /// or closed as it was told, and the instance is active: else it is [`Committed::News`].
+    pub if_quiet: bool,
+    /// The holder wants nothing more: the lease is given back with the commit where that loses
+    /// nothing, that is, where no input waits, and no effects are to be carried out before the
+    /// scope goes on.
+    pub release: bool,
 }
 
 #[derive(Debug)]
@@ -119,7 +126,12 @@ pub enum Committed {
         outbox: Vec<OutboxEntry>,
         /// Scopes that became runnable, to be put into the queue.
         wake: Vec<ScopeRef>,
+        /// The lease was given back.
+        released: bool,
     },
+    /// Something came that is to be looked at first; the lease is still held, and nothing took
+    /// effect. Only where [`Commit::if_quiet`] asked for it.
+    News,
     /// The lease was lost, the scope was changed by somebody else, its fork is closed or its
     /// instance has ended: nothing took effect.
     Refused,
@@ -148,6 +160,8 @@ pub struct NewInstance {
     pub root: Scope,
     /// Ids of instances to be ended when this one's parent ends are kept with the parent.
     pub ends_with_parent: bool,
+    /// Somebody in this process is going to wait for its end ([`Store::wait_ended`]).
+    pub watched: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,6 +242,29 @@ pub trait Store: Send + Sync {
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
 
     async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;
+
+    /// An instance, and those of its scopes that have not ended.
+    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
+        let Some(instance) = self.instance(id).await? else {
+            return Ok(None);
+        };
+        let mut scopes = self.scopes(id).await?;
+        scopes.retain(|scope| !scope.ended());
+        Ok(Some((instance, scopes)))
+    }
+
+    /// Waits until a watched instance may have ended: a store that is told of it returns then. Who
+    /// waits looks now and then all the same, and more often where `false` is answered at once by
+    /// [`Store::tells_ends`].
+    async fn wait_ended(&self, _id: &InstanceId) {
+        std::future::pending().await
+    }
+
+    /// Whether [`Store::wait_ended`] is told.
+    fn tells_ends(&self) -> bool {
+        false
+    }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<Summary>>;
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
     /// The root scope's record, and the others'.

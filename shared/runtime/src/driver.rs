@@ -92,6 +92,8 @@ struct Run {
     call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
+    /// A call has been answered, and nobody has looked yet whether something came before that.
+    answered: bool,
 }
 
 /// A call under way.
@@ -168,6 +170,7 @@ impl Driver {
             secrets,
             call: None,
             wake: true,
+            answered: false,
         })
     }
 
@@ -189,6 +192,13 @@ impl Driver {
             now,
             secrets: run.secrets.clone(),
         };
+        // Most often nothing came before the answer. That is found out by the commit.
+        let before = if std::mem::take(&mut run.answered) {
+            let answer = run.inbox.back().cloned();
+            answer.map(|answer| (run.scope.clone(), answer))
+        } else {
+            None
+        };
         let mut decided = decide(run, &env);
         let yields = decided.commands.contains(&Command::Yield);
         if run.closed && !decided.changed {
@@ -196,9 +206,11 @@ impl Driver {
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
+        let mut released = false;
         if !decided.is_empty() {
-            self.effects.progressed(decided.history.len());
             let observed = self.observe(run, &mut decided);
+            let entries = decided.history.len();
+            let calls = !run.closed && run.scope.pending_call().is_some();
             let commit = Commit {
                 lease: run.lease.clone(),
                 scope: run.scope.clone(),
@@ -207,15 +219,31 @@ impl Driver {
                 history: decided.history,
                 commands: decided.commands,
                 at: now,
+                if_quiet: before.is_some(),
+                release: !calls,
             };
             match self.store.commit(commit).await? {
-                Committed::Done { outbox, wake } => {
+                Committed::Done {
+                    outbox,
+                    wake,
+                    released: given_back,
+                } => {
+                    self.effects.progressed(entries);
+                    released = given_back;
                     run.scope.rev += 1;
                     if let (Some(observer), Some(observed)) = (&self.observer, observed) {
                         observer.committed(observed);
                     }
                     self.queue.push(wake).await;
                     self.flush(outbox).await;
+                }
+                Committed::News => {
+                    // The step is made again, with what came.
+                    if let Some((scope, item)) = before {
+                        run.scope = scope;
+                        return self.look_first(run, item).await;
+                    }
+                    return self.drain(run).await;
                 }
                 Committed::Refused => {
                     // Closed, ended or taken over meanwhile: whoever looks next sees how it is.
@@ -228,6 +256,12 @@ impl Driver {
                     return Ok(Next::Done);
                 }
             }
+        }
+        if released {
+            if yields {
+                self.queue.push(vec![run.lease.scope.clone()]).await;
+            }
+            return Ok(Next::Done);
         }
         if yields {
             run.wake = true;
@@ -383,17 +417,8 @@ impl Driver {
                 self.called(run, &running, outcome);
                 let call = running.call;
                 let item = InboxItem::new(Input::CallDone { call, result });
-                if !self.store.is_active(&run.header.id).await? {
-                    // Suspended meanwhile: the answer is kept and acted on at resume.
-                    self.store.add_input(&run.lease.scope, item).await?;
-                    // Or resumed again by now: then the scope goes on here.
-                    return self.release(run).await;
-                }
-                // What came before the answer is acted on before it.
-                if let Next::Done = self.drain(run).await? {
-                    return Ok(Next::Done);
-                }
                 run.inbox.push_back(item);
+                run.answered = true;
             }
             None => {
                 run.call = Some(running);
@@ -405,6 +430,22 @@ impl Driver {
                 return self.drain(run).await;
             }
         }
+        Ok(Next::Again)
+    }
+
+    /// What came before an answer is acted on before it.
+    async fn look_first(&self, run: &mut Run, answer: InboxItem) -> Result<Next, Error> {
+        run.inbox.clear();
+        if !self.store.is_active(&run.header.id).await? {
+            // Suspended meanwhile: the answer is kept and acted on at resume.
+            self.store.add_input(&run.lease.scope, answer).await?;
+            // Or resumed again by now: then the scope goes on here.
+            return self.release(run).await;
+        }
+        if let Next::Done = self.drain(run).await? {
+            return Ok(Next::Done);
+        }
+        run.inbox.push_back(answer);
         Ok(Next::Again)
     }
 

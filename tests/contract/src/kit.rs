@@ -63,6 +63,7 @@ pub fn new(id: &str) -> NewInstance {
         header,
         root,
         ends_with_parent: false,
+        watched: false,
     }
 }
 
@@ -222,6 +223,8 @@ pub struct Change {
     pub consumed: Vec<String>,
     pub refused: Vec<CloudEvent>,
     pub commands: Vec<Command>,
+    pub if_quiet: bool,
+    pub release: bool,
 }
 
 pub fn change(commands: Vec<Command>) -> Change {
@@ -257,6 +260,7 @@ impl Change {
 pub struct Outcome {
     pub outbox: Vec<OutboxEntry>,
     pub wake: Vec<ScopeRef>,
+    pub released: bool,
 }
 
 impl Backend {
@@ -315,14 +319,24 @@ impl Backend {
             history: Vec::new(),
             commands: change.commands,
             at: at(0),
+            if_quiet: change.if_quiet,
+            release: change.release,
         };
         match self.store.commit(commit).await.unwrap() {
-            Committed::Done { outbox, wake } => {
+            Committed::Done {
+                outbox,
+                wake,
+                released,
+            } => {
                 scope.rev += 1;
                 held.record = Record::Scope(scope);
-                Some(Outcome { outbox, wake })
+                Some(Outcome {
+                    outbox,
+                    wake,
+                    released,
+                })
             }
-            Committed::Refused => None,
+            Committed::Refused | Committed::News => None,
         }
     }
 

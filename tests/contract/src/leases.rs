@@ -3,6 +3,7 @@
 use futures::future::{Either, join, pending, select};
 use swirl_model::data;
 use swirl_model::event::{Command, Input};
+use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Work};
 use swirl_ports::{InboxItem, Lease, Released};
@@ -158,4 +159,81 @@ pub async fn what_is_gone_takes_nothing(b: Backend) {
     b.act(&root("b"), change(vec![]).at(blocked(Work::Sleep)))
         .await;
     assert!(!b.is_gone(&root("b")).await);
+}
+
+fn last(commands: Vec<Command>) -> Change {
+    Change {
+        release: true,
+        ..change(commands)
+    }
+}
+
+pub async fn a_commit_gives_the_lease_back(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = b.hold(&root("a")).await;
+    assert!(b.commit(&mut held, last(vec![])).await.released);
+    assert_eq!(b.release(&held).await, Released::Lost);
+
+    // An input keeps it, and is seen.
+    let mut held = b.hold(&root("a")).await;
+    assert!(b.add(&root("a"), call(1)).await);
+    assert!(!b.commit(&mut held, last(vec![])).await.released);
+    assert_eq!(b.release(&held).await, Released::More);
+    let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
+    assert_eq!(items.len(), 1);
+    let consumed = vec![items[0].id.clone()];
+    let done = Change {
+        consumed,
+        ..last(vec![])
+    };
+    assert!(b.commit(&mut held, done).await.released);
+
+    // Effects come before what the scope does next.
+    let mut held = b.hold(&root("a")).await;
+    let outcome = b
+        .commit(
+            &mut held,
+            last(vec![Command::Publish(event("e", "t", &[]))]),
+        )
+        .await;
+    assert!(!outcome.released && outcome.outbox.len() == 1);
+    assert!(b.is_busy(&root("a")).await);
+    assert_eq!(b.release(&held).await, Released::Free);
+
+    // Nothing comes after the end.
+    let mut held = b.hold(&root("a")).await;
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    let done = Change {
+        cursor: Some(Cursor::Ended),
+        ..last(vec![Command::Publish(event("f", "t", &[])), end])
+    };
+    assert!(b.commit(&mut held, done).await.released);
+    assert!(b.is_gone(&root("a")).await);
+}
+
+pub async fn an_unsure_commit_hears_what_came(b: Backend) {
+    let unsure = || Change {
+        if_quiet: true,
+        ..change(vec![])
+    };
+    b.create(new("a")).await;
+    let mut held = b.hold(&root("a")).await;
+    assert!(b.try_commit(&mut held, unsure()).await.is_some());
+    assert!(b.add(&root("a"), call(1)).await);
+    assert!(b.try_commit(&mut held, unsure()).await.is_none());
+    // Nothing took effect, and the lease is still there.
+    let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
+    assert_eq!(items.len(), 1);
+    // What was handed out is no news.
+    assert!(b.try_commit(&mut held, unsure()).await.is_some());
+
+    let id = InstanceId::new("a");
+    b.store.suspend(&id, true, at(0)).await.unwrap();
+    assert!(b.try_commit(&mut held, unsure()).await.is_none());
+    b.store.suspend(&id, false, at(0)).await.unwrap();
+    assert!(b.try_commit(&mut held, unsure()).await.is_some());
 }

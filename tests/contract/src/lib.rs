@@ -50,13 +50,14 @@ macro_rules! store_suite {
             leases {
                 a_scope_is_held_by_one, commits_need_the_lease_and_the_revision,
                 inputs_come_once_and_in_order, an_input_that_came_meanwhile_keeps_the_lease,
-                a_waiting_holder_is_woken, what_is_gone_takes_nothing
+                a_waiting_holder_is_woken, what_is_gone_takes_nothing,
+                a_commit_gives_the_lease_back, an_unsure_commit_hears_what_came
             }
             lifecycle {
                 a_key_is_one_instance, suspended_instances_stand_still,
                 an_end_closes_what_is_left, null_is_an_output, faulted_instances_go_on_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
-                listings_are_newest_first, history_is_appended, definitions_are_immutable,
+                listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, definitions_are_immutable,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
             forks {

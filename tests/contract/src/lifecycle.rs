@@ -311,6 +311,22 @@ pub async fn the_outbox_stays_until_flushed(b: Backend) {
     assert!(b.store.unflushed(10).await.unwrap().is_empty());
 }
 
+pub async fn scopes_that_ended_are_out_of_view(b: Backend) {
+    let id = InstanceId::new("a");
+    assert!(b.store.view(&id).await.unwrap().is_none());
+    b.create(new("a")).await;
+    let (instance, scopes) = b.store.view(&id).await.unwrap().unwrap();
+    assert_eq!(instance.state.status, Status::Running);
+    assert_eq!(scopes, b.store.scopes(&id).await.unwrap());
+    assert_eq!(scopes.len(), 1);
+    let last = change(vec![end(EndStatus::Completed)]).at(Cursor::Ended);
+    b.act(&root("a"), last).await;
+    let (instance, scopes) = b.store.view(&id).await.unwrap().unwrap();
+    assert_eq!(instance.state.status, Status::Completed);
+    assert_eq!(instance, b.store.instance(&id).await.unwrap().unwrap());
+    assert_eq!(scopes, []);
+}
+
 pub async fn listings_are_newest_first(b: Backend) {
     for id in ["b", "c", "a"] {
         let mut new = new(id);
@@ -417,6 +433,8 @@ pub async fn history_is_appended(b: Backend) {
             history,
             commands: vec![],
             at: at(5),
+            if_quiet: false,
+            release: false,
         };
         assert!(matches!(
             b.store.commit(commit).await.unwrap(),

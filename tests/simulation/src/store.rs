@@ -43,6 +43,7 @@ pub struct Kept {
     pub not_replayed: usize,
 }
 
+#[derive(Clone)]
 struct HeldScope {
     header: Arc<Header>,
     scope: Scope,
@@ -226,12 +227,20 @@ impl Store for ChaosStore {
 
     async fn commit(&self, mut commit: Commit) -> Result<Committed> {
         give_way().await;
+        let key = (commit.lease.scope.clone(), commit.lease.token);
+        let before = self.kept().held.get(&key).cloned();
         self.check(&commit).await;
         if self.broken == Broken::CommitsTwice {
             let again = commit.history.clone();
             commit.history.extend(again);
         }
         let committed = self.inner.commit(commit).await;
+        if let (Ok(Committed::News), Some(before)) = (&committed, before) {
+            self.kept().held.insert(key.clone(), before);
+        }
+        if matches!(committed, Ok(Committed::Done { released: true, .. })) {
+            self.kept().held.remove(&key);
+        }
         give_way().await;
         committed
     }

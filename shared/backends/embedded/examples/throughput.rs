@@ -47,6 +47,8 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
             history: vec![history],
             commands: vec![],
             at: kit::at(0),
+            if_quiet: false,
+            release: false,
         };
         let before = Instant::now();
         let Committed::Done { .. } = store.commit(commit).await.unwrap() else {
@@ -146,6 +148,8 @@ fn waiting(folder: &PathBuf, durable: bool) {
                 Command::Subscribe(wait),
             ],
             at: kit::at(0),
+            if_quiet: false,
+            release: false,
         };
         store.commit(commit).await.unwrap();
         store.release(&held.lease).await.unwrap();

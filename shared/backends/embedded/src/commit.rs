@@ -5,7 +5,7 @@ use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Fork, Reported, Scope};
 use swirl_model::time::Timestamp;
-use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry};
+use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Released};
 
 use crate::record::{Key, Write, inbox_key};
 use crate::state::{ForkEntry, Seq, State, branch_of};
@@ -29,15 +29,23 @@ impl State {
             history,
             commands,
             at,
+            if_quiet,
+            release,
         } = commit;
         let id = lease.scope.scope.clone();
-        let Some((seq, inst)) = self.find_mut(&lease.scope.instance) else {
+        let Some((_, inst)) = self.find_mut(&lease.scope.instance) else {
             return Committed::Refused;
         };
         let held = inst.scopes.get(&id).and_then(|entry| entry.lease.as_ref());
         if held.is_none_or(|hold| hold.token != lease.token) {
             return Committed::Refused;
         }
+        if if_quiet && self.has_news(&lease) {
+            return Committed::News;
+        }
+        let Some((seq, inst)) = self.find_mut(&lease.scope.instance) else {
+            return Committed::Refused;
+        };
         let dropped = commands.contains(&Command::Drop);
         let gone = dropped || scope.ended();
         let stale = match inst.scope(&id) {
@@ -93,9 +101,13 @@ impl State {
         }
         self.refresh(seq, &id);
         place.wake.retain(|scope| *scope != lease.scope);
+        // Who goes on might overtake effects that are still to be carried out.
+        let may = release && (gone || place.outbox.is_empty());
+        let released = may && self.release(&lease) != Released::More;
         Committed::Done {
             outbox: place.outbox,
             wake: place.wake,
+            released,
         }
     }
 

@@ -27,6 +27,7 @@ impl State {
             header,
             root,
             ends_with_parent,
+            watched: _,
         } = new;
         if let Some((_, found)) = self.find(&header.id) {
             let found = &found.instance.header;

@@ -286,7 +286,16 @@ impl State {
         }))
     }
 
-    fn release(&mut self, lease: &Lease) -> Released {
+    /// Whether there is something that the lease was not told of.
+    pub(crate) fn has_news(&mut self, lease: &Lease) -> bool {
+        let Some((_, frozen, closed, entry)) = self.held(lease) else {
+            return true;
+        };
+        let told = entry.lease.as_ref().is_some_and(|hold| hold.told_closed);
+        frozen || told != closed || entry.inbox.has_news(lease.token, frozen)
+    }
+
+    pub(crate) fn release(&mut self, lease: &Lease) -> Released {
         let Some((seq, frozen, _, entry)) = self.held(lease) else {
             return Released::Lost;
         };

@@ -45,6 +45,7 @@ fn new(id: &str) -> NewInstance {
         header,
         root,
         ends_with_parent: false,
+        watched: false,
     }
 }
 
@@ -88,6 +89,8 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
         refused: Vec::new(),
         history: vec![HistoryEntry {
             at: Timestamp(number),
+            if_quiet: false,
+            release: false,
             scope: ScopeId::root(),
             event: history,
         }],

@@ -146,6 +146,8 @@ fn the_oldest_history_goes() {
                 history: (0..5).map(entry).collect(),
                 commands: vec![],
                 at: at(0),
+                if_quiet: false,
+                release: false,
             };
             b.store.commit(commit).await.unwrap();
             b.store.history(&InstanceId::new("a")).await.unwrap()

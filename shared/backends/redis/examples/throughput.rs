@@ -160,6 +160,8 @@ async fn commit(
         history: vec![entry],
         commands,
         at: kit::at(0),
+        if_quiet: false,
+        release: false,
     };
     let committed = redis.commit(commit).await.unwrap();
     assert!(matches!(committed, Committed::Done { .. }));

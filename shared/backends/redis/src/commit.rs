@@ -42,6 +42,8 @@ impl Redis {
             history,
             commands,
             at,
+            if_quiet,
+            release,
         } = commit;
         let id = &lease.scope.instance;
         let gone = scope.ended() || commands.contains(&Command::Drop);
@@ -58,6 +60,12 @@ impl Redis {
         call.arg(encode(&scope, || lease.scope.to_string(), limit)?);
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
         call.arg(self.options().history_max.max(1));
+        call.arg(match (if_quiet, release) {
+            (false, false) => "",
+            (true, false) => "q",
+            (false, true) => "r",
+            (true, true) => "qr",
+        });
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
         call.arg(freed.len()).arg(&freed);
@@ -96,8 +104,10 @@ impl Redis {
         effects: Vec<Command>,
         freed: &[String],
     ) -> Result<Committed> {
-        if reply.text()? == "refused" {
-            return Ok(Committed::Refused);
+        match reply.text()?.as_str() {
+            "refused" => return Ok(Committed::Refused),
+            "news" => return Ok(Committed::News),
+            _ => {}
         }
         let instance = &scope.instance;
         let mut effects = effects.into_iter();
@@ -122,20 +132,34 @@ impl Redis {
             }));
         }
         let mut wake = self.read_scopes(instance, reply.value()?)?;
-        if reply.text()? == "1" || !freed.is_empty() {
-            let settled = async {
-                for digest in freed {
-                    self.free_event(instance, digest).await?;
-                }
-                self.reindex(instance, &mut wake).await
-            };
-            if let Err(error) = settled.await {
-                // The commit stands; the mark that the script left is seen to by the reconciler.
-                tracing::warn!(%instance, %error, "the index of events is late");
+        let mark = reply.text()?;
+        let released = reply.text()? == "1";
+        let waits = reply.list()?;
+        let settled = async {
+            for digest in freed {
+                self.free_event(instance, digest).await?;
             }
+            if !freed.is_empty() {
+                self.reindex(instance, &mut wake).await
+            } else if !mark.is_empty() {
+                self.index_waits(instance, mark, waits, &mut wake).await
+            } else {
+                Ok(())
+            }
+        };
+        if let Err(error) = settled.await {
+            // The commit stands; the mark that the script left is seen to by the reconciler.
+            tracing::warn!(%instance, %error, "the index of events is late");
         }
-        wake.retain(|found| found != scope);
-        Ok(Committed::Done { outbox, wake })
+        // Who holds the scope sees what came for it when it is given back.
+        if !released {
+            wake.retain(|found| found != scope);
+        }
+        Ok(Committed::Done {
+            outbox,
+            wake,
+            released,
+        })
     }
 }
 

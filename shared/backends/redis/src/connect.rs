@@ -204,6 +204,36 @@ impl Link {
         }
     }
 
+    /// Sends commands that only read: on one server as one message, and where that fails each by
+    /// itself.
+    pub async fn send_reads(&self, cmds: &[Cmd]) -> RedisResult<Vec<Value>> {
+        if let Some(values) = self.try_send_together(cmds).await {
+            return Ok(values);
+        }
+        futures::future::try_join_all(cmds.iter().map(|cmd| self.send(cmd))).await
+    }
+
+    async fn try_send_together(&self, cmds: &[Cmd]) -> Option<Vec<Value>> {
+        let mut manager = match &self.servers {
+            Servers::Single { managers, next, .. } => {
+                managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
+            }
+            Servers::Sentinel { master, .. } => master.read().await.1.clone(),
+            // Each goes to another server.
+            Servers::Cluster { .. } => return None,
+        };
+        let mut all = redis::Pipeline::with_capacity(cmds.len());
+        for cmd in cmds {
+            all.add_command(cmd.clone());
+        }
+        let values = manager
+            .send_packed_commands(&all, 0, cmds.len())
+            .await
+            .ok()?;
+        let is_error = |value: &Value| matches!(value, Value::ServerError(_));
+        (values.len() == cmds.len() && !values.iter().any(is_error)).then_some(values)
+    }
+
     /// A server to subscribe at.
     pub async fn subscriber(&self, attempt: usize) -> RedisResult<Client> {
         match &self.servers {

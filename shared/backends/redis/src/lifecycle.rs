@@ -36,6 +36,7 @@ impl Redis {
             header,
             root,
             ends_with_parent,
+            watched,
         } = new;
         let id = header.id.clone();
         let events = &root.start_events;
@@ -56,6 +57,7 @@ impl Redis {
         call.arg(&*header.definition.workflow);
         call.arg(&*header.definition.version);
         call.arg(header.key.as_deref().unwrap_or_default());
+        call.arg(if watched { self.process() } else { "" });
         call.arg(correlation.len());
         for (name, value) in &correlation {
             call.arg(&**name).arg(value);

@@ -130,6 +130,14 @@ impl Redis {
         self.run(script, call).await
     }
 
+    /// Carries out commands that only read.
+    pub(crate) async fn read_all<T: FromRedisValue>(&self, cmds: &[Cmd]) -> Result<Vec<T>> {
+        let values = self.inner.link.send_reads(cmds).await;
+        let values = values.map_err(crate::connect::error)?.into_iter();
+        let read = |value| T::from_redis_value(value).map_err(|error| damaged("an answer", error));
+        values.map(read).collect()
+    }
+
     /// Carries out one command.
     pub(crate) async fn query<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T> {
         let value = self.send(&cmd).await.map_err(crate::connect::error)?;

@@ -39,6 +39,8 @@ static INPUT: Lazy = Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lu
 static LOOK: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]));
 static DUE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/due.lua")]));
 
+/// How long who waits only listens at first.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// After a failed look while waiting: who waits will hear of it from what it does next.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -99,9 +101,11 @@ impl Store for Redis {
     }
 
     async fn wait_input(&self, lease: &Lease) {
-        // First listen, then look: what comes in between is heard.
+        // First listen, then look: what comes in between is heard. Most calls are answered before
+        // the first look, which is for what came before there was anybody to listen.
         let listener = self.news().listen(lease.scope.to_string());
         let poll = Duration::from_millis(self.options().poll_ms);
+        let _ = timeout(FIRST_LOOK.min(poll), listener.told.notified()).await;
         loop {
             let word = match self.hold(lease, "peek", None).await {
                 Ok(mut reply) => reply.text(),
@@ -186,6 +190,28 @@ impl Store for Redis {
         parts.map(|parts| read_instance(parts, id)).transpose()
     }
 
+    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
+        let Some(mut parts) = self.look(id, "view").await? else {
+            return Ok(None);
+        };
+        let instance = read_instance(parts.list()?, id)?;
+        let mut records = parts.list()?;
+        let mut scopes = Vec::new();
+        while !records.is_empty() {
+            scopes.push(records.json(&format!("a scope of {id}"))?);
+        }
+        Ok(Some((instance, scopes)))
+    }
+
+    async fn wait_ended(&self, id: &InstanceId) {
+        let listener = self.news().listen(id.to_string());
+        listener.told.notified().await;
+    }
+
+    fn tells_ends(&self) -> bool {
+        true
+    }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
         self.listing(filter).await
     }
@@ -227,10 +253,11 @@ impl Store for Redis {
             read.arg("ZRANGE").arg(self.keys().index(shard, "timers"));
             read.arg("-inf").arg(now.0).arg("BYSCORE");
             read.arg("LIMIT").arg(0).arg(limit).arg("WITHSCORES");
-            self.query::<Vec<(String, f64)>>(read)
+            read
         });
         let mut due = Vec::new();
-        for (member, score) in try_join_all(pages).await?.into_iter().flatten() {
+        let pages: Vec<Vec<(String, f64)>> = self.read_all(&pages.collect::<Vec<_>>()).await?;
+        for (member, score) in pages.into_iter().flatten() {
             let (order, scope, timer) = read_timer(&member, Timestamp(score as i64))?;
             due.push((timer.due, order, DueTimer { scope, timer }));
         }
@@ -244,9 +271,10 @@ impl Store for Redis {
             let mut read = Cmd::new();
             read.arg("ZRANGE").arg(self.keys().index(shard, "timers"));
             read.arg(0).arg(0).arg("WITHSCORES");
-            self.query::<Vec<(String, f64)>>(read)
+            read
         });
-        let firsts = try_join_all(firsts).await?.into_iter().flatten();
+        let firsts: Vec<Vec<(String, f64)>> = self.read_all(&firsts.collect::<Vec<_>>()).await?;
+        let firsts = firsts.into_iter().flatten();
         Ok(firsts.map(|(_, due)| Timestamp(due as i64)).min())
     }
 

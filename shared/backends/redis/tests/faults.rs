@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures::future::{join_all, select};
+use futures::future::{Either, join, join_all, select};
 use swirl_contract::kit::*;
 use swirl_contract::{Backend, kit};
 use swirl_model::data;
@@ -501,4 +501,39 @@ async fn users_by_acl() {
     assert!(b.store.is_active(&root("a").instance).await.unwrap());
     let wrong = format!("redis://swirl:other@{}", server.address());
     assert!(Redis::connect(quick(Options::single(wrong))).await.is_err());
+}
+
+/// Who watches an instance hears of its end at once, whichever process brought it there.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_watched_instance_is_told() {
+    let server = RedisServer::start().unwrap();
+    let watching = connect(Options::single(server.url())).await;
+    let working = connect(Options::single(server.url())).await;
+    let mut watched = new("a");
+    watched.watched = true;
+    watching.create(watched).await;
+    watching.create(new("b")).await;
+    let end = || Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    let (a, b) = (root("a").instance, root("b").instance);
+    let act = async {
+        // It listens first.
+        sleep(Duration::from_millis(200)).await;
+        let last = change(vec![end()]).at(Cursor::Ended);
+        working.act(&root("a"), last).await;
+    };
+    let told = join(watching.store.wait_ended(&a), act);
+    timeout(Duration::from_secs(5), told).await.unwrap();
+
+    // Nobody is told of one that isn't watched.
+    let act = async {
+        let last = change(vec![end()]).at(Cursor::Ended);
+        working.act(&root("b"), last).await;
+        sleep(Duration::from_millis(500)).await;
+    };
+    let told = select(watching.store.wait_ended(&b), Box::pin(act)).await;
+    assert!(matches!(told, Either::Right(_)));
 }

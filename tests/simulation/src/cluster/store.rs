@@ -38,6 +38,8 @@ pub struct Logged {
 pub struct Counts {
     pub commits: usize,
     pub refused_commits: usize,
+    /// Commits that heard of something that came before.
+    pub news: usize,
     pub leases_run_out: usize,
     pub failed_calls: usize,
     pub lost_answers: usize,
@@ -50,6 +52,7 @@ impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.commits += other.commits;
         self.refused_commits += other.refused_commits;
+        self.news += other.news;
         self.leases_run_out += other.leases_run_out;
         self.failed_calls += other.failed_calls;
         self.lost_answers += other.lost_answers;
@@ -220,8 +223,11 @@ impl SharedStore {
         let committed = block_on(inner.commit(commit));
         let mut state = self.state();
         match &committed {
-            Ok(Committed::Done { .. }) => {
+            Ok(Committed::Done { released, .. }) => {
                 state.counts.commits += 1;
+                if *released {
+                    state.leases.remove(&logged.scope);
+                }
                 let ended = |command: &Command| matches!(command, Command::End { .. });
                 if logged.commands.iter().any(ended) {
                     state.ended.insert(logged.scope.instance.clone());
@@ -245,6 +251,7 @@ impl SharedStore {
                     state.leases.remove(&logged.scope);
                 }
             }
+            Ok(Committed::News) => state.counts.news += 1,
             Err(_) => {}
         }
         committed

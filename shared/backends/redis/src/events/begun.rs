@@ -37,11 +37,13 @@ impl Redis {
 
     /// An instance was started by these events: it has had them.
     pub(crate) async fn started(&self, id: &InstanceId, events: &[StartEvent]) -> Result<()> {
+        let mut had_kept = false;
         for start in events {
             let digest = event_digest(&start.event);
             let Some((generation, kept)) = self.kept_event(&digest).await? else {
                 continue;
             };
+            had_kept = true;
             let [_, _, had] = look_keys(self, id);
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(had).arg(&generation).arg(&digest);
@@ -50,6 +52,9 @@ impl Redis {
             self.note_had(&digest, &generation, Had::Yes, instances)
                 .await?;
             self.take_from_kinds(&digest, &kept).await?;
+        }
+        if !had_kept {
+            return Ok(());
         }
         let mut woken: Vec<ScopeRef> = Vec::new();
         self.reindex(id, &mut woken).await

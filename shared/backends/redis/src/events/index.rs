@@ -10,6 +10,7 @@ use super::names::{BucketKeys, StartKeys, look_keys};
 use super::waiting::{Stand, Waiting};
 use crate::Redis;
 use crate::keys::Span;
+use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 
 static PLAN: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/plan.lua")]));
@@ -33,6 +34,22 @@ impl Redis {
         woken: &mut Vec<ScopeRef>,
     ) -> Result<()> {
         let (waiting, _) = self.look_waiting(instance, "").await?;
+        self.align(instance, waiting, woken).await
+    }
+
+    /// As [`Redis::reindex`], with the mark and the fields as a script gave them.
+    pub(crate) async fn index_waits(
+        &self,
+        instance: &InstanceId,
+        mark: String,
+        mut fields: Reply,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Result<()> {
+        let mut texts = Vec::new();
+        while !fields.is_empty() {
+            texts.push(fields.text()?);
+        }
+        let waiting = Waiting::read(instance, Some(mark), texts)?;
         self.align(instance, waiting, woken).await
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt;
 use futures::stream;
+use redis::Cmd;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::Result;
 use swirl_ports::matching::{addressee, attributes_of, buckets_of};
@@ -93,25 +94,28 @@ impl Redis {
         let stays = stays.unwrap_or_default();
         let (kinds, values) = buckets_of(event, attributes_of(event));
         let buckets = kinds.iter().chain(&values).map(|name| digest(name));
-        let reads = buckets.map(|bucket| {
+        let (entered, looked): (Vec<_>, Vec<_>) =
+            buckets.partition(|bucket| stays.contains(bucket));
+        let entries = entered.into_iter().map(async |bucket| {
             let keys = BucketKeys::new(self.keys(), &bucket);
-            let score = match stays.contains(&bucket) {
-                true => delivery.generation.clone(),
-                false => String::new(),
-            };
-            async move {
-                let args = [score, delivery.digest.clone(), PAGE.to_string()];
-                let all = [keys.kept, keys.waits];
-                let found: Vec<Member> = self.eval(&BUCKET, &all, &args).await?;
-                Ok::<_, swirl_ports::Error>((bucket, found))
-            }
+            let digest = delivery.digest.as_str();
+            let args = [&delivery.generation, digest, &PAGE.to_string()];
+            let all = [keys.kept, keys.waits];
+            let found: Vec<Member> = self.eval(&BUCKET, &all, &args).await?;
+            Ok::<_, swirl_ports::Error>((bucket, found))
         });
-        let mut reads = stream::iter(reads.collect::<Vec<_>>()).buffered(AT_ONCE);
-        let mut pages = Vec::new();
-        while let Some(page) = reads.next().await {
-            pages.push(page?);
-        }
+        let mut pages = futures::future::try_join_all(entries).await?;
+        // Where the event doesn't stay it is enough to look.
+        let looks: Vec<Cmd> = looked.iter().map(|bucket| self.look_at(bucket)).collect();
+        pages.extend(looked.into_iter().zip(self.read_all(&looks).await?));
         Ok(pages)
+    }
+
+    fn look_at(&self, bucket: &str) -> Cmd {
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(BucketKeys::new(self.keys(), bucket).waits);
+        cmd.arg(0).arg(PAGE - 1).arg("WITHSCORES");
+        cmd
     }
 
     /// Those that come after the pages that were full. Waits that begin meanwhile come last: they

@@ -189,6 +189,8 @@ commands['end'] = function()
   call('HDEL', K, 'out', 'err')
   set_status(status, ARGV[9])
   call('HSET', K, 'end', ARGV[9])
+  local watcher = call('HGET', K, 'w')
+  if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
   if output ~= '' then call('HSET', K, 'out', output) end
   if err ~= '' then call('HSET', K, 'err', err) end
   -- What was invoked async ends with a parent that faults, too: its retry won't repeat it.

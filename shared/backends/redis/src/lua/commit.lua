@@ -1,15 +1,23 @@
 -- One commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags,
--- 8 '1': the scope is gone, 9 at, 10 history entries to keep, then counted lists: ids of consumed
--- inputs; events that came too late (digests); timers that may be due again (sequence, time, kind); history; then commands.
+-- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
+-- new, r give the lease back if that loses nothing; then counted lists: ids of consumed inputs;
+-- events that came too late (digests); timers that may be due again (sequence, time, kind);
+-- history; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
--- Returns { 'refused' } or { 'done', ids of effects, woken scopes, is dirty }. An effect's id
--- comes with the instance that is to end, or '' where the caller knows the effect.
+-- Returns { 'refused' }, { 'news' } or { 'done', ids of effects, woken scopes, the mark if it is
+-- dirty, was given back, and if it is dirty what it waits for }. An effect's id comes with the
+-- instance that is to end, or '' where the caller knows the effect.
 
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
-cursor, effects, outbox = 10, {}, nil
+cursor, effects, outbox = 11, {}, nil
 ME = SCOPE
 gone = ARGV[8] == '1'
-if not STATUS or not held(ARGV[4]) then return { 'refused' } end
+local lease = STATUS and held(ARGV[4])
+if not lease then return { 'refused' } end
+if string.find(ARGV[11], 'q', 1, true) then
+  local told = closed(SCOPE) and '1' or '0'
+  if frozen() or lease.told ~= told or has_news(SCOPE, ARGV[4]) then return { 'news' } end
+end
 do
   local mark = marks_of(SCOPE)
   local rev = tonumber(ARGV[5])
@@ -53,9 +61,18 @@ while ARGV[cursor + 1] do commands[take()]() end
 if gone then
   if SCOPE == 'r' then empty_scope(SCOPE) else remove_scope(SCOPE) end
 end
+local released = 0
+-- Who goes on might overtake effects that are still to be carried out.
+if string.find(ARGV[11], 'r', 1, true) and (gone or #effects == 0)
+    and not has_news(SCOPE, ARGV[4]) then
+  if lease_of(SCOPE) then drop_lease(SCOPE) end
+  released = 1
+end
 refresh(SCOPE)
 if outbox then
   call('HSET', K, 'O', outbox)
   call('ZADD', OUTBOX, 'NX', NOW, INST)
 end
-return { 'done', effects, woken, is_dirty }
+-- Who indexes what the instance waits for needn't ask for it.
+local waits = is_dirty == 1 and call('HGETALL', EVENTS) or {}
+return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, waits }

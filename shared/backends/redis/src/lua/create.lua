@@ -1,5 +1,5 @@
--- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 number of
--- correlation values, then name and value of each, then sequence, due time and kind of timers.
+-- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 the process that
+-- waits for the end ('' if none), 11 number of correlation values, then name and value of each, then sequence, due time and kind of timers.
 -- KEYS: 10 keys by which instances were started, 11.. listings.
 -- Returns nothing, or the header of the instance that is there.
 
@@ -13,10 +13,11 @@ if ARGV[9] ~= '' then
   call('HSET', K, 'key', ARGV[9])
   call('ZADD', KEYS[10], 0, ARGV[9] .. '\1' .. INST)
 end
+if ARGV[10] ~= '' then call('HSET', K, 'w', ARGV[10]) end
 put_scope('r', ARGV[5], 0, ARGV[6])
 list_add(11, 'r', place)
-local at = 11
-for _ = 1, tonumber(ARGV[10]) do
+local at = 12
+for _ = 1, tonumber(ARGV[11]) do
   correlate(ARGV[at], ARGV[at + 1])
   at = at + 2
 end
