@@ -38,8 +38,6 @@ pub struct Logged {
 pub struct Counts {
     pub commits: usize,
     pub refused_commits: usize,
-    /// Commits that heard of something that came before.
-    pub news: usize,
     pub leases_run_out: usize,
     pub failed_calls: usize,
     pub lost_answers: usize,
@@ -52,7 +50,6 @@ impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.commits += other.commits;
         self.refused_commits += other.refused_commits;
-        self.news += other.news;
         self.leases_run_out += other.leases_run_out;
         self.failed_calls += other.failed_calls;
         self.lost_answers += other.lost_answers;
@@ -251,8 +248,7 @@ impl SharedStore {
                     state.leases.remove(&logged.scope);
                 }
             }
-            Ok(Committed::News) => state.counts.news += 1,
-            Err(_) => {}
+            Ok(Committed::News) | Err(_) => {}
         }
         committed
     }
