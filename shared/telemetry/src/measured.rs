@@ -123,6 +123,18 @@ impl Store for Measured<dyn Store> {
         self.redis("instance", self.inner.instance(id)).await
     }
 
+    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
+        self.redis("view", self.inner.view(id)).await
+    }
+
+    async fn wait_ended(&self, id: &InstanceId) {
+        self.inner.wait_ended(id).await;
+    }
+
+    fn tells_ends(&self) -> bool {
+        self.inner.tells_ends()
+    }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
         self.redis("list", self.inner.list(filter)).await
     }
