@@ -89,13 +89,13 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
         refused: Vec::new(),
         history: vec![HistoryEntry {
             at: Timestamp(number),
-            if_quiet: false,
-            release: false,
             scope: ScopeId::root(),
             event: history,
         }],
         commands: vec![Command::Publish(event)],
         at: Timestamp(number),
+        if_quiet: false,
+        release: false,
     };
     let Committed::Done { .. } = store.commit(commit).await? else {
         panic!("refused")
