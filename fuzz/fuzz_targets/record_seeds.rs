@@ -42,7 +42,10 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
         }
         for input in inputs(&scope) {
             // A timer isn't early.
-            let due = scope.timers.iter().find(|timer| matches!(input, Input::Timer { seq } if seq == timer.seq));
+            let due = scope
+                .timers
+                .iter()
+                .find(|timer| matches!(input, Input::Timer { seq } if seq == timer.seq));
             let env = Env {
                 now: due.map_or(NOW, |timer| timer.due),
                 ..env.clone()

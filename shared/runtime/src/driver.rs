@@ -258,6 +258,9 @@ impl Driver {
             }
         }
         if released {
+            if let Some(running) = run.call.take() {
+                self.called(run, &running, CallOutcome::Abandoned);
+            }
             if yields {
                 self.queue.push(vec![run.lease.scope.clone()]).await;
             }
