@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` says what is measured.
 
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "a command")]
 
 mod cluster;
 mod engine;

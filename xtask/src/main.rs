@@ -4,16 +4,14 @@
 
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
-mod bench;
 mod cargo;
-mod chaos;
 mod deploy;
 mod deps;
 mod finding;
 mod licences;
 mod lint;
+mod optimised;
 mod scenarios;
-mod simulate;
 mod verify;
 
 use std::process::ExitCode;
@@ -75,8 +73,8 @@ enum Task {
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
-        Task::Bench { arguments } => bench::run(&arguments),
-        Task::Chaos { arguments } => chaos::run(&arguments),
-        Task::Simulate { arguments } => simulate::run(&arguments),
+        Task::Bench { arguments } => optimised::run_beside_swirl("swirl-bench", &arguments),
+        Task::Chaos { arguments } => optimised::run_beside_swirl("swirl-chaos", &arguments),
+        Task::Simulate { arguments } => optimised::run("swirl-simulation", &arguments),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -23,6 +23,9 @@ pub struct Case {
     pub figure: Figure,
     /// Which floor it is to be compared with.
     pub floor: Option<Floor>,
+    /// How many messages of an instance are under way at once: so many times as many as instances
+    /// the floor must have, too.
+    pub width: usize,
     /// What else was seen.
     pub note: String,
 }
@@ -44,12 +47,18 @@ impl Case {
             unit,
             figure,
             floor: None,
+            width: 1,
             note: String::new(),
         }
     }
 
     fn against(mut self, floor: Floor) -> Case {
         self.floor = Some(floor);
+        self
+    }
+
+    fn wide(mut self, width: usize) -> Case {
+        self.width = width;
         self
     }
 
@@ -156,6 +165,12 @@ async fn chains(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
     for in_flight in plan.in_flight() {
         let figure = repeated(plan, cluster, &messages, in_flight).await?;
         let each = messages_each(cluster, &messages).await?;
+        // More would be repeats, and no transitions.
+        ensure!(
+            each == workflows::MESSAGES as f64,
+            "an instance took {each} messages, not {}",
+            workflows::MESSAGES
+        );
         let (p50, p99) = (figure.p50_ms, figure.p99_ms);
         let case = Case::new("message-driven states", "transitions", figure.times(each));
         add(case.against(Floor::Message).noting(format!(
@@ -188,7 +203,7 @@ async fn forks(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
             "{:.0} instances/s, {each:.0} messages each; times are of the instance",
             figure.rate
         );
-        let case = Case::new("foreach over 100", "messages", figure.times(each));
+        let case = Case::new("foreach over 100", "messages", figure.times(each)).wide(100);
         add(case.against(Floor::Message).noting(note));
     }
     let parallel = Work::new("parallel", &json!({}));
@@ -199,7 +214,8 @@ async fn forks(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
             "{:.0} instances/s, {each:.0} messages each; times are of the instance",
             figure.rate
         );
-        let case = Case::new("parallel of ten", "messages", figure.times(each));
+        let case =
+            Case::new("parallel of ten", "messages", figure.times(each)).wide(workflows::CHAIN);
         add(case.against(Floor::Message).noting(note));
     }
     Ok(())

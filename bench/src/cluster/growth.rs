@@ -180,7 +180,7 @@ async fn workers(plan: &Plan, setup: &Setup) -> Result<Growth> {
     }
     Ok(Growth {
         title: "Workers",
-        x: "workers, with all else on the same two cores",
+        x: "workers, with all else on the same processors",
         y: "by second",
         lines: vec![
             Line {

@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 /// How many states a chain has.
 pub const CHAIN: usize = 10;
+/// How many messages of the queue an instance of [`messages`] takes: its start, and in each state one
+/// for the branch and one for the join.
+pub const MESSAGES: usize = 1 + 2 * CHAIN;
 
 fn definition(id: &str, rest: Value) -> Value {
     let mut all = json!({"id": id, "version": "1.0.0", "specVersion": "0.8", "name": id});

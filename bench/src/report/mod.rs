@@ -141,13 +141,14 @@ impl Report {
     }
 }
 
-/// At the same number in flight, or where the floor has none such, at the nearest.
+/// At as many messages in flight, or where the floor has none such, at the nearest number.
 fn ratio(case: &Case, floors: &[FloorRow]) -> String {
     let Some(kind) = case.floor else {
         return String::new();
     };
     let rows = floors.iter().filter(|row| row.kind == Some(kind));
-    let nearest = rows.min_by_key(|row| row.figure.in_flight.abs_diff(case.figure.in_flight));
+    let in_flight = case.figure.in_flight * case.width;
+    let nearest = rows.min_by_key(|row| row.figure.in_flight.abs_diff(in_flight));
     nearest.map_or(String::new(), |row| {
         format!("{:.0} %", case.figure.rate / row.figure.rate * 100.0)
     })

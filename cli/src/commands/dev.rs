@@ -12,6 +12,7 @@ use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
 use crate::app::{App, secrets};
+use crate::cluster;
 use crate::dev::{DocumentReader, Folder, Log};
 use crate::functions::FunctionArgs;
 use crate::logging;
@@ -148,7 +149,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     if !address.ip().is_loopback() {
         tracing::warn!("there is no authentication, and other machines can reach {address}");
     }
-    let stop = stop()?;
+    let stop = cluster::stop()?;
     let stop = async move {
         stop.await;
         tracing::info!("stopping");
@@ -171,19 +172,4 @@ fn telemetry(args: &Args) -> swirl_telemetry::Settings {
         instance: format!("dev-{}", std::process::id()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
-}
-
-/// Done at Ctrl-C, or when somebody asks the process to end.
-fn stop() -> std::io::Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    Ok(async move {
-        #[cfg(unix)]
-        tokio::select! {
-            _ = terminated.recv() => {}
-            _ = tokio::signal::ctrl_c() => {}
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }

@@ -1,5 +1,5 @@
 //! Runs seeds, and says how to repeat one that fails.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "a command")]
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

@@ -1,0 +1,31 @@
+//! Programs of this repository that are only worth running with optimisation: benchmarks, chaos,
+//! simulation.
+
+use std::process::ExitCode;
+
+use crate::cargo;
+
+/// Builds and runs a package's program with `arguments`.
+pub fn run(package: &str, arguments: &[String]) -> ExitCode {
+    let mut args = vec!["run", "--release", "--quiet", "-p", package, "--"];
+    args.extend(arguments.iter().map(String::as_str));
+    match cargo::run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The same for a program that starts `swirl`, which is built before it.
+pub fn run_beside_swirl(package: &str, arguments: &[String]) -> ExitCode {
+    let build = ["build", "--release", "--quiet", "-p", "swirl-cli"];
+    match cargo::run(&build) {
+        Ok(()) => run(package, arguments),
+        Err(error) => {
+            println!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
