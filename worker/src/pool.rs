@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use swirl_model::ids::InstanceId;
 use swirl_ports::{Receipt, Task, Tasks};
-use swirl_runtime::{Driver, Error};
-use tokio::sync::Semaphore;
+use swirl_runtime::{Driven, Driver, Error};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::Instrument;
 
 /// How soon a task whose scope could not be driven is tried again.
 const AGAIN_MS: u64 = 1_000;
+/// How long handing back may take: the store and the queue are told.
+const HAND_BACK_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -21,7 +24,8 @@ pub struct Settings {
     /// How often the queue hears that a task is still being worked on.
     pub progress: Duration,
     /// How long what is under way may take when the worker is to stop. What isn't done by then is
-    /// dropped: its lease runs out, and another worker goes on.
+    /// handed back, and another worker goes on with it at once: a call that was under way is made
+    /// again with the same key.
     pub shutdown: Duration,
 }
 
@@ -35,8 +39,8 @@ impl Default for Settings {
     }
 }
 
-/// Drives the scopes that the queue names until `stop` is done. Returns how many were still under
-/// way when the time for them was over.
+/// Drives the scopes that the queue names until `stop` is done. Returns how many were handed back
+/// when the time for them was over.
 pub async fn run(
     driver: Arc<Driver>,
     tasks: Arc<dyn Tasks>,
@@ -45,7 +49,8 @@ pub async fn run(
 ) -> usize {
     let places = Arc::new(Semaphore::new(settings.concurrency));
     let mut stop = std::pin::pin!(stop);
-    let mut running = tokio::task::JoinSet::new();
+    let mut running = JoinSet::new();
+    let (over, is_over) = watch::channel(false);
     loop {
         while running.try_join_next().is_some() {}
         let next = async {
@@ -58,39 +63,63 @@ pub async fn run(
             next = next => next,
         };
         let Ok(place) = place else { break };
-        let (driver, progress) = (driver.clone(), settings.progress);
+        let (driver, progress, is_over) = (driver.clone(), settings.progress, is_over.clone());
         let span = swirl_runtime::log_span(&task.scope);
         let work = async move {
-            drive(&driver, task, progress).await;
+            drive(&driver, task, progress, is_over).await;
             drop(place);
         };
         running.spawn(work.instrument(span));
     }
-    let finish = async { while running.join_next().await.is_some() {} };
-    if timeout(settings.shutdown, finish).await.is_ok() {
+    let given_back = timeout(HAND_BACK_MAX, tasks.close());
+    let finish = timeout(settings.shutdown, ended(&mut running));
+    if tokio::join!(given_back, finish).1.is_ok() {
         return 0;
     }
     while running.try_join_next().is_some() {}
     let left = running.len();
+    over.send_replace(true);
+    if timeout(HAND_BACK_MAX, ended(&mut running)).await.is_err() {
+        let unsaid = running.len();
+        tracing::warn!(unsaid, "others go on with these when their leases run out");
+    }
     running.shutdown().await;
     left
 }
 
-async fn drive(driver: &Driver, task: Task, progress: Duration) {
+async fn ended(running: &mut JoinSet<()>) {
+    while running.join_next().await.is_some() {}
+}
+
+async fn drive(
+    driver: &Driver,
+    task: Task,
+    progress: Duration,
+    mut is_over: watch::Receiver<bool>,
+) {
     let Task { scope, receipt } = task;
+    let stop = async move {
+        // Who could say so lives as long as this.
+        let _ = is_over.wait_for(|over| *over).await;
+    };
     let result = match &receipt {
-        None => driver.drive(&scope).await,
+        None => driver.drive_until(&scope, stop).await,
         Some(receipt) => {
             tokio::select! {
-                result = driver.drive(&scope) => result,
+                result = driver.drive_until(&scope, stop) => result,
                 never = keep_alive(&**receipt, progress) => match never {},
             }
         }
     };
     match result {
-        Ok(()) => {
+        Ok(Driven::Wholly) => {
             if let Some(receipt) = receipt {
                 receipt.done().await;
+            }
+        }
+        Ok(Driven::Stopped) => {
+            if let Some(receipt) = receipt {
+                receipt.later(0).await;
             }
         }
         Err(error) => {
@@ -110,7 +139,10 @@ async fn drive(driver: &Driver, task: Task, progress: Duration) {
 async fn stand_still(driver: &Driver, instance: &InstanceId) {
     let now = driver.clock.now();
     match driver.store.suspend(instance, true, now).await {
-        Ok(_) => tracing::error!(
+        Ok(None) => {
+            tracing::warn!("what cannot be driven is given up: its instance isn't running any more")
+        }
+        Ok(Some(_)) => tracing::error!(
             "the instance is suspended, for it cannot be driven: mend what is wrong, then \
              'swirl resume {instance}' goes on with it"
         ),

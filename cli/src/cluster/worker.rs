@@ -72,7 +72,10 @@ pub async fn work(
     };
     let left = pool::run(Arc::new(driver), tasks, pool, stop).await;
     if left > 0 {
-        tracing::warn!(left, "others go on with these when their leases run out");
+        tracing::warn!(
+            left,
+            "these took too long, and are handed back: others go on with them"
+        );
     }
     if cluster.nats.flush().await.is_err() {
         tracing::debug!("the last messages are left to the reconciler");

@@ -16,6 +16,9 @@ pub trait Queue: Send + Sync {
 pub trait Tasks: Send + Sync {
     /// The next task; waits for one.
     async fn pull(&self) -> Task;
+
+    /// Nothing will be pulled any more: what was fetched ahead is given back to the others.
+    async fn close(&self) {}
 }
 
 /// A scope to look at.
@@ -36,7 +39,8 @@ pub trait Receipt: Send + Sync {
     /// Not now, and for no fault of the task's: it is delivered again after so long.
     async fn later(&self, after_ms: u64);
     /// It failed: it may help to try again after so long. A queue gives a task up that has failed too
-    /// often, and keeps it with this reason where people look; then it says so.
+    /// often (what was put off by [`Receipt::later`] doesn't count), and keeps it with this reason
+    /// where people look; then it says so.
     async fn again(&self, after_ms: u64, reason: &str) -> bool;
 }
 

@@ -6,6 +6,7 @@
 //! timer or a cancellation may end the wait.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -105,6 +106,14 @@ struct Running {
     future: Call,
 }
 
+/// How far a scope was driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Driven {
+    /// There was nothing more to do here.
+    Wholly,
+    Stopped,
+}
+
 enum Next {
     Again,
     Done,
@@ -114,13 +123,27 @@ impl Driver {
     /// Drives a scope until it waits, ends, or somebody else has it. After an error the scope is
     /// given back: the reconciler brings it home.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
+        let driven = self.drive_until(task, std::future::pending()).await;
+        driven.map(|_| ())
+    }
+
+    /// As [`Driver::drive`], but when `stop` is done what is under way is dropped, and the scope is
+    /// given back: a call that was under way is made again, with the same key.
+    pub async fn drive_until(
+        &self,
+        task: &ScopeRef,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Driven, Error> {
         let held = match self.store.acquire(task, self.settings.lease_ms).await? {
             Acquired::Held(held) => *held,
-            Acquired::Busy | Acquired::Gone => return Ok(()),
+            Acquired::Busy | Acquired::Gone => return Ok(Driven::Wholly),
         };
         let lease = held.lease.clone();
-        let driven = self.drive_held(held).await;
-        if driven.is_err() {
+        let driven = match select(pin!(self.drive_held(held)), pin!(stop)).await {
+            Either::Left((driven, _)) => driven.map(|()| Driven::Wholly),
+            Either::Right(_) => Ok(Driven::Stopped),
+        };
+        if !matches!(driven, Ok(Driven::Wholly)) {
             self.give_up(&lease).await;
         }
         driven

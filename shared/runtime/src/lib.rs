@@ -8,7 +8,7 @@ mod effects;
 mod observe;
 mod registry;
 
-pub use driver::{Driver, Settings, log_span};
+pub use driver::{Driven, Driver, Settings, log_span};
 pub use effects::{Effects, flush};
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use registry::{Catalog, Lower, Registry, Unknown};

@@ -1,4 +1,5 @@
-//! What cannot be driven is given up after a while, and stands still then.
+//! What cannot be driven is given up after a while, and stands still then; what isn't finished when the
+//! worker is to stop is handed back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +19,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const DOCUMENT: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
     {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
+
+const CALLS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name": "w", "start": "A",
+    "functions": [{"name": "f", "operation": "service.json#f"}],
+    "states": [{"name": "A", "type": "operation", "end": true,
+        "actions": [{"functionRef": {"refName": "f"}}]}]}"#;
 
 /// Delivers again what fails, three times.
 struct Source(Mutex<UnboundedReceiver<Task>>);
@@ -82,15 +88,15 @@ impl Secrets for Nobody {
     }
 }
 
-async fn started(service: &Service) -> InstanceId {
+async fn started(service: &Service, document: &str) -> InstanceId {
     let none = swirl_spec::resource::MapResources::default();
-    let reading = swirl_spec::read(DOCUMENT.as_bytes(), &none, &Default::default());
+    let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
     let workflow = reading.workflow.unwrap();
     let definition = Definition::compile(workflow.clone()).unwrap();
     service.registry.insert(definition);
     let deployment = Deployment {
         name: String::new(),
-        document: DOCUMENT.to_owned(),
+        document: document.to_owned(),
         resources: Vec::new(),
         workflow,
     };
@@ -125,7 +131,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         clock: clock.clone(),
         registry: registry("all are known"),
     };
-    let id = started(&service).await;
+    let id = started(&service, DOCUMENT).await;
     // The worker has been started without something that the definition needs.
     let driver = Driver {
         store: store.clone(),
@@ -168,4 +174,93 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         Some(vec![root]),
         "an operator goes on with it"
     );
+}
+
+/// Never answers; says when it is called.
+struct Endless(UnboundedSender<String>);
+
+#[async_trait]
+impl FunctionCaller for Endless {
+    async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
+        let _ = self.0.send(request.key.to_string());
+        std::future::pending().await
+    }
+}
+
+/// Notes what the queue is told.
+struct Noted(UnboundedSender<&'static str>);
+
+#[async_trait]
+impl Receipt for Noted {
+    async fn progress(&self) {}
+
+    async fn done(&self) {
+        let _ = self.0.send("done");
+    }
+
+    async fn later(&self, after_ms: u64) {
+        let word = if after_ms == 0 { "at once" } else { "later" };
+        let _ = self.0.send(word);
+    }
+
+    async fn again(&self, _: u64, _: &str) -> bool {
+        let _ = self.0.send("again");
+        false
+    }
+}
+
+#[tokio::test]
+async fn what_is_unfinished_at_the_deadline_is_handed_back() {
+    let (store, queue) = (
+        Arc::new(Embedded::memory()),
+        Arc::new(MemoryQueue::default()),
+    );
+    let (clock, lower) = (Arc::new(SystemClock), Box::new(|_: &_| Err(String::new())));
+    let service = Service {
+        store: store.clone(),
+        events: store.clone(),
+        queue: queue.clone(),
+        clock: clock.clone(),
+        registry: Arc::new(Registry::new(store.clone(), lower)),
+    };
+    let root = ScopeRef::root(started(&service, CALLS).await);
+    let (called, mut calls) = unbounded_channel();
+    let driver = Arc::new(Driver {
+        store: store.clone(),
+        events: store.clone(),
+        queue,
+        caller: Arc::new(Endless(called)),
+        secrets: Arc::new(Nobody),
+        clock,
+        effects: Arc::new(service.clone()),
+        registry: service.registry.clone(),
+        settings: Settings::default(),
+        observer: None,
+    });
+    let mut keys = Vec::new();
+    // The second worker goes on at once: the lease of the first one isn't in its way.
+    for _ in 0..2 {
+        let (tasks, pulled) = unbounded_channel();
+        let (said, mut heard) = unbounded_channel();
+        let task = Task {
+            scope: root.clone(),
+            receipt: Some(Box::new(Noted(said))),
+        };
+        assert!(tasks.send(task).is_ok());
+        let stop = async {
+            let key = tokio::time::timeout(Duration::from_secs(20), calls.recv()).await;
+            keys.extend(key.unwrap());
+        };
+        let settings = pool::Settings {
+            shutdown: Duration::from_millis(50),
+            ..pool::Settings::default()
+        };
+        let source = Arc::new(Source(Mutex::new(pulled)));
+        let left = pool::run(driver.clone(), source, settings, stop).await;
+        assert_eq!(left, 1);
+        assert_eq!(heard.recv().await, Some("at once"));
+        assert_eq!(heard.recv().await, None);
+    }
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1], "it is the same call");
 }

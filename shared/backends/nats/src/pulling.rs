@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use crate::counts::Which;
 use crate::{Error, Streams};
@@ -60,6 +60,18 @@ impl Pulling {
                 None => self.open = None,
             }
         }
+    }
+
+    /// Asks for nothing any more. Returns what has come and nobody took.
+    pub fn close(&mut self) -> Vec<Message> {
+        let Some(mut open) = self.open.take() else {
+            return Vec::new();
+        };
+        let mut ahead = Vec::new();
+        while let Some(Some(Ok(message))) = open.next().now_or_never() {
+            ahead.push(message);
+        }
+        ahead
     }
 
     async fn open(&self) -> Result<pull::Stream, Error> {

@@ -2,9 +2,13 @@
 //!
 //! A message is `["instance","scope"]`. It is published without waiting for JetStream's answer:
 //! a task that is lost is a scope that is late, until the reconciler's next sweep.
+//!
+//! How often a task failed by its own fault is in a header: JetStream's count of deliveries also grows
+//! when the store is away or a worker dies. So a task that failed is acknowledged, and published
+//! anew with the next number; whoever gets that puts it off, once, for as long as it says.
 
-use async_nats::Client;
 use async_nats::jetstream::{AckKind, Message};
+use async_nats::{Client, HeaderMap};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::time::Duration;
@@ -19,7 +23,12 @@ use crate::pulling::Pulling;
 use crate::streams::Streams;
 
 /// A task that fails so often is a dead letter.
-const DELIVERIES_MAX: i64 = 20;
+const FAILURES_MAX: u64 = 20;
+const FAILURES: &str = "Swirl-Failures";
+/// For how long a task is put off that was published anew.
+const AFTER_MS: &str = "Swirl-After-Ms";
+/// Before tasks go elsewhere that were fetched ahead: the server must know that they aren't wanted here.
+const BACK: Duration = Duration::from_millis(100);
 const AGAIN_MS_MAX: u64 = 30_000;
 
 /// Where tasks are put.
@@ -54,6 +63,7 @@ impl Queue for TaskQueue {
 /// Where a worker takes tasks from.
 pub struct TaskSource {
     pulling: Mutex<Pulling>,
+    streams: Streams,
     dead: DeadLetters,
 }
 
@@ -62,6 +72,7 @@ impl TaskSource {
     pub fn new(streams: Streams, ahead: usize) -> TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
+            streams: streams.clone(),
             pulling: Mutex::new(Pulling::new(streams, Which::Tasks, ahead)),
         }
     }
@@ -76,8 +87,15 @@ impl Tasks for TaskSource {
             if let Some(scope) = read_task(&message.payload) {
                 let receipt = TaskReceipt {
                     message,
+                    streams: self.streams.clone(),
                     dead: self.dead.clone(),
                 };
+                if receipt.delivered() == 1
+                    && let Some(after_ms) = number(&receipt.message, AFTER_MS)
+                {
+                    receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
+                    continue;
+                }
                 return Task {
                     scope,
                     receipt: Some(Box::new(receipt)),
@@ -87,10 +105,20 @@ impl Tasks for TaskSource {
             self.dead.bury(&message, Which::Tasks, reason).await;
         }
     }
+
+    async fn close(&self) {
+        let ahead = self.pulling.lock().await.close();
+        for message in ahead {
+            if let Err(error) = message.ack_with(AckKind::Nak(Some(BACK))).await {
+                tracing::debug!(%error, "a task that was fetched ahead is late");
+            }
+        }
+    }
 }
 
 struct TaskReceipt {
     message: Message,
+    streams: Streams,
     dead: DeadLetters,
 }
 
@@ -99,10 +127,29 @@ impl TaskReceipt {
         self.message.info().map_or(1, |info| info.delivered)
     }
 
-    /// Longer each time.
-    fn wait_ms(&self, after_ms: u64) -> u64 {
-        let factor = 1u64 << self.delivered().clamp(0, 10);
-        after_ms.saturating_mul(factor).min(AGAIN_MS_MAX)
+    async fn put_off(&self, after_ms: u64) {
+        let after = Duration::from_millis(after_ms);
+        self.say(AckKind::Nak(Some(after))).await;
+    }
+
+    /// The same task once more, with what is known of its failures. False: nobody took it.
+    async fn publish_anew(&self, failures: u64, after_ms: u64) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(FAILURES, failures.to_string());
+        headers.insert(AFTER_MS, after_ms.to_string());
+        let (subject, payload) = (self.streams.task_subject(), self.message.payload.clone());
+        let sent = self
+            .streams
+            .context
+            .publish_with_headers(subject, headers, payload);
+        let kept = match sent.await {
+            Ok(sent) => sent.await.map(|_| ()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &kept {
+            tracing::debug!(%error, "a failure of a task is not counted");
+        }
+        kept.is_ok()
     }
 
     async fn say(&self, kind: AckKind) {
@@ -123,19 +170,36 @@ impl Receipt for TaskReceipt {
     }
 
     async fn later(&self, after_ms: u64) {
-        let wait_ms = self.wait_ms(after_ms);
-        self.say(AckKind::Nak(Some(Duration::from_millis(wait_ms))))
-            .await;
+        let times = u64::try_from(self.delivered()).unwrap_or(0);
+        self.put_off(longer_ms(after_ms, times)).await;
     }
 
     async fn again(&self, after_ms: u64, reason: &str) -> bool {
-        if self.delivered() >= DELIVERIES_MAX {
+        let failures = number(&self.message, FAILURES).unwrap_or(0) + 1;
+        if failures >= FAILURES_MAX {
             self.dead.bury(&self.message, Which::Tasks, reason).await;
             return true;
         }
-        self.later(after_ms).await;
+        let after_ms = longer_ms(after_ms, failures);
+        if self.publish_anew(failures, after_ms).await {
+            self.done().await;
+        } else {
+            self.put_off(after_ms).await;
+        }
         false
     }
+}
+
+/// Longer each time.
+fn longer_ms(after_ms: u64, times: u64) -> u64 {
+    let factor = 1u64 << times.min(10);
+    after_ms.saturating_mul(factor).min(AGAIN_MS_MAX)
+}
+
+/// A header of ours; none if it isn't there, or is no such number.
+fn number(message: &Message, name: &str) -> Option<u64> {
+    let value = message.headers.as_ref()?.get(name)?;
+    value.as_str().parse::<u32>().ok().map(u64::from)
 }
 
 /// A task as a message: `["instance","scope"]`.

@@ -105,6 +105,73 @@ async fn what_is_no_task_is_a_dead_letter() {
     assert!(letters[0].reason.contains("no task"));
 }
 
+/// Puts a task off so often that each delivery would count against it, and then lets it fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_failures_of_its_own_make_a_task_a_dead_letter() {
+    let rig = rig().await;
+    let source = TaskSource::new(rig.streams.clone(), 16);
+    TaskQueue::new(rig.client.clone(), &rig.streams)
+        .push(vec![task("a")])
+        .await;
+    for _ in 0..25 {
+        pull(&source).await.receipt.unwrap().later(0).await;
+    }
+    // Failures are counted across what is put off between them.
+    for _ in 0..19 {
+        let receipt = pull(&source).await.receipt.unwrap();
+        assert!(!receipt.again(0, "its own fault").await);
+        pull(&source).await.receipt.unwrap().later(0).await;
+    }
+    let letters = DeadLetters::new(rig.streams.clone());
+    assert_eq!(letters.list(0, 10).await.unwrap(), []);
+    let last = pull(&source).await;
+    assert_eq!(last.scope, task("a"));
+    assert!(last.receipt.unwrap().again(0, "its own fault").await);
+    let letters = letters.list(0, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!(letters[0].reason, "its own fault");
+    assert_eq!(letters[0].payload, br#"["a","r"]"#);
+    let none = timeout(Duration::from_millis(300), source.pull()).await;
+    assert!(none.is_err(), "nothing of it is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_failed_is_put_off() {
+    let rig = rig().await;
+    let source = TaskSource::new(rig.streams.clone(), 16);
+    TaskQueue::new(rig.client.clone(), &rig.streams)
+        .push(vec![task("a")])
+        .await;
+    let begun = std::time::Instant::now();
+    pull(&source).await.receipt.unwrap().again(300, "no").await;
+    pull(&source).await.receipt.unwrap().done().await;
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= Duration::from_millis(600), "{elapsed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_fetched_ahead_goes_to_others_when_it_stops() {
+    let rig = rig().await;
+    let all: Vec<ScopeRef> = (0..20).map(|n| task(&n.to_string())).collect();
+    let stopping = TaskSource::new(rig.streams.clone(), 64);
+    TaskQueue::new(rig.client.clone(), &rig.streams)
+        .push(all)
+        .await;
+    let first = pull(&stopping).await;
+    let begun = std::time::Instant::now();
+    stopping.close().await;
+    first.receipt.unwrap().later(0).await;
+    let other = TaskSource::new(rig.streams.clone(), 64);
+    let mut got = HashSet::new();
+    while got.len() < 20 {
+        let task = pull(&other).await;
+        task.receipt.unwrap().done().await;
+        got.insert(task.scope);
+    }
+    // Long before their time for an answer is over.
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_share_the_tasks() {
     let rig = rig().await;
