@@ -75,6 +75,7 @@ pub async fn coordinate(
     tracing::info!("the API is at {scheme}://{address}/api/v1/openapi.json");
     let server = Server::new(api)
         .tls(tls)
+        .drain(settings.drain_delay)
         .stop_max(settings.shutdown_deadline);
     let stop = async move {
         stop.await;

@@ -181,7 +181,12 @@ fn with(given: &[(&str, &str)], folder: &Path) -> Config {
 }
 
 /// Those of the API are shown by its own tests.
-const OF_THE_API: &[&str] = &["auth.", "coordinator.tls_", "coordinator.shutdown_deadline"];
+const OF_THE_API: &[&str] = &[
+    "auth.",
+    "coordinator.tls_",
+    "coordinator.drain_delay",
+    "coordinator.shutdown_deadline",
+];
 
 #[test]
 fn settings_reach_what_they_are_about() {

@@ -204,6 +204,7 @@ impl Values<'_> {
         Coordinator {
             listen: self.address("coordinator.listen"),
             tls: cert.zip(key),
+            drain_delay: self.duration("coordinator.drain_delay"),
             shutdown_deadline: self.duration("coordinator.shutdown_deadline"),
         }
     }

@@ -136,6 +136,7 @@ pub struct Coordinator {
     pub listen: SocketAddr,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
+    pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
 }
 

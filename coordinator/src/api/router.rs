@@ -9,7 +9,7 @@ use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -119,7 +119,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     }
     let path = request.uri().path().to_owned();
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
-    match tokio::time::timeout(REQUEST_MAX, answered).await {
+    let mut response = match tokio::time::timeout(REQUEST_MAX, answered).await {
         Ok(Ok(response)) => response,
         Ok(Err(_)) => {
             tracing::error!(path, "a handler panicked");
@@ -130,7 +130,13 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
             let detail = format!("this took longer than {} s", REQUEST_MAX.as_secs());
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", detail).into_response()
         }
+    };
+    if api.is_stopping() {
+        // The next request goes elsewhere.
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
     }
+    response
 }
 
 /// Whether a browser sends this for a page of another origin: any page that a developer looks at

@@ -1,11 +1,16 @@
 //! Takes connections and serves the API on them.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures::FutureExt;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -15,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use super::patience::Patience;
 use super::tls::Tls;
 use crate::api::{Api, router};
 
@@ -24,8 +30,12 @@ const CONNECTIONS_MAX: usize = 10_000;
 const HEADERS_MAX: Duration = Duration::from_secs(75);
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// If nothing else is said: how long a client may take nothing of its answer.
+const WRITE_MAX: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be taken, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(500);
+/// For how long connections stay open that nothing has come on, once none is taken.
+const LAST: Duration = Duration::from_millis(50);
 /// If nothing else is said: how long requests under way may take when the server is to stop.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
@@ -33,8 +43,14 @@ const STOP_MAX: Duration = Duration::from_secs(3);
 pub struct Server {
     api: Api,
     tls: Option<Tls>,
+    drain: Duration,
     stop_max: Duration,
+    write_max: Duration,
 }
+
+/// Where a request comes from; in its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
 
 impl Server {
     /// Over plain HTTP, unless [`Server::tls`] is called.
@@ -42,13 +58,22 @@ impl Server {
         Server {
             api,
             tls: None,
+            drain: Duration::ZERO,
             stop_max: STOP_MAX,
+            write_max: WRITE_MAX,
         }
     }
 
     #[must_use]
     pub fn tls(mut self, tls: Option<Tls>) -> Server {
         self.tls = tls;
+        self
+    }
+
+    /// For how long requests are taken when the server is to stop and says that it isn't ready.
+    #[must_use]
+    pub fn drain(mut self, drain: Duration) -> Server {
+        self.drain = drain;
         self
     }
 
@@ -59,8 +84,16 @@ impl Server {
         self
     }
 
-    /// Serves until `stop` is done: from then on no connection is taken, those that are idle are
-    /// closed, and requests under way are finished within the limit.
+    /// A client that takes nothing of its answer for so long loses its connection.
+    #[must_use]
+    pub fn write_max(mut self, write_max: Duration) -> Server {
+        self.write_max = write_max;
+        self
+    }
+
+    /// Serves until `stop` is done. From then on it isn't ready, and each answer is the last of its
+    /// connection. When it has drained, no connection is taken, those that are idle are closed, and
+    /// requests under way are finished within the limit.
     ///
     /// # Errors
     /// The listener failed.
@@ -71,65 +104,117 @@ impl Server {
     ) -> io::Result<()> {
         listener.local_addr()?;
         let (api, access) = (self.api.clone(), self.api.access.clone());
-        let service = TowerToHyperService::new(router(self.api));
-        let ending = GracefulShutdown::new();
-        let mut tasks = JoinSet::new();
         let tls = self.tls.map(Arc::new);
         let mut kept = JoinSet::new();
         kept.spawn(async move { access.keep().await });
         if let Some(tls) = tls.clone() {
             kept.spawn(tls.keep());
         }
-        {
-            let accept = accept(&listener, &mut tasks, &ending, tls.as_deref(), &service);
-            tokio::select! {
-                () = stop => {}
-                () = accept => {}
-            }
+        let mut open = Open {
+            service: TowerToHyperService::new(router(self.api)),
+            tls,
+            write_max: self.write_max,
+            room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            tasks: JoinSet::new(),
+            ending: GracefulShutdown::new(),
+        };
+        tokio::select! {
+            () = stop => {}
+            () = open.accept(&listener) => {}
         }
         api.stop();
+        // Done only when the time is over.
+        let _ = timeout(self.drain, open.accept(&listener)).await;
+        open.accept_rest(&listener);
         drop(listener);
+        // What a client has just sent is on its way.
+        tokio::time::sleep(LAST).await;
         // Tokens are checked to the last request, with what is known of them.
         drop(kept);
-        if timeout(self.stop_max, ending.shutdown()).await.is_err() {
-            let left = tasks.len();
-            tracing::warn!(left, "connections whose requests took too long are closed");
-        }
-        tasks.shutdown().await;
+        open.end(self.stop_max).await;
         Ok(())
     }
 }
 
-type Service = TowerToHyperService<Router>;
+/// The connections that there are.
+struct Open {
+    service: TowerToHyperService<Router>,
+    tls: Option<Arc<Tls>>,
+    write_max: Duration,
+    room: Arc<Semaphore>,
+    tasks: JoinSet<()>,
+    ending: GracefulShutdown,
+}
 
-/// Takes connections for ever.
-async fn accept(
-    listener: &TcpListener,
-    tasks: &mut JoinSet<()>,
-    ending: &GracefulShutdown,
-    tls: Option<&Tls>,
-    service: &Service,
-) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        // Never closed, so that there is always an answer.
-        let Ok(permit) = room.clone().acquire_owned().await else {
-            return;
-        };
-        // Those that have ended are forgotten.
-        while tasks.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let tls = tls.map(Tls::acceptor);
-                let (service, watcher) = (service.clone(), ending.watcher());
-                tasks.spawn(serve(stream, tls, service, watcher, permit));
-            }
-            Err(error) if of_one(&error) => {}
-            Err(error) => {
-                tracing::warn!(%error, "no connection can be taken");
-                tokio::time::sleep(PAUSE).await;
+impl Open {
+    /// Takes connections for ever.
+    async fn accept(&mut self, listener: &TcpListener) {
+        loop {
+            // Never closed, so that there is always an answer.
+            let Ok(permit) = self.room.clone().acquire_owned().await else {
+                return;
+            };
+            // Those that have ended are forgotten.
+            while self.tasks.try_join_next().is_some() {}
+            match listener.accept().await {
+                Ok((stream, peer)) => self.take(stream, peer.ip(), permit),
+                Err(error) if of_one(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "no connection can be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
+    }
+
+    /// Takes those that wait to be taken: they would be reset.
+    fn accept_rest(&mut self, listener: &TcpListener) {
+        while let Ok(permit) = self.room.clone().try_acquire_owned()
+            && let Some(Ok((stream, peer))) = listener.accept().now_or_never()
+        {
+            self.take(stream, peer.ip(), permit);
+        }
+    }
+
+    fn take(&mut self, stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) {
+        // Answers are small, and go out at once.
+        let _ = stream.set_nodelay(true);
+        let stream = Patience::new(stream, self.write_max);
+        let tls = self.tls.as_deref().map(Tls::acceptor);
+        let service = OfPeer {
+            inner: self.service.clone(),
+            peer: Peer(peer),
+        };
+        let watcher = self.ending.watcher();
+        self.tasks.spawn(async move {
+            serve(stream, tls, service, watcher).await;
+            drop(permit);
+        });
+    }
+
+    async fn end(mut self, limit: Duration) {
+        if timeout(limit, self.ending.shutdown()).await.is_err() {
+            let left = self.tasks.len();
+            tracing::warn!(left, "connections whose requests took too long are closed");
+        }
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Tells the routes where a request comes from.
+struct OfPeer {
+    inner: TowerToHyperService<Router>,
+    peer: Peer,
+}
+
+impl Service<Request<Incoming>> for OfPeer {
+    type Response = axum::response::Response;
+    type Error = std::convert::Infallible;
+    type Future = <TowerToHyperService<Router> as Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        self.inner.call(request)
     }
 }
 
@@ -143,14 +228,11 @@ fn of_one(error: &io::Error) -> bool {
 }
 
 async fn serve(
-    stream: TcpStream,
+    stream: Patience<TcpStream>,
     tls: Option<TlsAcceptor>,
-    service: Service,
+    service: OfPeer,
     watcher: Watcher,
-    _permit: OwnedSemaphorePermit,
 ) {
-    // Answers are small, and go out at once.
-    let _ = stream.set_nodelay(true);
     let done = match tls {
         None => {
             let connection = http().serve_connection(TokioIo::new(stream), service);

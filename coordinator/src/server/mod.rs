@@ -1,7 +1,8 @@
 //! The server of the API: connections, TLS, and an end that lets running requests finish.
 
 mod connections;
+mod patience;
 mod tls;
 
-pub use connections::Server;
+pub use connections::{Peer, Server};
 pub use tls::{Tls, TlsError};

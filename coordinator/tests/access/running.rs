@@ -85,7 +85,9 @@ pub struct Setup {
     pub access: Access,
     pub reader: Arc<dyn Reader>,
     pub tls: Option<Tls>,
+    pub drain: Duration,
     pub stop_max: Duration,
+    pub write_max: Duration,
 }
 
 impl Setup {
@@ -94,7 +96,9 @@ impl Setup {
             access,
             reader: Arc::new(Refuses),
             tls: None,
+            drain: Duration::ZERO,
             stop_max: Duration::from_secs(3),
+            write_max: Duration::from_secs(30),
         }
     }
 
@@ -113,7 +117,9 @@ impl Setup {
         let (stop, stopped) = oneshot::channel();
         let server = Server::new(Api::new(service, self.reader, self.access))
             .tls(self.tls)
-            .stop_max(self.stop_max);
+            .drain(self.drain)
+            .stop_max(self.stop_max)
+            .write_max(self.write_max);
         let served = tokio::spawn(server.serve(listener, async {
             let _ = stopped.await;
         }));

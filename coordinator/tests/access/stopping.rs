@@ -111,3 +111,50 @@ async fn what_is_no_http_is_refused() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(!answer.contains("200 OK"), "{answer}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_answered_until_nobody_sends_any() {
+    let setup = Setup {
+        drain: Duration::from_millis(800),
+        ..Setup::new(Access::open("default"))
+    };
+    let mut running = setup.start().await;
+    let client = client();
+    let kept = client.get(running.url("/readyz")).send().await.unwrap();
+    assert_eq!(kept.status(), 200);
+    assert!(!kept.headers().contains_key("connection"));
+    running.stop();
+    sleep(Duration::from_millis(100)).await;
+    let ready = client.get(running.url("/readyz")).send().await.unwrap();
+    assert_eq!(ready.status(), 503);
+    assert_eq!(ready.headers()["connection"], "close");
+    // On a connection of its own.
+    let answer = client.get(running.url("/api/v1/instances")).send().await;
+    let answer = answer.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["connection"], "close");
+    let address = running.address;
+    running.ended().await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// Asks for more than fits on the way, and reads nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_never_reads_loses_the_connection() {
+    const REQUESTS: usize = 500;
+    let setup = Setup {
+        write_max: Duration::from_millis(300),
+        ..Setup::new(Access::open("default"))
+    };
+    let running = setup.start().await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    let requests = "GET /api/v1/openapi.json HTTP/1.1\r\nhost: h\r\n\r\n".repeat(REQUESTS);
+    stream.write_all(requests.as_bytes()).await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    let mut answers = Vec::new();
+    let read = timeout(Duration::from_secs(10), stream.read_to_end(&mut answers)).await;
+    assert!(read.is_ok(), "the connection is closed");
+    let answers = String::from_utf8_lossy(&answers);
+    let count = answers.matches("HTTP/1.1 200 OK").count();
+    assert!(count > 0 && count < REQUESTS, "{count}");
+}

@@ -52,6 +52,14 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new("coordinator.tls_key", Kind::Path, "Its key, in PEM.").coordinator(),
     Setting::new(
+        "coordinator.drain_delay",
+        STOP,
+        "For how long requests are still taken when the coordinator is to stop and says that it isn't \
+         ready: until whoever looks at that sends them elsewhere.",
+    )
+    .default("1s")
+    .coordinator(),
+    Setting::new(
         "coordinator.shutdown_deadline",
         STOP,
         "How long requests that are under way may take when the coordinator is to stop.",
