@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use anyhow::{Context, anyhow, bail};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
 
 use super::server::Target;
+use super::servers::{Failure, Repeat, Servers};
 use super::tls::{self, root_cause};
 use super::{findings, timeline::shown};
 use crate::terminal::{Output, Terminal};
 
 /// Longer than a server waits for the end of an instance.
 const TIMEOUT: Duration = Duration::from_secs(100);
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 pub struct Client {
     http: reqwest::Client,
-    base: Url,
+    servers: Servers,
     namespace: Option<String>,
 }
 
@@ -28,17 +30,28 @@ pub struct Answer {
     pub body: Value,
 }
 
+/// Why there is no answer that counts.
+struct Failed {
+    failure: Failure,
+    /// What is said if it is the last attempt: a refusal is an answer, too.
+    result: anyhow::Result<Answer>,
+}
+
+/// What is asked.
+struct Asked<'a> {
+    method: Method,
+    path: &'a [&'a str],
+    query: &'a [(&'a str, &'a str)],
+    headers: &'a [(&'a str, &'a str)],
+    body: Vec<u8>,
+    repeat: Repeat,
+}
+
 impl Client {
     /// # Errors
-    /// The URL is none, or a file cannot be used.
+    /// A URL is none, or a file cannot be used.
     pub fn new(target: &Target) -> anyhow::Result<Client> {
-        let server = &target.url;
-        let base = Url::parse(server)
-            .ok()
-            .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
-            .with_context(|| {
-                format!("'{server}' is no URL of a server, such as http://127.0.0.1:8080")
-            })?;
+        let servers = Servers::new(&target.urls)?;
         let mut headers = HeaderMap::new();
         if let Some(token) = &target.token {
             let mut header = HeaderValue::try_from(format!("Bearer {}", token.expose()))
@@ -50,36 +63,55 @@ impl Client {
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
-            // A token is for this server only.
+            // A token is for these servers only.
             .redirect(reqwest::redirect::Policy::none())
             .tls_backend_preconfigured(tls::config(target.ca.as_deref())?)
             .tls_info(true)
+            .connect_timeout(CONNECT_MAX)
             .timeout(TIMEOUT);
         // A proxy would ask its own machine.
-        if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+        let is_here =
+            |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+        if servers.all().iter().all(is_here) {
             builder = builder.no_proxy();
         }
         Ok(Client {
             http: builder.build()?,
-            base,
+            servers,
             namespace: target.namespace.clone(),
         })
     }
 
-    /// The answer to a `GET` of a path at the root, with its headers.
+    /// Makes no request again.
+    #[must_use]
+    pub fn once(mut self) -> Client {
+        self.servers.once();
+        self
+    }
+
+    /// The answer to a `GET` of a path at the root, with its headers. It isn't asked again.
     ///
     /// # Errors
     /// Nobody answers.
     pub async fn look(&self, path: &str) -> anyhow::Result<reqwest::Response> {
-        let url = self.base.join(path)?;
-        self.answer(self.http.request(Method::GET, url)).await
+        let attempts = self.servers.attempts(Repeat::Never);
+        let base = attempts.server();
+        let sent = self.http.get(base.join(path)?).send().await;
+        sent.map_err(|error| failed(base, &error).1)
     }
 
     /// # Errors
     /// Nobody answers, or not in JSON. An answer that refuses is none.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.send(self.http.request(Method::GET, self.url(path, query)?))
-            .await
+        self.ask(&Asked {
+            method: Method::GET,
+            path,
+            query,
+            headers: &[],
+            body: Vec::new(),
+            repeat: Repeat::Safe,
+        })
+        .await
     }
 
     /// Posts a body with its media type and further headers.
@@ -92,12 +124,17 @@ impl Client {
         query: &[(&str, &str)],
         headers: &[(&str, &str)],
         body: Vec<u8>,
+        repeat: Repeat,
     ) -> anyhow::Result<Answer> {
-        let mut request = self.http.request(Method::POST, self.url(path, query)?);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.send(request.body(body)).await
+        self.ask(&Asked {
+            method: Method::POST,
+            path,
+            query,
+            headers,
+            body,
+            repeat,
+        })
+        .await
     }
 
     /// Deploys a document with what it refers to.
@@ -117,58 +154,117 @@ impl Client {
         let whole = json!({"name": name, "document": document, "resources": resources});
         let headers = [("content-type", "application/vnd.swirl.deployment+json")];
         let body = whole.to_string().into_bytes();
-        self.post(&["definitions"], &[], &headers, body).await
+        self.post(&["definitions"], &[], &headers, body, Repeat::Safe)
+            .await
     }
 
-    fn url(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Url> {
-        let mut url = self.base.clone();
+    fn url(&self, base: &Url, asked: &Asked<'_>) -> anyhow::Result<Url> {
+        let mut url = base.clone();
         match url.path_segments_mut() {
             Ok(mut segments) => {
                 segments.pop_if_empty().extend(["api", "v1"]);
                 if let Some(namespace) = &self.namespace {
                     segments.extend(["namespaces", namespace]);
                 }
-                segments.extend(path);
+                segments.extend(asked.path);
             }
-            Err(()) => bail!("'{}' cannot have a path", self.base),
+            Err(()) => bail!("'{base}' cannot have a path"),
         };
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
+        if !asked.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(asked.query);
         }
         Ok(url)
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Answer> {
-        let base = self.base.as_str().trim_end_matches('/');
-        let response = self.answer(request).await?;
-        let status = response.status().as_u16();
-        let bytes = response.bytes().await.context("the answer broke off")?;
-        let body = serde_json::from_slice(&bytes)
-            .with_context(|| format!("{base} answers ({status}), but isn't a Swirl server"))?;
-        Ok(Answer { status, body })
+    /// Asks until one of the servers answers, as long as that is safe.
+    async fn ask(&self, asked: &Asked<'_>) -> anyhow::Result<Answer> {
+        let mut attempts = self.servers.attempts(asked.repeat);
+        loop {
+            let Failed { failure, result } = match self.attempt(attempts.server(), asked).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            match attempts.again(failure) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None if asked.repeat == Repeat::Never && failure == Failure::Unsure(None) => {
+                    return result.context("it may have been done: look before you ask again");
+                }
+                None => return result,
+            }
+        }
     }
 
-    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
-        let base = self.base.as_str().trim_end_matches('/');
-        let error = match request.send().await {
-            Ok(response) => return Ok(response),
-            Err(error) => error,
+    async fn attempt(&self, base: &Url, asked: &Asked<'_>) -> Result<Answer, Failed> {
+        let given_up = |error: anyhow::Error| Failed {
+            failure: Failure::Hopeless,
+            result: Err(error),
         };
-        let reason = root_cause(&error);
-        if let Some(hint) = tls_hint(&reason, self.base.scheme()) {
-            bail!("no connection to {base}: {reason}\n  = hint: {hint}");
+        let url = self.url(base, asked).map_err(given_up)?;
+        let mut request = self.http.request(asked.method.clone(), url);
+        for (name, value) in asked.headers {
+            request = request.header(*name, *value);
         }
-        if error.is_timeout() {
-            bail!("the server at {base} didn't answer in time");
+        let sent = request.body(asked.body.clone()).send().await;
+        let response = sent.map_err(|error| {
+            let (failure, error) = failed(base, &error);
+            Failed {
+                failure,
+                result: Err(error),
+            }
+        })?;
+        let status = response.status().as_u16();
+        let after = retry_after(response.headers());
+        let bytes = response.bytes().await.map_err(|error| Failed {
+            failure: Failure::Unsure(None),
+            result: Err(error).context("the answer broke off"),
+        })?;
+        let parsed = serde_json::from_slice(&bytes).with_context(|| {
+            let base = shown_url(base);
+            format!("{base} answers ({status}), but isn't a Swirl server")
+        });
+        let result = parsed.map(|body| Answer { status, body });
+        match (status, result) {
+            // A server's own, or of a proxy that cannot reach it.
+            (502..=504, result) => Err(Failed {
+                failure: Failure::Unsure(Some(after)),
+                result,
+            }),
+            (_, Ok(answer)) => Ok(answer),
+            (_, Err(error)) => Err(given_up(error)),
         }
-        if error.is_connect() {
-            bail!(
-                "no server answers at {base} ({reason}): start one with 'swirl dev', or name another \
-                 with --server or SWIRL_SERVER"
-            );
-        }
-        bail!("the server at {base}: {reason}")
     }
+}
+
+fn retry_after(headers: &HeaderMap) -> Duration {
+    let value = headers.get(RETRY_AFTER);
+    let seconds = value.and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(0))
+}
+
+fn shown_url(url: &Url) -> &str {
+    url.as_str().trim_end_matches('/')
+}
+
+/// Why a request failed, and how.
+fn failed(base: &Url, error: &reqwest::Error) -> (Failure, anyhow::Error) {
+    let (shown, reason) = (shown_url(base), root_cause(error));
+    if let Some(hint) = tls_hint(&reason, base.scheme()) {
+        let error = anyhow!("no connection to {shown}: {reason}\n  = hint: {hint}");
+        return (Failure::Hopeless, error);
+    }
+    if error.is_connect() {
+        let error = anyhow!(
+            "no server answers at {shown} ({reason}): start one with 'swirl dev', or name another \
+             with --server or SWIRL_SERVER"
+        );
+        return (Failure::Unreached, error);
+    }
+    if error.is_timeout() {
+        let error = anyhow!("the server at {shown} didn't answer in time");
+        return (Failure::Hopeless, error);
+    }
+    let error = anyhow!("the server at {shown}: {reason}");
+    (Failure::Unsure(None), error)
 }
 
 /// What to do about a failure of TLS, as rustls words it.

@@ -2,11 +2,13 @@
 
 mod http;
 mod server;
+mod servers;
 pub mod timeline;
 pub mod tls;
 
 pub use http::{Answer, Client};
 pub use server::{Credentials, Server, Target};
+pub use servers::Repeat;
 
 use serde_json::Value;
 use timeline::shown;

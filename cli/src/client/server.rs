@@ -12,17 +12,18 @@ use crate::config::Secret;
 /// The longest file of a token, in bytes.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// Which server a command talks to.
+/// Which servers a command talks to.
 #[derive(Debug, clap::Args)]
 pub struct Server {
-    /// The server's URL.
+    /// The server's URL; several, with commas between them, stand for one another.
     #[arg(
         long,
         env = "SWIRL_SERVER",
         default_value = "http://127.0.0.1:8080",
+        value_delimiter = ',',
         value_name = "URL"
     )]
-    server: String,
+    server: Vec<String>,
 
     /// The namespace that is meant; the server refuses if it serves another one.
     #[arg(long, env = "SWIRL_NAMESPACE", value_name = "NAME")]
@@ -57,7 +58,8 @@ pub struct Credentials {
 /// A server as a client is made for it.
 #[derive(Debug)]
 pub struct Target {
-    pub url: String,
+    /// Servers that stand for one another.
+    pub urls: Vec<String>,
     pub namespace: Option<String>,
     pub token: Option<Secret>,
     pub ca: Option<PathBuf>,
@@ -67,7 +69,7 @@ impl Target {
     /// One that asks for no token.
     pub fn open(url: &str) -> Target {
         Target {
-            url: url.to_owned(),
+            urls: vec![url.to_owned()],
             namespace: None,
             token: None,
             ca: None,
@@ -96,7 +98,7 @@ impl Server {
 impl Credentials {
     /// # Errors
     /// The token is given twice, or its file cannot be read.
-    pub fn target(&self, url: &str, namespace: Option<String>) -> anyhow::Result<Target> {
+    pub fn target(&self, urls: &[String], namespace: Option<String>) -> anyhow::Result<Target> {
         // A variable that is empty is one that isn't there.
         let token = self
             .token
@@ -114,7 +116,7 @@ impl Credentials {
         };
         let ca = self.ca_file.clone();
         Ok(Target {
-            url: url.to_owned(),
+            urls: urls.to_vec(),
             namespace,
             token,
             ca: ca.filter(|file| !file.as_os_str().is_empty()),
@@ -156,7 +158,7 @@ mod tests {
             token_file: file.cloned(),
             ca_file: None,
         };
-        let target = |token, file| credentials(token, file).target("http://h", None);
+        let target = |token, file| credentials(token, file).target(&["http://h".to_owned()], None);
         let token = |target: anyhow::Result<Target>| {
             target.unwrap().token.map(|token| token.expose().to_owned())
         };

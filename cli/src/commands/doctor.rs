@@ -22,9 +22,9 @@ pub struct Args {
     #[arg(long = "for", value_enum, value_name = "PROCESS")]
     process: Option<Who>,
 
-    /// A server whose API is looked at, too.
-    #[arg(long, env = "SWIRL_SERVER", value_name = "URL")]
-    server: Option<String>,
+    /// Servers whose API is looked at, too.
+    #[arg(long, env = "SWIRL_SERVER", value_delimiter = ',', value_name = "URL")]
+    server: Vec<String>,
 
     #[command(flatten)]
     credentials: Credentials,
@@ -95,10 +95,10 @@ async fn examine(
     let config = &loaded.config;
     doctor::local(report, config, processes).await;
     doctor::servers(report, config).await;
-    if let Some(server) = args.server.as_deref().filter(|server| !server.is_empty()) {
+    for server in args.server.iter().filter(|server| !server.is_empty()) {
         let namespace = Some(config.namespace.clone());
-        let target = args.credentials.target(server, namespace)?;
-        doctor::api(report, &target).await;
+        let target = args.credentials.target(&[server.clone()], namespace)?;
+        doctor::api(report, server, &target).await;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::app::json_argument;
-use crate::client::Server;
+use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
 /// Cancels an instance.
@@ -106,7 +106,9 @@ impl Of {
         self.server.run(async |client| {
             let path = ["instances", &self.id, action];
             let headers = [("content-type", "application/json")];
-            let answer = client.post(&path, &[], &headers, body.into_bytes()).await?;
+            let answer = client
+                .post(&path, &[], &headers, body.into_bytes(), Repeat::Never)
+                .await?;
             answer.show(terminal, |_| format!("{action} is accepted\n"))
         })
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use anyhow::Context;
 
-use crate::client::{Server, timeline::shown};
+use crate::client::{Repeat, Server, timeline::shown};
 use crate::terminal::Terminal;
 
 /// Sends CloudEvents to a server.
@@ -41,7 +41,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     };
     args.server.run(async |client| {
         let headers = [("content-type", kind)];
-        let answer = client.post(&["events"], &[], &headers, text).await?;
+        let answer = client
+            .post(&["events"], &[], &headers, text, Repeat::Safe)
+            .await?;
         answer.show(terminal, |body| {
             let accepted = body["accepted"].as_array().into_iter().flatten();
             accepted

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::get;
 use crate::app::json_argument;
-use crate::client::{Answer, Client, Server, timeline};
+use crate::client::{Answer, Client, Repeat, Server, timeline};
 use crate::terminal::{Output, Terminal};
 
 /// How often an instance is looked at that takes longer than a request may wait.
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     wait: bool,
 
-    /// The same key gives the same instance.
+    /// The same key gives the same instance [default: one that is drawn].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
@@ -61,12 +61,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             query.push(("wait", "PT60S"));
         }
         let mut headers = vec![("content-type", "application/json")];
-        if let Some(key) = &args.key {
-            headers.push(("idempotency-key", key.as_str()));
-        }
+        let key = match &args.key {
+            Some(key) => key.clone(),
+            None => drawn_key()?,
+        };
+        headers.push(("idempotency-key", key.as_str()));
         let path = ["workflows", &args.workflow, "instances"];
         let answer = client
-            .post(&path, &query, &headers, input.into_bytes())
+            .post(&path, &query, &headers, input.into_bytes(), Repeat::Safe)
             .await?;
         if args.wait && !answer.refused() {
             return ended(&client, answer, terminal).await;
@@ -75,6 +77,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             format!("{}\n", timeline::shown(&body["id"]))
         })
     })
+}
+
+/// By which a start can be asked for again when nobody knows whether it was carried out.
+fn drawn_key() -> anyhow::Result<String> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).context("no key can be drawn")?;
+    Ok(format!("drawn-{:032x}", u128::from_be_bytes(bytes)))
 }
 
 async fn ended(client: &Client, mut answer: Answer, terminal: &Terminal) -> anyhow::Result<u8> {

@@ -12,10 +12,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The header has seconds, cut off.
 const DATE_MS: i64 = 1_000;
 
-pub async fn api(report: &mut Report, target: &Target) {
+pub async fn api(report: &mut Report, url: &str, target: &Target) {
     let hint = "look at --server, --token-file and --ca-file";
     let client = match Client::new(target) {
-        Ok(client) => client,
+        Ok(client) => client.once(),
         Err(error) => return report.error("api", format!("{error:#}"), hint),
     };
     let begun = std::time::Instant::now();
@@ -27,25 +27,24 @@ pub async fn api(report: &mut Report, target: &Target) {
     if let Some(der) = alive.extensions().get::<TlsInfo>()
         && let Some(der) = der.peer_certificate()
     {
-        certificates::one(report, "api-certificate", &target.url, der);
+        certificates::one(report, "api-certificate", url, der);
     }
     let date = alive
         .headers()
         .get(DATE)
         .and_then(|date| date.to_str().ok());
     if let Some(ms) = date.and_then(date_ms) {
-        let whose = target.url.as_str();
-        servers::skew(report, "api-clock", whose, ms, DATE_MS + took);
+        servers::skew(report, "api-clock", url, ms, DATE_MS + took);
     }
     let body: Value = alive.json().await.unwrap_or_default();
     match body["version"].as_str() {
-        Some(VERSION) => report.ok("api", format!("Swirl {VERSION} at {}", target.url)),
+        Some(VERSION) => report.ok("api", format!("Swirl {VERSION} at {url}")),
         Some(other) => {
-            let message = format!("Swirl {other} at {}, and this is {VERSION}", target.url);
+            let message = format!("Swirl {other} at {url}, and this is {VERSION}");
             report.warning("api", message, "use the same version everywhere");
         }
         None => {
-            let message = format!("{} is no Swirl server", target.url);
+            let message = format!("{url} is no Swirl server");
             return report.error("api", message, hint);
         }
     }

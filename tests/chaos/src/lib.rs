@@ -18,6 +18,8 @@ mod service;
 mod watch;
 
 pub use check::Report;
+pub use cluster::Cluster;
 pub use faults::Fault;
+pub use processes::{Process, Role};
 pub use random::Random;
 pub use run::{Options, run};

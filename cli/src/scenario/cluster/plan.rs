@@ -11,7 +11,7 @@ use swirl_ports::{Filter, Store};
 use swirl_world::{Act, Which};
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::Client;
+use crate::client::{Client, Repeat};
 use crate::scenario::RunError;
 
 pub struct Actor<'a> {
@@ -53,7 +53,11 @@ impl Actor<'_> {
                     .collect();
                 let path = ["workflows", request.workflow.as_str(), "instances"];
                 let body = request.input.to_string().into_bytes();
-                let answer = self.api.post(&path, &query, &headers, body).await;
+                let repeat = match request.key {
+                    Some(_) => Repeat::Safe,
+                    None => Repeat::Never,
+                };
+                let answer = self.api.post(&path, &query, &headers, body, repeat).await;
                 let answer = answer.map_err(failed)?;
                 match answer.status {
                     // Whoever asked is told; the world goes on without the instance.
@@ -89,7 +93,8 @@ impl Actor<'_> {
         let id = self.find(which).await?;
         let id = id.ok_or_else(|| failed(format!("there is no such instance to {word}")))?;
         let path = ["instances", id.as_str(), word];
-        let answer = self.api.post(&path, &[], &[], Vec::new()).await;
+        let answer = self.api.post(&path, &[], &[], Vec::new(), Repeat::Never);
+        let answer = answer.await;
         let answer = answer.map_err(failed)?;
         match answer.status {
             // As in virtual time, an instance that isn't in a state for it stays as it is.

@@ -1,0 +1,199 @@
+//! The servers that stand for one another: which is asked, and when a request is made again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use reqwest::Url;
+
+/// How long a request is made again: longer than the others need to notice that one is gone.
+const AGAIN_MAX: Duration = Duration::from_secs(15);
+/// The pause once all have failed: at first, and at most.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Whether a request may be made again of which nobody knows if it was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// The second time changes nothing.
+    Safe,
+    /// Only if it reached nobody.
+    Never,
+}
+
+/// How an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody takes the connection.
+    Unreached,
+    /// It broke off, or somebody says that it may be tried again, perhaps not before that.
+    Unsure(Option<Duration>),
+    /// Another attempt would fail as well.
+    Hopeless,
+}
+
+pub struct Servers {
+    all: Vec<Url>,
+    /// The one that answered last.
+    current: AtomicUsize,
+    again_max: Duration,
+}
+
+impl Servers {
+    /// # Errors
+    /// There is none, or one that is no URL.
+    pub fn new(urls: &[String]) -> anyhow::Result<Servers> {
+        let given = urls.iter().map(|url| url.trim());
+        let all: Vec<Url> = given
+            .filter(|url| !url.is_empty())
+            .map(parse)
+            .collect::<anyhow::Result<_>>()?;
+        if all.is_empty() {
+            bail!("there is no server to ask: see --server and SWIRL_SERVER");
+        }
+        Ok(Servers {
+            all,
+            current: AtomicUsize::new(0),
+            again_max: AGAIN_MAX,
+        })
+    }
+
+    /// No request is made again.
+    pub fn once(&mut self) {
+        self.again_max = Duration::ZERO;
+    }
+
+    pub fn all(&self) -> &[Url] {
+        &self.all
+    }
+
+    pub fn attempts(&self, repeat: Repeat) -> Attempts<'_> {
+        Attempts {
+            servers: self,
+            repeat,
+            failed: 0,
+            since: None,
+        }
+    }
+}
+
+fn parse(url: &str) -> anyhow::Result<Url> {
+    let parsed = Url::parse(url).ok();
+    parsed
+        .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
+        .with_context(|| format!("'{url}' is no URL of a server, such as http://127.0.0.1:8080"))
+}
+
+/// The attempts of one request.
+pub struct Attempts<'a> {
+    servers: &'a Servers,
+    repeat: Repeat,
+    failed: usize,
+    /// The first failure.
+    since: Option<Instant>,
+}
+
+impl Attempts<'_> {
+    pub fn server(&self) -> &Url {
+        let current = self.servers.current.load(Ordering::Relaxed);
+        &self.servers.all[current % self.servers.all.len()]
+    }
+
+    /// How long to wait before the next attempt; none if there is to be none.
+    pub fn again(&mut self, failure: Failure) -> Option<Duration> {
+        let count = self.servers.all.len();
+        let allowed = match failure {
+            // A server alone that isn't there is most likely not meant, or not started.
+            Failure::Unreached => count > 1,
+            Failure::Unsure(_) => self.repeat == Repeat::Safe,
+            Failure::Hopeless => false,
+        };
+        self.servers.current.fetch_add(1, Ordering::Relaxed);
+        self.failed += 1;
+        let pause = if self.failed.is_multiple_of(count) {
+            let round = u32::try_from(self.failed / count - 1).unwrap_or(u32::MAX);
+            let pause = PAUSE * 2u32.pow(round.min(8));
+            match failure {
+                Failure::Unsure(Some(after)) => pause.max(after),
+                _ => pause,
+            }
+            .min(PAUSE_MAX)
+        } else {
+            Duration::ZERO
+        };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        (allowed && since.elapsed() + pause < self.servers.again_max).then_some(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(urls: &[&str]) -> Servers {
+        let urls: Vec<String> = urls.iter().map(ToString::to_string).collect();
+        Servers::new(&urls).unwrap()
+    }
+
+    const TWO: [&str; 2] = ["http://a:1", "http://b:1"];
+
+    #[test]
+    fn the_next_one_is_asked_at_once_and_all_after_a_pause() {
+        let servers = servers(&TWO);
+        let mut attempts = servers.attempts(Repeat::Never);
+        assert_eq!(attempts.server().host_str(), Some("a"));
+        assert_eq!(attempts.again(Failure::Unreached), Some(Duration::ZERO));
+        assert_eq!(attempts.server().host_str(), Some("b"));
+        assert_eq!(attempts.again(Failure::Unreached), Some(PAUSE));
+        assert_eq!(attempts.server().host_str(), Some("a"));
+        attempts.again(Failure::Unreached);
+        assert_eq!(attempts.again(Failure::Unreached), Some(PAUSE * 2));
+        // The next request begins where the last one ended.
+        attempts.again(Failure::Unreached);
+        let next = servers.attempts(Repeat::Safe);
+        assert_eq!(next.server().host_str(), Some("b"));
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_not_done_twice() {
+        let again = |urls: &[&str], repeat, failure| {
+            let servers = servers(urls);
+            servers.attempts(repeat).again(failure).is_some()
+        };
+        let broken = Failure::Unsure(None);
+        assert!(again(&TWO, Repeat::Safe, broken));
+        assert!(!again(&TWO, Repeat::Never, broken));
+        assert!(again(&TWO, Repeat::Never, Failure::Unreached));
+        assert!(!again(&TWO, Repeat::Safe, Failure::Hopeless));
+        // Alone.
+        assert!(!again(&TWO[..1], Repeat::Safe, Failure::Unreached));
+        assert!(again(&TWO[..1], Repeat::Safe, broken));
+    }
+
+    #[test]
+    fn it_comes_to_an_end() {
+        let mut servers = servers(&TWO);
+        let mut attempts = servers.attempts(Repeat::Safe);
+        attempts.since = Instant::now().checked_sub(AGAIN_MAX);
+        assert_eq!(attempts.again(Failure::Unreached), None);
+        servers.once();
+        assert_eq!(
+            servers.attempts(Repeat::Safe).again(Failure::Unreached),
+            None
+        );
+        assert!(Servers::new(&[String::new(), " ".to_owned()]).is_err());
+        assert!(Servers::new(&["http://a:1".to_owned(), "b".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_server_says_how_long_to_wait() {
+        let servers = servers(&TWO[..1]);
+        let pause = |after| {
+            let after = Failure::Unsure(Some(Duration::from_secs(after)));
+            servers.attempts(Repeat::Safe).again(after)
+        };
+        assert_eq!(pause(0), Some(PAUSE));
+        assert_eq!(pause(1), Some(Duration::from_secs(1)));
+        assert_eq!(pause(3600), Some(PAUSE_MAX), "not for longer than we like");
+    }
+}
