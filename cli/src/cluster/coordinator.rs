@@ -12,12 +12,13 @@ use swirl_nats::Intake;
 use swirl_redis::Redis;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::intake;
 use super::parts::Cluster;
 use super::telemetry::FLUSH_MAX;
-use super::watch::watch;
+use super::watch::watch as watch_queues;
 use crate::config::Coordinator;
 
 /// How many events are fetched ahead of those that are being taken in.
@@ -53,9 +54,14 @@ pub async fn coordinate(
     let service = cluster.service();
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
-    tasks.spawn(intake::take_in(
+    let (stopping, mut stopped) = watch::channel(false);
+    let taken_in = tokio::spawn(intake::take_in(
         service.clone(),
         Intake::new(cluster.streams.clone(), AHEAD),
+        async move {
+            // Also if nobody is left who could say so.
+            let _ = stopped.wait_for(|stopping| *stopping).await;
+        },
     ));
     start(&mut tasks, service.clone(), |service| async move {
         service.run_timers().await;
@@ -68,7 +74,7 @@ pub async fn coordinate(
         service.run_reconciler(&effects, SWEEP).await;
     });
     let metrics = telemetry.metrics().clone();
-    let seen = watch(redis.clone(), cluster.streams.clone(), metrics.clone());
+    let seen = watch_queues(redis.clone(), cluster.streams.clone(), metrics.clone());
     tasks.spawn(seen);
     let api = Api::new(service, reader, access);
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
@@ -77,11 +83,17 @@ pub async fn coordinate(
         .tls(tls)
         .drain(settings.drain_delay)
         .stop_max(settings.shutdown_deadline);
-    let stop = async move {
+    let stop = async {
         stop.await;
         tracing::info!("stopping");
+        stopping.send_replace(true);
     };
     let served = server.serve(listener, stop).await;
+    // Also if the server ended by itself.
+    stopping.send_replace(true);
+    if taken_in.await.is_err() {
+        tracing::error!("taking events in has panicked");
+    }
     tasks.shutdown().await;
     // The others needn't wait until its time is over.
     if let Err(error) = redis.release_shards(redis.process_id()).await {

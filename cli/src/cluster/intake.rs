@@ -1,23 +1,52 @@
 //! Events from NATS on their way to those who wait for them.
 
+use std::time::Duration;
+
 use swirl_coordinator::{Service, Taken, lane, read_message};
 use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
 use swirl_nats::{Incoming, Intake};
 use tokio::sync::mpsc::{Sender, channel};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::{Instrument, Span};
 
 /// How many events are taken in at once, and how many wait for each of those.
 const LANES: usize = 64;
 const QUEUE: usize = 8;
 
+/// How long what is under way may take when there is to be no more.
+const FINISH_MAX: Duration = Duration::from_secs(3);
+
 type Work = (Incoming, CloudEvent);
 
-/// Takes events in for ever. Those that could belong together keep their order within this process.
-pub async fn take_in(service: Service, mut intake: Intake) {
-    let lanes: Vec<Sender<Work>> = (0..LANES).map(|_| open(service.clone())).collect();
+/// Takes events in until `stop` is done; what it fetched ahead goes to the others then. Events that could
+/// belong together keep their order within this process.
+pub async fn take_in(service: Service, mut intake: Intake, stop: impl Future<Output = ()>) {
+    let mut working = JoinSet::new();
+    let lanes: Vec<Sender<Work>> = (0..LANES)
+        .map(|_| open(&mut working, service.clone()))
+        .collect();
+    spread(&mut intake, &lanes, stop).await;
+    drop(lanes);
+    let finish = async { while working.join_next().await.is_some() {} };
+    let (_, finished) = tokio::join!(
+        timeout(FINISH_MAX, intake.close()),
+        timeout(FINISH_MAX, finish)
+    );
+    if finished.is_err() {
+        tracing::debug!("events that are under way are delivered again");
+    }
+}
+
+async fn spread(intake: &mut Intake, lanes: &[Sender<Work>], stop: impl Future<Output = ()>) {
+    let mut stop = std::pin::pin!(stop);
     loop {
-        let incoming = intake.next().await;
+        let incoming = tokio::select! {
+            biased;
+            () = &mut stop => return,
+            incoming = intake.next() => incoming,
+        };
         match read_message(incoming.headers(), incoming.payload()) {
             Ok(event) => {
                 let lane = lane(&event, LANES);
@@ -34,9 +63,9 @@ pub async fn take_in(service: Service, mut intake: Intake) {
     }
 }
 
-fn open(service: Service) -> Sender<Work> {
+fn open(working: &mut JoinSet<()>, service: Service) -> Sender<Work> {
     let (sender, mut receiver) = channel::<Work>(QUEUE);
-    tokio::spawn(async move {
+    working.spawn(async move {
         while let Some((incoming, event)) = receiver.recv().await {
             let span = log_span(&event);
             take(&service, &incoming, &event).instrument(span).await;

@@ -97,7 +97,9 @@ async fn examine(
     doctor::servers(report, config).await;
     for server in args.server.iter().filter(|server| !server.is_empty()) {
         let namespace = Some(config.namespace.clone());
-        let target = args.credentials.target(&[server.clone()], namespace)?;
+        let target = args
+            .credentials
+            .target(std::slice::from_ref(server), namespace)?;
         doctor::api(report, server, &target).await;
     }
     Ok(())

@@ -26,6 +26,11 @@ impl Intake {
         }
     }
 
+    /// Nothing will be taken any more: what was fetched ahead goes to the others.
+    pub async fn close(&mut self) {
+        self.pulling.close().await;
+    }
+
     /// The next message that isn't known to have been taken in.
     pub async fn next(&mut self) -> Incoming {
         loop {

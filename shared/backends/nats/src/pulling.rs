@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::pull;
-use futures::{FutureExt, StreamExt};
+use async_nats::jetstream::{AckKind, Message};
+use futures::StreamExt;
+use tokio::time::{Instant, timeout};
 
 use crate::counts::Which;
 use crate::{Error, Streams};
@@ -14,6 +15,12 @@ use crate::{Error, Streams};
 const HEARTBEAT: Duration = Duration::from_secs(5);
 const EXPIRES: Duration = Duration::from_secs(30);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// What is on its way when nothing is asked for any more: how long until none comes, and how long that
+/// is waited for where they come and come.
+const LAST: Duration = Duration::from_millis(50);
+const LAST_MAX: Duration = Duration::from_millis(500);
+/// Before what was fetched ahead goes elsewhere: the server must know that it isn't wanted here.
+const BACK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Pulling {
     streams: Streams,
@@ -62,16 +69,24 @@ impl Pulling {
         }
     }
 
-    /// Asks for nothing any more. Returns what has come and nobody took.
-    pub fn close(&mut self) -> Vec<Message> {
+    /// Asks for nothing any more, and gives back what has come and nobody took.
+    pub async fn close(&mut self) {
         let Some(mut open) = self.open.take() else {
-            return Vec::new();
+            return;
         };
         let mut ahead = Vec::new();
-        while let Some(Some(Ok(message))) = open.next().now_or_never() {
+        let until = Instant::now() + LAST_MAX;
+        while Instant::now() < until
+            && let Ok(Some(Ok(message))) = timeout(LAST, open.next()).await
+        {
             ahead.push(message);
         }
-        ahead
+        drop(open);
+        for message in ahead {
+            if let Err(error) = message.ack_with(AckKind::Nak(Some(BACK))).await {
+                tracing::debug!(%error, "what was fetched ahead is late");
+            }
+        }
     }
 
     async fn open(&self) -> Result<pull::Stream, Error> {

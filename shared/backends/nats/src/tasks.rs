@@ -27,8 +27,6 @@ const FAILURES_MAX: u64 = 20;
 const FAILURES: &str = "Swirl-Failures";
 /// For how long a task is put off that was published anew.
 const AFTER_MS: &str = "Swirl-After-Ms";
-/// Before tasks go elsewhere that were fetched ahead: the server must know that they aren't wanted here.
-const BACK: Duration = Duration::from_millis(100);
 const AGAIN_MS_MAX: u64 = 30_000;
 
 /// Where tasks are put.
@@ -107,12 +105,7 @@ impl Tasks for TaskSource {
     }
 
     async fn close(&self) {
-        let ahead = self.pulling.lock().await.close();
-        for message in ahead {
-            if let Err(error) = message.ack_with(AckKind::Nak(Some(BACK))).await {
-                tracing::debug!(%error, "a task that was fetched ahead is late");
-            }
-        }
+        self.pulling.lock().await.close().await;
     }
 }
 

@@ -267,6 +267,25 @@ async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_coordinator_fetched_ahead_goes_to_others_when_it_stops() {
+    let rig = rig().await;
+    let context = async_nats::jetstream::new(rig.client.clone());
+    for _ in 0..20 {
+        let sent = context.publish("swirl.events.mine", "{}".into()).await;
+        sent.unwrap().await.unwrap();
+    }
+    let mut stopping = Intake::new(rig.streams.clone(), 64);
+    timeout(SOON, stopping.next()).await.unwrap().done().await;
+    let begun = std::time::Instant::now();
+    stopping.close().await;
+    let mut other = Intake::new(rig.streams.clone(), 64);
+    for _ in 0..19 {
+        timeout(SOON, other.next()).await.unwrap().done().await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn namespaces_are_apart_and_foreign_streams_are_refused() {
     let rig = rig().await;
     streams(&rig.client, "team-a").ensure().await.unwrap();
