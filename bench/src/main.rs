@@ -29,7 +29,8 @@ use servers::Servers;
 use swirl_model::{Data, data};
 
 #[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+static ALLOCATOR: swirl_expr::CountingAllocator<mimalloc::MiMalloc> =
+    swirl_expr::CountingAllocator::of(mimalloc::MiMalloc);
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", about = "Measures Swirl and its floor.")]

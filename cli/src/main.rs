@@ -1,8 +1,11 @@
 //! The swirl command. All of it is in the library.
 
+use mimalloc::MiMalloc;
+use swirl_expr::CountingAllocator;
+
 /// Counts what a thread allocates, so that an expression's memory can be bounded.
 #[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator::of(MiMalloc);
 
 fn main() -> std::process::ExitCode {
     swirl_cli::main()

@@ -7,7 +7,7 @@ use swirl_expr::{Env, Program};
 use swirl_model::Data;
 
 #[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     const TIMES: u32 = 200_000;

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! #[global_allocator]
-//! static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+//! static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 //! ```
 //!
 //! Without it the memory limit is kept by estimates (see [`crate::Limits::memory_bytes`]).
@@ -14,9 +14,21 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-/// The system's allocator, with a count of the bytes that each thread holds.
+/// An allocator, with a count of the bytes that each thread holds.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct CountingAllocator;
+pub struct CountingAllocator<A = System>(A);
+
+impl CountingAllocator {
+    pub const fn system() -> CountingAllocator {
+        CountingAllocator(System)
+    }
+}
+
+impl<A> CountingAllocator<A> {
+    pub const fn of(allocator: A) -> CountingAllocator<A> {
+        CountingAllocator(allocator)
+    }
+}
 
 thread_local! {
     /// Bytes allocated less bytes freed by this thread. May be negative: what one thread allocated
@@ -30,32 +42,32 @@ fn add(bytes: isize) {
     let _ = NET.try_with(|net| net.set(net.get().wrapping_add(bytes)));
 }
 
-// SAFETY: every call is handed on to the system's allocator unchanged; counting neither allocates
+// SAFETY: every call is handed on to the allocator unchanged; counting neither allocates
 // nor panics.
 #[allow(unsafe_code)]
-unsafe impl GlobalAlloc for CountingAllocator {
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
         // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
+        unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         add(-(layout.size() as isize));
         // SAFETY: the caller keeps the contract of `dealloc`.
-        unsafe { System.dealloc(ptr, layout) }
+        unsafe { self.0.dealloc(ptr, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as isize);
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { self.0.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         add(new_size as isize - layout.size() as isize);
         // SAFETY: the caller keeps the contract of `realloc`.
-        unsafe { System.realloc(ptr, layout, new_size) }
+        unsafe { self.0.realloc(ptr, layout, new_size) }
     }
 }
 

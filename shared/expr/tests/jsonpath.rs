@@ -7,7 +7,7 @@ use swirl_expr::{Env, EvalError, Limits, PathError, PathExpr, Program};
 use swirl_model::Data;
 
 #[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 
 /// The document that JSONPath has always been explained with.
 const STORE: &str = r#"{"store":{"book":[

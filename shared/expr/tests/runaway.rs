@@ -8,7 +8,7 @@ use swirl_expr::{Env, EvalError, Program};
 use swirl_model::Data;
 
 #[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator;
+static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 
 fn run(source: &str) -> (Result<Option<Data>, EvalError>, Duration) {
     let input =

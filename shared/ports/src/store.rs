@@ -47,6 +47,15 @@ pub struct Lease {
     pub token: u64,
 }
 
+impl Lease {
+    /// The token of a scope that was looked at and not taken ([`Store::acquire_lazily`]).
+    pub const UNTAKEN: u64 = 0;
+
+    pub fn is_taken(&self) -> bool {
+        self.token != Lease::UNTAKEN
+    }
+}
+
 /// An input that waits to be acted on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboxItem {
@@ -77,7 +86,7 @@ pub enum Acquired {
 #[derive(Debug)]
 pub struct Held {
     pub lease: Lease,
-    pub instance: Instance,
+    pub header: Arc<Header>,
     /// The record, or for a branch that has none yet, its fork.
     pub record: Record,
     pub inbox: Vec<InboxItem>,
@@ -117,6 +126,8 @@ pub struct Commit {
     /// nothing, that is, where no input waits, and no effects are to be carried out before the
     /// scope goes on.
     pub release: bool,
+    /// How long a lease lasts that is taken with the commit.
+    pub lease_ms: u64,
 }
 
 #[derive(Debug)]
@@ -128,6 +139,9 @@ pub enum Committed {
         wake: Vec<ScopeRef>,
         /// The lease was given back.
         released: bool,
+        /// Of the lease that was taken with the commit, where the scope was not held before
+        /// ([`Store::acquire_lazily`]) and is from now on.
+        token: Option<u64>,
     },
     /// Something came that is to be looked at first; the lease is still held, and nothing took
     /// effect. Only where [`Commit::if_quiet`] asked for it.
@@ -209,6 +223,13 @@ pub trait Store: Send + Sync {
     /// Takes a scope's lease for `lease_ms`. A suspended or faulted instance's scopes can be taken
     /// only when an operator's input is there.
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired>;
+
+    /// As [`Store::acquire`], for a turn that may end with its first commit: a store may leave the
+    /// scope to others until then ([`Lease::UNTAKEN`]), and whose commit comes first counts, the
+    /// others are refused. A scope with a call under way is always taken: a call needs a lease.
+    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        self.acquire(scope, lease_ms).await
+    }
 
     /// Prolongs a lease; false if it was lost.
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;

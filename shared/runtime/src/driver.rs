@@ -134,7 +134,11 @@ impl Driver {
         task: &ScopeRef,
         stop: impl Future<Output = ()>,
     ) -> Result<Driven, Error> {
-        let held = match self.store.acquire(task, self.settings.lease_ms).await? {
+        let held = match self
+            .store
+            .acquire_lazily(task, self.settings.lease_ms)
+            .await?
+        {
             Acquired::Held(held) => *held,
             Acquired::Busy | Acquired::Gone => return Ok(Driven::Wholly),
         };
@@ -169,7 +173,7 @@ impl Driver {
     }
 
     async fn begin(&self, held: Held) -> Result<Run, Error> {
-        let header = held.instance.header.clone();
+        let header = held.header.clone();
         self.name_in_log(&header);
         let def = self.registry.get(&header.definition).await?;
         let scope = match held.record {
@@ -244,13 +248,16 @@ impl Driver {
                 at: now,
                 if_quiet: before.is_some(),
                 release: !calls,
+                lease_ms: self.settings.lease_ms,
             };
             match self.store.commit(commit).await? {
                 Committed::Done {
                     outbox,
                     wake,
                     released: given_back,
+                    token,
                 } => {
+                    run.lease.token = token.unwrap_or(run.lease.token);
                     self.effects.progressed(entries);
                     released = given_back;
                     run.scope.rev += 1;

@@ -65,6 +65,16 @@ impl Store for Measured<dyn Store> {
         acquired
     }
 
+    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        let acquired = self
+            .redis("acquire", self.inner.acquire_lazily(scope, lease_ms))
+            .await;
+        if let Ok(Acquired::Busy) = acquired {
+            self.metrics.conflict(Conflict::Busy);
+        }
+        acquired
+    }
+
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
         let renewed = self.redis("renew", self.inner.renew(lease, lease_ms)).await;
         if let Ok(false) = renewed {

@@ -321,14 +321,17 @@ impl Backend {
             at: at(0),
             if_quiet: change.if_quiet,
             release: change.release,
+            lease_ms: LEASE_MS,
         };
         match self.store.commit(commit).await.unwrap() {
             Committed::Done {
                 outbox,
                 wake,
                 released,
+                token,
             } => {
                 scope.rev += 1;
+                held.lease.token = token.unwrap_or(held.lease.token);
                 held.record = Record::Scope(scope);
                 Some(Outcome {
                     outbox,
@@ -351,9 +354,17 @@ impl Backend {
         self.store.release(&held.lease).await.unwrap()
     }
 
+    /// As `hold`, where the scope may be left to others until the first commit.
+    pub async fn hold_lazily(&self, scope: &ScopeRef) -> Held {
+        match self.store.acquire_lazily(scope, LEASE_MS).await.unwrap() {
+            Acquired::Held(held) => *held,
+            other => panic!("{scope} cannot be held: {other:?}"),
+        }
+    }
+
     /// Acquires a scope, commits, gives it back.
     pub async fn act(&self, scope: &ScopeRef, change: Change) -> Outcome {
-        let mut held = self.hold(scope).await;
+        let mut held = self.hold_lazily(scope).await;
         let outcome = self.commit(&mut held, change).await;
         while self.release(&held).await == Released::More {
             self.store.drain(&held.lease).await.unwrap();

@@ -13,6 +13,7 @@ pub mod events;
 pub mod expiry;
 pub mod forks;
 pub mod kit;
+pub mod lazy;
 pub mod leases;
 pub mod lifecycle;
 pub mod starts;
@@ -59,6 +60,11 @@ macro_rules! store_suite {
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
                 listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, definitions_are_immutable,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
+            }
+            lazy {
+                whose_commit_comes_first_counts, who_goes_on_takes_the_lease,
+                a_holder_is_left_in_peace, what_came_between_is_not_lost,
+                a_branch_reads_the_same, a_call_under_way_is_taken
             }
             forks {
                 branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,

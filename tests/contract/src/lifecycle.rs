@@ -435,6 +435,7 @@ pub async fn history_is_appended(b: Backend) {
             at: at(5),
             if_quiet: false,
             release: false,
+            lease_ms: LEASE_MS,
         };
         assert!(matches!(
             b.store.commit(commit).await.unwrap(),

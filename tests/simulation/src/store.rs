@@ -168,7 +168,7 @@ impl Store for ChaosStore {
             let record = match (&held.record, registry) {
                 (Record::Scope(scope), _) => Some(scope.clone()),
                 (Record::Branch { fork, index }, Some(registry)) => registry
-                    .get(&held.instance.header.definition)
+                    .get(&held.header.definition)
                     .await
                     .ok()
                     .map(|def| branch_scope(&def, fork, *index)),
@@ -180,7 +180,7 @@ impl Store for ChaosStore {
                     .iter()
                     .map(|item| (item.id.clone(), item.input.clone()));
                 let entry = HeldScope {
-                    header: held.instance.header.clone(),
+                    header: held.header.clone(),
                     scope: record,
                     items: items.collect(),
                     closed: held.closed,

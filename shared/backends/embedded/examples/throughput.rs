@@ -49,6 +49,7 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
             at: kit::at(0),
             if_quiet: false,
             release: false,
+            lease_ms: 1,
         };
         let before = Instant::now();
         let Committed::Done { .. } = store.commit(commit).await.unwrap() else {
@@ -150,6 +151,7 @@ fn waiting(folder: &PathBuf, durable: bool) {
             at: kit::at(0),
             if_quiet: false,
             release: false,
+            lease_ms: 1,
         };
         store.commit(commit).await.unwrap();
         store.release(&held.lease).await.unwrap();

@@ -31,6 +31,7 @@ impl State {
             at,
             if_quiet,
             release,
+            lease_ms: _,
         } = commit;
         let id = lease.scope.scope.clone();
         let Some((_, inst)) = self.find_mut(&lease.scope.instance) else {
@@ -108,6 +109,7 @@ impl State {
             outbox: place.outbox,
             wake: place.wake,
             released,
+            token: None,
         }
     }
 

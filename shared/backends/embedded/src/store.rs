@@ -254,7 +254,7 @@ impl State {
             fork: fork.origin_of_branch(),
             index,
         });
-        let instance = inst.instance.clone();
+        let header = inst.instance.header.clone();
         let found = inst.scopes.get(id);
         if found.is_some_and(|entry| entry.lease.is_some())
             || frozen && !found.is_some_and(|entry| entry.inbox.has_operator())
@@ -279,7 +279,7 @@ impl State {
         };
         Acquired::Held(Box::new(Held {
             lease,
-            instance,
+            header,
             record,
             inbox,
             closed,

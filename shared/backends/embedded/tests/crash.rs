@@ -96,6 +96,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
         at: Timestamp(number),
         if_quiet: false,
         release: false,
+        lease_ms: 1,
     };
     let Committed::Done { .. } = store.commit(commit).await? else {
         panic!("refused")

@@ -148,6 +148,7 @@ fn the_oldest_history_goes() {
                 at: at(0),
                 if_quiet: false,
                 release: false,
+                lease_ms: 1,
             };
             b.store.commit(commit).await.unwrap();
             b.store.history(&InstanceId::new("a")).await.unwrap()

@@ -162,6 +162,7 @@ async fn commit(
         at: kit::at(0),
         if_quiet: false,
         release: false,
+        lease_ms: 30_000,
     };
     let committed = redis.commit(commit).await.unwrap();
     assert!(matches!(committed, Committed::Done { .. }));

@@ -4,7 +4,7 @@ use redis::Cmd;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::EndStatus;
-use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Result};
+use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
 
 use crate::Redis;
 use crate::events::event_digest;
@@ -44,6 +44,7 @@ impl Redis {
             at,
             if_quiet,
             release,
+            lease_ms,
         } = commit;
         let id = &lease.scope.instance;
         let gone = scope.ended() || commands.contains(&Command::Drop);
@@ -66,6 +67,8 @@ impl Redis {
             (false, true) => "r",
             (true, true) => "qr",
         });
+        // For a lease that is taken now.
+        call.arg(lease_ms).arg(self.process()).arg(self.attempt());
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
         call.arg(freed.len()).arg(&freed);
@@ -134,6 +137,7 @@ impl Redis {
         let mut wake = self.read_scopes(instance, reply.value()?)?;
         let mark = reply.text()?;
         let released = reply.text()? == "1";
+        let token: u64 = reply.number()?;
         let waits = reply.list()?;
         let settled = async {
             for digest in freed {
@@ -159,6 +163,7 @@ impl Redis {
             outbox,
             wake,
             released,
+            token: (token != Lease::UNTAKEN).then_some(token),
         })
     }
 }

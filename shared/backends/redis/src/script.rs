@@ -48,7 +48,7 @@ impl Script {
         let name = format!("swirl_{}", &blake3::hash(code.as_bytes()).to_hex()[..16]);
         let source = format!(
             "#!lua name={name}\n{code}\
-             redis.register_function('{name}', function(keys, argv) begin(keys, argv) return main() end)"
+             redis.register_function('{name}', function(keys, argv) return run(keys, argv, main) end)"
         );
         Script {
             source,

@@ -3,14 +3,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::try_join_all;
 use redis::{Cmd, Value};
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::instance::Instance;
+use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::store::Record;
@@ -23,9 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::Redis;
 use crate::connect::damaged;
 use crate::keys::Span;
-use crate::record::{
-    encode, kind, read_branch, read_instance, read_items, read_scope_ref, read_timer,
-};
+use crate::record::{encode, kind, read_branch, read_instance, read_items, read_timer};
 use crate::reply::{Reply, json};
 use crate::script::{Lazy, Script};
 
@@ -37,7 +35,6 @@ static ACQUIRE: Lazy =
 static HOLD: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]));
 static INPUT: Lazy = Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/input.lua")]));
 static LOOK: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]));
-static DUE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/due.lua")]));
 
 /// How long who waits only listens at first.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
@@ -51,7 +48,7 @@ impl Store for Redis {
     }
 
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
-        let keys = self.keys().of(&scope.instance, Span::Waits);
+        let keys = self.keys().of(&scope.instance, Span::Ready);
         let mut call = self.call_scope(&ACQUIRE, &keys, scope);
         call.arg(lease_ms).arg(self.process()).arg(self.attempt());
         let mut reply = Reply::new(self.run(&ACQUIRE, call).await?)?;
@@ -65,7 +62,7 @@ impl Store for Redis {
             token: reply.number()?,
         };
         let closed = reply.text()? == "1";
-        let instance = read_instance(reply.list()?, &scope.instance)?;
+        let header: Header = reply.json(&format!("instance {}", scope.instance))?;
         let what = || scope.to_string();
         let mut parts = reply.list()?;
         let record = parts.bytes()?;
@@ -78,11 +75,18 @@ impl Store for Redis {
         let inbox = read_items(reply.list()?, &what())?;
         Ok(Acquired::Held(Box::new(Held {
             lease,
-            instance,
+            header: Arc::new(header),
             record,
             inbox,
             closed,
         })))
+    }
+
+    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        match self.look_at_scope(scope).await? {
+            Some(held) => Ok(Acquired::Held(Box::new(held))),
+            None => self.acquire(scope, lease_ms).await,
+        }
     }
 
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
@@ -91,6 +95,9 @@ impl Store for Redis {
     }
 
     async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        if !lease.is_taken() {
+            return Ok(None);
+        }
         let mut reply = self.hold(lease, "drain", None).await?;
         if reply.text()? == "lost" {
             return Ok(None);
@@ -134,6 +141,9 @@ impl Store for Redis {
     }
 
     async fn release(&self, lease: &Lease) -> Result<Released> {
+        if !lease.is_taken() {
+            return Ok(Released::Free);
+        }
         let mut reply = self.hold(lease, "release", None).await?;
         Ok(match reply.text()?.as_str() {
             "free" => Released::Free,
@@ -176,9 +186,7 @@ impl Store for Redis {
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
         let mut found = Vec::new();
         self.settle_dirty(limit, &mut found).await?;
-        for member in self.overdue("ready", limit).await? {
-            found.push(read_scope_ref(&member)?);
-        }
+        found.extend(self.overdue_scopes(limit).await?);
         found.sort_unstable();
         found.dedup();
         found.truncate(limit);
@@ -328,18 +336,6 @@ impl Redis {
         let mut call = self.call_instance(&LOOK, &keys, id, None);
         call.arg(what);
         Reply::optional(self.run(&LOOK, call).await?)
-    }
-
-    /// Members of an index of our shards that have stood there for longer than the grace time.
-    pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
-        let options = self.options();
-        let pages = self.shards().into_iter().map(|shard| {
-            let keys = [self.keys().index(shard, index)];
-            let mut call = DUE.call(&keys);
-            call.arg(options.grace_ms).arg(options.repeat_ms).arg(limit);
-            self.run::<Vec<String>>(&DUE, call)
-        });
-        Ok(try_join_all(pages).await?.concat())
     }
 
     /// Scopes of an instance, as a script names them.

@@ -14,9 +14,9 @@ end
 local function take_number() return tonumber(take()) end
 
 local function put_out(effect, child)
-  local id = call('HINCRBY', K, 'n', 1)
-  call('HSET', K, 'o:' .. id, effect)
-  outbox = outbox or call('HGET', K, 'O') or ''
+  local id = next_number()
+  write('o:' .. id, effect)
+  outbox = outbox or read('O') or ''
   outbox = outbox .. ' ' .. id
   effects[#effects + 1] = id
   effects[#effects + 1] = child
@@ -32,7 +32,7 @@ local function consume()
   if size == 0 then return timers end
   for _, item in ipairs(box) do
     if wanted[item[2]] then
-      call('HDEL', K, 'i:' .. SCOPE .. ':' .. item[1])
+      erase('i:' .. SCOPE .. ':' .. item[1])
       if item[3] == 't' then
         timers[string.match(item[2], '^timer%-(%d+)$') or ''] = true
       elseif item[3] ~= 'o' then
@@ -48,10 +48,10 @@ local function consume()
   end
   -- Ids hold sequence numbers: what is older belongs to something that is over.
   if #remembered > 0 and not gone then
-    local seen = call('HGET', K, 'x:' .. SCOPE) or '\1'
+    local seen = read('x:' .. SCOPE) or '\1'
     seen = seen .. table.concat(remembered, '\1') .. '\1'
     while #seen > 4096 do seen = string.sub(seen, string.find(seen, '\1', 2, true), -1) end
-    call('HSET', K, 'x:' .. SCOPE, seen)
+    write('x:' .. SCOPE, seen)
   end
   return timers
 end
@@ -67,16 +67,12 @@ local function tell(name)
   local parts = {}
   local is_batch = fork.open == fork.needed and fork.open < fork.total
   if fork.failed > 0 or not is_batch then
-    local first = 0
-    while first < fork.open do
-      local fields = {}
-      for index = first, math.min(first + 500, fork.open) - 1 do
-        fields[#fields + 1] = 'b:' .. name .. '.' .. index
-      end
-      for offset, result in ipairs(call('HMGET', K, unpack(fields))) do
-        if result then parts[#parts + 1] = '[' .. (first + offset - 1) .. ',' .. result .. ']' end
-      end
-      first = first + 500
+    local fields = {}
+    for index = 0, fork.open - 1 do fields[#fields + 1] = 'b:' .. name .. '.' .. index end
+    fetch(fields)
+    for at, field in ipairs(fields) do
+      local result = known[field]
+      if result then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. result .. ']' end
     end
   end
   local input = '{"Joined":{"fork":' .. number .. ',"results":[' .. table.concat(parts, ',') .. ']}}'
@@ -95,11 +91,11 @@ local function count(fork, result, by)
 end
 
 local function set_status(status, at)
-  local place = call('HGET', K, 'lw')
+  local place = read('lw')
   list_remove(10, STATUS, place)
   list_add(10, status, place)
   STATUS = status
-  call('HSET', K, 's', status)
+  write('s', status)
   if at then call('ZADD', ENDED, at, INST) else call('ZREM', ENDED, INST) end
 end
 
@@ -120,7 +116,7 @@ commands['fork'] = function()
   local parent, number = take(), take()
   local origin, total, open, needed = take(), take_number(), take_number(), take_number()
   local name = parent .. '.' .. number
-  call('HSET', K, 'f:' .. name, origin)
+  write('f:' .. name, origin)
   put_fork(name, {
     total = total, open = open, needed = needed, told = 0, closed = 0, tellings = 0,
     done = 0, failed = 0, live = 0,
@@ -151,9 +147,9 @@ commands['revive'] = function()
   local fork = fork_of(name)
   if not fork then return end
   local branch = name .. '.' .. index
-  local result = call('HGET', K, 'b:' .. branch)
+  local result = read('b:' .. branch)
   if result then
-    call('HDEL', K, 'b:' .. branch)
+    erase('b:' .. branch)
     count(fork, result, -1)
   end
   fork.told = 0
@@ -173,7 +169,8 @@ commands['report'] = function()
   local name, _, index = branch_of(SCOPE)
   local fork = name and fork_of(name)
   if not fork or fork.closed == 1 or index >= fork.total then return end
-  if call('HSETNX', K, 'b:' .. SCOPE, result) == 0 then return end
+  if read('b:' .. SCOPE) then return end
+  write('b:' .. SCOPE, result)
   local urgent = count(fork, result, 1)
   if fork.told == 0 and (urgent or fork.done >= fork.needed) then
     tell(name)
@@ -186,32 +183,33 @@ commands['effect'] = function() put_out(take(), '') end
 
 commands['end'] = function()
   local status, output, err = take(), take(), take()
-  call('HDEL', K, 'out', 'err')
+  erase('out')
+  erase('err')
   set_status(status, ARGV[9])
-  call('HSET', K, 'end', ARGV[9])
-  local watcher = call('HGET', K, 'w')
+  write('end', ARGV[9])
+  local watcher = read('w')
   if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
-  if output ~= '' then call('HSET', K, 'out', output) end
-  if err ~= '' then call('HSET', K, 'err', err) end
+  if output ~= '' then write('out', output) end
+  if err ~= '' then write('err', err) end
   -- What was invoked async ends with a parent that faults, too: its retry won't repeat it.
-  local children = call('HGET', K, 'k')
-  if children then call('HDEL', K, 'k') end
+  local children = read('k')
+  erase('k')
   if status ~= 'f' then
     SUSPENDED = false
-    call('HDEL', K, 'p')
-    if call('EXISTS', EVENTS) == 1 then
+    erase('p')
+    if waits() then
       call('HSET', EVENTS, 'over', '1')
       dirty()
     end
     local open = {}
-    for _, field in ipairs(call('HKEYS', K)) do
+    for _, field in ipairs(fields_of()) do
       local name = string.match(field, '^g:(.+)$')
       if name and closed(string.match(name, '^(.+)%.%d+$')) then open[#open + 1] = name end
     end
     table.sort(open)
     for _, name in ipairs(open) do close_fork(name) end
   end
-  refresh_all()
+  refresh_all(fields_of())
   for _, child in ipairs(children and cmsgpack.unpack(children) or {}) do
     put_out('{"EndInstance":{"id":' .. cjson.encode(child) .. ',"status":"terminated"}}', child)
   end
@@ -219,7 +217,7 @@ end
 
 commands['reopen'] = function()
   if over() then return end
-  call('HDEL', K, 'err', 'out', 'end')
+  for _, field in ipairs({ 'err', 'out', 'end' }) do erase(field) end
   set_status('r', nil)
-  for _, scope in ipairs(refresh_all()) do woken[#woken + 1] = scope end
+  for _, scope in ipairs(refresh_all(fields_of())) do woken[#woken + 1] = scope end
 end

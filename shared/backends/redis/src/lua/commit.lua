@@ -1,32 +1,42 @@
 -- One commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags,
 -- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
--- new, r give the lease back if that loses nothing; then counted lists: ids of consumed inputs;
--- events that came too late (digests); timers that may be due again (sequence, time, kind);
--- history; then commands.
+-- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder and 14 its
+-- attempt, where the token is 0: who looked at the scope and left it to others until now; then counted
+-- lists: ids of consumed inputs; events that came too late (digests); timers that may be due again (sequence, time,
+-- kind); history; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
 -- Returns { 'refused' }, { 'news' } or { 'done', ids of effects, woken scopes, the mark if it is
--- dirty, was given back, and if it is dirty what it waits for }. An effect's id comes with the
--- instance that is to end, or '' where the caller knows the effect.
+-- dirty, was given back, the token if the lease is taken now or 0, and if it is dirty what it waits
+-- for }. An effect's id comes with the instance that is to end, or '' where the caller knows the
+-- effect.
 
+begin('n', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
-cursor, effects, outbox = 11, {}, nil
+cursor, effects, outbox = 14, {}, nil
 ME = SCOPE
 gone = ARGV[8] == '1'
-local lease = STATUS and held(ARGV[4])
-if not lease then return { 'refused' } end
+local untaken = ARGV[4] == '0'
+local lease = STATUS and lease_of(SCOPE)
+if untaken then
+  if not STATUS or lease and lease.till > NOW then return { 'refused' } end
+elseif not lease or lease.token ~= ARGV[4] then
+  return { 'refused' }
+end
 if string.find(ARGV[11], 'q', 1, true) then
   local told = closed(SCOPE) and '1' or '0'
   if frozen() or lease.told ~= told or has_news(SCOPE, ARGV[4]) then return { 'news' } end
 end
 do
   local mark = marks_of(SCOPE)
-  local rev = tonumber(ARGV[5])
+  local rev = ARGV[5]
   local stale
-  if mark then stale = mark.rev ~= rev else stale = rev ~= 0 or not unborn(SCOPE) end
+  if mark then stale = mark.rev ~= rev else stale = rev ~= '0' or not unborn(SCOPE) end
   if stale or not gone and closed(SCOPE) then
     -- Nothing waits for this lease to run out, so it is given back at once.
-    drop_lease(SCOPE)
-    refresh(SCOPE)
+    if not untaken then
+      drop_lease(SCOPE)
+      refresh(SCOPE)
+    end
     return { 'refused' }
   end
 end
@@ -34,13 +44,13 @@ end
 local fired = consume()
 -- Events that came too late are free for others of the instance, with this commit.
 for _ = 1, take_number() do
-  if call('ZREM', HAD, take()) == 1 and call('EXISTS', EVENTS) == 1 then
+  if call('ZREM', HAD, take()) == 1 and waits() then
     call('HSET', EVENTS, 'F', MICROS)
     dirty()
   end
 end
 -- What is gone at once, and isn't the root, needs no record any more.
-if not gone or SCOPE == 'r' then put_scope(SCOPE, ARGV[6], tonumber(ARGV[5]) + 1, ARGV[7]) end
+if not gone or SCOPE == 'r' then put_scope(SCOPE, ARGV[6], ARGV[5] + 1, ARGV[7]) end
 for _ = 1, take_number() do
   local seq, due, kind = take(), take(), take()
   if fired[seq] then arm(SCOPE, seq, due, kind) end
@@ -61,18 +71,26 @@ while ARGV[cursor + 1] do commands[take()]() end
 if gone then
   if SCOPE == 'r' then empty_scope(SCOPE) else remove_scope(SCOPE) end
 end
-local released = 0
+local released, token = 0, 0
 -- Who goes on might overtake effects that are still to be carried out.
-if string.find(ARGV[11], 'r', 1, true) and (gone or #effects == 0)
-    and not has_news(SCOPE, ARGV[4]) then
+local may = string.find(ARGV[11], 'r', 1, true) and (gone or #effects == 0)
+if may and (untaken or not has_news(SCOPE, ARGV[4])) then
   if lease_of(SCOPE) then drop_lease(SCOPE) end
   released = 1
+  -- What came meanwhile has a message of its own, which may have been in vain.
+  if untaken and has_news(SCOPE, ARGV[4]) then woken[#woken + 1] = SCOPE end
+elseif untaken then
+  token = next_number()
+  put_lease(SCOPE, {
+    token = token, till = NOW + ARGV[12], told = closed(SCOPE) and '1' or '0',
+    holder = ARGV[13], attempt = ARGV[14],
+  })
 end
 refresh(SCOPE)
 if outbox then
-  call('HSET', K, 'O', outbox)
-  call('ZADD', OUTBOX, 'NX', NOW, INST)
+  write('O', outbox)
+  call('ZADD', OUTBOX, 'NX', MILLIS, INST)
 end
 -- Who indexes what the instance waits for needn't ask for it.
-local waits = is_dirty == 1 and call('HGETALL', EVENTS) or {}
-return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, waits }
+local fields = is_dirty == 1 and call('HGETALL', EVENTS) or {}
+return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, token, fields }

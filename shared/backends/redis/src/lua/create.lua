@@ -3,17 +3,20 @@
 -- KEYS: 10 keys by which instances were started, 11.. listings.
 -- Returns nothing, or the header of the instance that is there.
 
+begin()
 if STATUS then
-  return call('HGET', K, 'h')
+  return read('h')
 end
 local place = ARGV[7] .. '\1' .. MICROS .. '\1' .. ARGV[8] .. '\1' .. INST
 STATUS = 'r'
-call('HSET', K, 's', 'r', 'h', ARGV[4], 'lw', place)
+write('s', 'r')
+write('h', ARGV[4])
+write('lw', place)
 if ARGV[9] ~= '' then
-  call('HSET', K, 'key', ARGV[9])
+  write('key', ARGV[9])
   call('ZADD', KEYS[10], 0, ARGV[9] .. '\1' .. INST)
 end
-if ARGV[10] ~= '' then call('HSET', K, 'w', ARGV[10]) end
+if ARGV[10] ~= '' then write('w', ARGV[10]) end
 put_scope('r', ARGV[5], 0, ARGV[6])
 list_add(11, 'r', place)
 local at = 12

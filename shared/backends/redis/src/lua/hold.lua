@@ -1,6 +1,7 @@
 -- Operations of who holds a lease. ARGV: 4 token, 5 what: 'renew' (6 milliseconds), 'drain',
 -- 'peek', 'release'. KEYS: those of Span::Ready.
 
+begin('n')
 local lease = STATUS and held(ARGV[4])
 ME = SCOPE
 if not lease then return { 'lost' } end
@@ -8,7 +9,6 @@ local what = ARGV[5]
 if what == 'renew' then
   lease.till = NOW + ARGV[6]
   put_lease(SCOPE, lease)
-  call('ZADD', READY, 'XX', lease.till, INST .. '/' .. SCOPE)
   return { 'held' }
 end
 if what == 'release' then

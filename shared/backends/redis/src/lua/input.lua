@@ -1,6 +1,7 @@
 -- Adds an input. ARGV: 4 id, 5 kind, 6 the input, 7 how many may wait, 8 the timer's sequence
 -- number or ''. KEYS: those of Span::Waits. Returns 1 (added), 0, or -n: n wait already.
 
+begin('n', 'x:' .. SCOPE, 't:' .. SCOPE)
 if not STATUS or not is_there(SCOPE) or knows(SCOPE, ARGV[4]) then return 0 end
 local size = #box_of(SCOPE)
 if size >= tonumber(ARGV[7]) then return -size end

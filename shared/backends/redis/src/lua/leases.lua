@@ -27,7 +27,7 @@ local function hand_out(scope, token)
     if is_news(item, token, stands_still) then
       item[4] = token
       items[#items + 1] = item[2]
-      items[#items + 1] = call('HGET', K, 'i:' .. scope .. ':' .. item[1])
+      items[#items + 1] = read('i:' .. scope .. ':' .. item[1])
     end
   end
   if #items > 0 then put_box(scope) end
@@ -36,8 +36,9 @@ end
 
 -- Status, suspended, header, output, error, end, then names and values of the correlation.
 local function instance_parts()
-  local found = call('HMGET', K, 'h', 'out', 'err', 'end')
-  local parts = { STATUS, SUSPENDED and 1 or 0, found[1], found[2], found[3], found[4] }
+  local parts = {
+    STATUS, SUSPENDED and 1 or 0, read('h'), read('out'), read('err'), read('end'),
+  }
   -- What waits for nothing has no such hash; an absent part ends an answer, so text stands for it.
   for at = 3, 6 do parts[at] = parts[at] or '' end
   local waits = call('HGETALL', EVENTS)

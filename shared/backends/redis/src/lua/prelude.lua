@@ -14,25 +14,133 @@
 local KEYS, ARGV
 local K, READY, TIMERS, DIRTY, EVENTS, HAD
 local INST, NS, SCOPE
--- Milliseconds; microseconds as text: a number of 16 digits is cut where Lua makes text of it.
-local NOW, MICROS
+-- Milliseconds, as a number and as text; microseconds as text: a number of 16 digits is cut where Lua
+-- makes text of it.
+local NOW, MILLIS, MICROS
 local STATUS, SUSPENDED
 -- The scope whose holder runs this script, which needs no message about it.
 local ME
 -- Scopes that became runnable.
 local woken
 local is_dirty
+-- Fields of the instance's hash as this script knows them: text, or false where there is none. Those
+-- that it changed are written at its end, all at once.
+local known, changed
+-- What changes in the index of what should run: since when, or false.
+local ready
 local marks, leases, boxes, forks
+-- Forks whose numbers changed.
+local counted
 -- Timers that were armed; whether somebody was told.
 local armed_now, told_timers
+-- Whether the instance waits for something; nothing where that was not looked at.
+local waiting
 local call
+
+local function fetch(fields)
+  for first = 1, #fields, 1000 do
+    local last = math.min(first + 999, #fields)
+    local found = call('HMGET', K, unpack(fields, first, last))
+    for at = first, last do
+      local field = fields[at]
+      if known[field] == nil then known[field] = found[at - first + 1] end
+    end
+  end
+end
+
+local function read(field)
+  local value = known[field]
+  if value == nil then
+    value = call('HGET', K, field)
+    known[field] = value
+  end
+  return value
+end
+
+local function write(field, value)
+  known[field] = value
+  changed[field] = true
+end
+
+local function erase(field)
+  if known[field] ~= false then
+    known[field] = false
+    changed[field] = true
+  end
+end
+
+-- A number for a token, an input or an effect.
+local function next_number()
+  local number = tostring((tonumber(read('n')) or 0) + 1)
+  write('n', number)
+  return number
+end
+
+-- A command that begins with so many words, and goes on with any number of pairs or single ones.
+local function batched(words, head)
+  local size = #words
+  if size <= 1000 then
+    if size > head then call(unpack(words)) end
+    return
+  end
+  for first = head + 1, size, 1000 do
+    local some = { unpack(words, 1, head) }
+    for at = first, math.min(first + 999, size) do some[#some + 1] = words[at] end
+    call(unpack(some))
+  end
+end
+
+-- Writes what changed. Before the hash is read past this cache, and at the end.
+local function flush()
+  for name in pairs(counted) do
+    local fork = forks[name]
+    if fork then
+      write('g:' .. name, cmsgpack.pack({
+        fork.total, fork.open, fork.needed, fork.told, fork.closed, fork.tellings,
+        fork.done, fork.failed, fork.live,
+      }))
+    end
+  end
+  counted = {}
+  local set, gone = { 'HSET', K }, { 'HDEL', K }
+  for field in pairs(changed) do
+    local value = known[field]
+    if value then
+      set[#set + 1] = field
+      set[#set + 1] = value
+    else
+      gone[#gone + 1] = field
+    end
+  end
+  changed = {}
+  batched(set, 2)
+  batched(gone, 2)
+  local add, remove = { 'ZADD', READY, 'LT' }, { 'ZREM', READY }
+  for member, since in pairs(ready) do
+    if since then
+      add[#add + 1] = since
+      add[#add + 1] = member
+    else
+      remove[#remove + 1] = member
+    end
+  end
+  ready = {}
+  batched(add, 3)
+  batched(remove, 2)
+end
+
+local function fields_of()
+  flush()
+  return call('HKEYS', K)
+end
 
 local function read_marks(text)
   if not text then return false end
   local rev, flags = string.match(text, '^(%d+) (%a*)$')
   if not rev then error('DAMAGED marks of a scope of ' .. INST) end
+  if flags == '' then return { rev = rev } end
   return {
-    rev = tonumber(rev),
+    rev = rev,
     ended = string.find(flags, 'e', 1, true) and true,
     detached = string.find(flags, 'd', 1, true) and true,
     goes = string.find(flags, 'g', 1, true) and true,
@@ -50,98 +158,102 @@ local function read_box(text)
   return text and cmsgpack.unpack(text) or {}
 end
 
--- All that is read of the scope in question comes in one go.
-local function begin(keys, argv)
+-- Reads the scope in question, and what else the script will need of the hash, in one go.
+local function begin(...)
+  local time = call('TIME')
+  MICROS = time[1] .. string.sub('00000' .. time[2], -6)
+  MILLIS = string.sub(MICROS, 1, -4)
+  NOW = tonumber(MILLIS)
+  fetch({ 's', 'p', 'm:' .. SCOPE, 'l:' .. SCOPE, 'q:' .. SCOPE, ... })
+  STATUS, SUSPENDED = known.s, known.p and true
+end
+
+-- A script: its keys and arguments, what it does, and the end of it.
+local function run(keys, argv, main)
   KEYS, ARGV, call = keys, argv, redis.call
   K, READY, TIMERS, DIRTY, EVENTS, HAD = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
   INST, NS, SCOPE = argv[1], argv[2], argv[3]
-  local time = call('TIME')
-  NOW = time[1] * 1000 + math.floor(time[2] / 1000)
-  MICROS = string.format('%d%06d', time[1], time[2])
-  local found = call('HMGET', K, 's', 'p', 'm:' .. SCOPE, 'l:' .. SCOPE, 'q:' .. SCOPE)
-  STATUS, SUSPENDED = found[1], found[2] and true
-  ME, woken, is_dirty = nil, {}, 0
+  ME, woken, is_dirty, waiting = nil, {}, 0, nil
   armed_now, told_timers = 0, false
-  marks, leases, boxes, forks = {}, {}, {}, {}
-  marks[SCOPE], leases[SCOPE], boxes[SCOPE] =
-    read_marks(found[3]), read_lease(found[4]), read_box(found[5])
+  known, changed, ready = {}, {}, {}
+  marks, leases, boxes, forks, counted = {}, {}, {}, {}, {}
+  local answer = main()
+  flush()
+  return answer
 end
 
 -- Of a scope's record; false where there is none.
 local function marks_of(scope)
-  local known = marks[scope]
-  if known == nil then
-    known = read_marks(call('HGET', K, 'm:' .. scope))
-    marks[scope] = known
+  local mark = marks[scope]
+  if mark == nil then
+    mark = read_marks(read('m:' .. scope))
+    marks[scope] = mark
   end
-  return known
+  return mark
 end
 
 local function lease_of(scope)
-  local known = leases[scope]
-  if known == nil then
-    known = read_lease(call('HGET', K, 'l:' .. scope))
-    leases[scope] = known
+  local lease = leases[scope]
+  if lease == nil then
+    lease = read_lease(read('l:' .. scope))
+    leases[scope] = lease
   end
-  return known
+  return lease
 end
 
 local function put_lease(scope, lease)
   leases[scope] = lease
-  call('HSET', K, 'l:' .. scope, string.format('%s %.0f %s %s %s',
-    lease.token, lease.till, lease.told, lease.holder, lease.attempt))
+  write('l:' .. scope, lease.token .. ' ' .. lease.till .. ' ' .. lease.told .. ' '
+    .. lease.holder .. ' ' .. lease.attempt)
 end
 
 local function drop_lease(scope)
   leases[scope] = false
-  call('HDEL', K, 'l:' .. scope)
+  erase('l:' .. scope)
 end
 
 -- Items { n, id, kind, token of the lease that was given it }; kinds: o what an operator says,
 -- t a timer or wake-up, e an event, k others.
 local function box_of(scope)
-  local known = boxes[scope]
-  if known == nil then
-    known = read_box(call('HGET', K, 'q:' .. scope))
-    boxes[scope] = known
+  local box = boxes[scope]
+  if box == nil then
+    box = read_box(read('q:' .. scope))
+    boxes[scope] = box
   end
-  return known
+  return box
 end
 
 local function put_box(scope)
   local box = boxes[scope]
   if #box == 0 then
-    call('HDEL', K, 'q:' .. scope)
+    erase('q:' .. scope)
   else
-    call('HSET', K, 'q:' .. scope, cmsgpack.pack(box))
+    write('q:' .. scope, cmsgpack.pack(box))
   end
 end
 
 -- Numbers of a fork; `name` is <parent>.<number>.
 local function fork_of(name)
-  local known = forks[name]
-  if known == nil then
-    known = false
-    local text = call('HGET', K, 'g:' .. name)
+  local fork = forks[name]
+  if fork == nil then
+    fork = false
+    local text = read('g:' .. name)
     if text then
-      local n = {}
-      for word in string.gmatch(text, '%S+') do n[#n + 1] = tonumber(word) end
+      local n = cmsgpack.unpack(text)
       if #n ~= 9 then error('DAMAGED fork ' .. name .. ' of ' .. INST) end
-      known = {
+      fork = {
         total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
         done = n[7], failed = n[8], live = n[9],
       }
     end
-    forks[name] = known
+    forks[name] = fork
   end
-  return known
+  return fork
 end
 
 local function put_fork(name, fork)
   forks[name] = fork
-  call('HSET', K, 'g:' .. name, table.concat({
-    fork.total, fork.open, fork.needed, fork.told, fork.closed, fork.tellings,
-    fork.done, fork.failed, fork.live }, ' '))
+  counted[name] = true
 end
 
 -- The fork, parent and index that a scope's name says: r.3.1 is branch 1 of fork r.3 of r.
@@ -151,6 +263,15 @@ local function branch_of(scope)
   local parent = string.match(name, '^(.+)%.%d+$')
   if not parent then return nil end
   return name, parent, tonumber(index)
+end
+
+-- Fields of the scope's fork and parent; all of those that a result changes, or few.
+local function around(all)
+  local name, parent = branch_of(SCOPE)
+  if not name then return end
+  local fork, mark = 'g:' .. name, 'm:' .. parent
+  if not all then return fork, mark end
+  return fork, mark, 'l:' .. parent, 'q:' .. parent, 'x:' .. parent, 'F:' .. parent
 end
 
 local function frozen() return SUSPENDED or STATUS == 'f' end
@@ -163,7 +284,7 @@ local function unborn(scope)
   if not name then return false end
   local fork = fork_of(name)
   return fork and fork.closed == 0 and index < fork.open
-    and call('HEXISTS', K, 'b:' .. scope) == 0
+    and not read('b:' .. scope)
 end
 
 local function is_there(scope)
@@ -201,19 +322,13 @@ local function has_work(scope)
   return mark.goes and not closed(scope)
 end
 
--- Looks again whether a scope has something to do: it stands in the index from now on, or from
--- when its lease runs out. Tells its holder.
+-- Looks again whether a scope has something to do: it stands in the index from now on. Whose lease
+-- runs stands there too, and is passed over by who looks. Tells its holder.
 local function refresh(scope)
   local member = INST .. '/' .. scope
   local lease = lease_of(scope)
   local work = has_work(scope)
-  if not work then
-    call('ZREM', READY, member)
-  elseif lease then
-    call('ZADD', READY, lease.till, member)
-  else
-    call('ZADD', READY, 'LT', NOW, member)
-  end
+  ready[member] = work and MILLIS or false
   if lease and scope ~= ME and lease.till > NOW then
     call('PUBLISH', NS .. ':p:' .. lease.holder, member)
   end
@@ -234,18 +349,18 @@ local function knows(scope, id)
   for _, item in ipairs(box_of(scope)) do
     if item[2] == id then return true end
   end
-  local seen = call('HGET', K, 'x:' .. scope)
+  local seen = read('x:' .. scope)
   return seen and string.find(seen, '\1' .. short(id) .. '\1', 1, true) and true
 end
 
 -- Adds an input, at most once for its id. 1: it was added, 0: it was there before.
 local function inbox_add(scope, id, kind, payload)
   if knows(scope, id) then return 0 end
-  local number = call('HINCRBY', K, 'n', 1)
+  local number = next_number()
   local box = box_of(scope)
   box[#box + 1] = { number, id, kind, '' }
   put_box(scope)
-  call('HSET', K, 'i:' .. scope .. ':' .. number, payload)
+  write('i:' .. scope .. ':' .. number, payload)
   return 1
 end
 

@@ -2,6 +2,7 @@
 -- Span::All, 10 keys by which instances were started, 11.. listings.
 -- Returns 1, or 0: it still has something to do or to say, or isn't what it was.
 
+begin('end', 'O', 'lw', 'key')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
 if not STATUS then
   call('ZREM', ENDED, INST)
@@ -11,10 +12,10 @@ if STATUS == 'r' then
   call('ZREM', ENDED, INST)
   return 0
 end
-local ended_at = call('HGET', K, 'end')
+local ended_at = read('end')
 if not ended_at or tonumber(ended_at) > tonumber(ARGV[4]) then return 0 end
-if call('HEXISTS', K, 'O') == 1 or call('ZSCORE', DIRTY, INST) then return 0 end
-local fields = call('HKEYS', K)
+if read('O') or call('ZSCORE', DIRTY, INST) then return 0 end
+local fields = fields_of()
 for _, field in ipairs(fields) do
   local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
   if kind == 'l:' and lease_of(scope).till > NOW then return 0 end
@@ -22,12 +23,12 @@ for _, field in ipairs(fields) do
 end
 for _, field in ipairs(fields) do
   local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
-  if kind == 'm:' then call('ZREM', READY, INST .. '/' .. scope) end
+  if kind == 'm:' then ready[INST .. '/' .. scope] = false end
   if kind == 't:' then
-    for _, timer in ipairs(cmsgpack.unpack(call('HGET', K, field))) do call('ZREM', TIMERS, timer[2]) end
+    for _, timer in ipairs(cmsgpack.unpack(read(field))) do call('ZREM', TIMERS, timer[2]) end
   end
 end
-local place, key = call('HGET', K, 'lw'), call('HGET', K, 'key')
+local place, key = read('lw'), read('key')
 list_remove(11, STATUS, place)
 if key then call('ZREM', KEYS[10], key .. '\1' .. INST) end
 call('ZREM', ENDED, INST)

@@ -2,15 +2,15 @@
 -- prelude and the scripts that need it.
 
 local function timers_of(scope)
-  local text = call('HGET', K, 't:' .. scope)
+  local text = read('t:' .. scope)
   return text and cmsgpack.unpack(text) or {}
 end
 
 local function put_timers(scope, timers)
   if #timers == 0 then
-    call('HDEL', K, 't:' .. scope)
+    erase('t:' .. scope)
   else
-    call('HSET', K, 't:' .. scope, cmsgpack.pack(timers))
+    write('t:' .. scope, cmsgpack.pack(timers))
   end
 end
 
@@ -38,7 +38,7 @@ local function arm(scope, seq, due, kind)
   local timers = timers_of(scope)
   take_timer(timers, seq)
   armed_now = armed_now + 1
-  local member = string.format('%s%04d %s %s %s %s', MICROS, armed_now, scope, seq, kind, INST)
+  local member = MICROS .. string.format('%04d ', armed_now) .. scope .. ' ' .. seq .. ' ' .. kind .. ' ' .. INST
   timers[#timers + 1] = { seq, member }
   put_timers(scope, timers)
   if not told_timers then
@@ -54,19 +54,25 @@ end
 local function disarm_all(scope)
   local timers = timers_of(scope)
   for _, timer in ipairs(timers) do call('ZREM', TIMERS, timer[2]) end
-  if #timers > 0 then call('HDEL', K, 't:' .. scope) end
+  if #timers > 0 then erase('t:' .. scope) end
+end
+
+local function waits()
+  if waiting == nil then waiting = call('EXISTS', EVENTS) == 1 end
+  return waiting
 end
 
 -- The hash of what an instance waits for begins with the name of its workflow.
 local function put_wait(field, value)
   call('HSET', EVENTS, field, value)
-  local place = call('HGET', K, 'lw') or ''
+  waiting = true
+  local place = read('lw') or ''
   call('HSETNX', EVENTS, 'W', string.match(place, '^(.-)\1') or '')
   dirty()
 end
 
 local function drop_waits(scope)
-  if call('EXISTS', EVENTS) == 0 then return end
+  if not waits() then return end
   local prefix = 'w:' .. scope .. ':'
   local gone = false
   for _, field in ipairs(call('HKEYS', EVENTS)) do
@@ -96,7 +102,8 @@ local function put_scope(scope, record, rev, flags)
   end
   local text = rev .. ' ' .. flags
   marks[scope] = read_marks(text)
-  call('HSET', K, 'r:' .. scope, record, 'm:' .. scope, text)
+  write('r:' .. scope, record)
+  write('m:' .. scope, text)
 end
 
 -- Timers, waits and inbox go. Events that nobody acted on are free for others of the instance.
@@ -105,12 +112,12 @@ local function empty_scope(scope)
   drop_waits(scope)
   local box = box_of(scope)
   for _, item in ipairs(box) do
-    call('HDEL', K, 'i:' .. scope .. ':' .. item[1])
+    erase('i:' .. scope .. ':' .. item[1])
     local key = item[3] == 'e' and string.match(item[2], '^event%-%d+%-%d+%-(.*)$')
     if key then
       call('ZREM', HAD, string.sub(redis.sha1hex(key), 1, 32))
       -- Waits that have looked for early events look once more.
-      if call('EXISTS', EVENTS) == 1 then call('HSET', EVENTS, 'F', MICROS) end
+      if waits() then call('HSET', EVENTS, 'F', MICROS) end
       dirty()
     end
   end
@@ -118,12 +125,12 @@ local function empty_scope(scope)
     boxes[scope] = {}
     put_box(scope)
   end
-  call('HDEL', K, 'x:' .. scope)
+  erase('x:' .. scope)
 end
 
 local function fork_list(scope)
   local list = {}
-  for number in string.gmatch(call('HGET', K, 'F:' .. scope) or '', '%d+') do
+  for number in string.gmatch(read('F:' .. scope) or '', '%d+') do
     list[#list + 1] = tonumber(number)
   end
   table.sort(list)
@@ -132,9 +139,9 @@ end
 
 local function put_fork_list(scope, list)
   if #list == 0 then
-    call('HDEL', K, 'F:' .. scope)
+    erase('F:' .. scope)
   else
-    call('HSET', K, 'F:' .. scope, table.concat(list, ' '))
+    write('F:' .. scope, table.concat(list, ' '))
   end
 end
 
@@ -143,16 +150,11 @@ local function prune_fork(name)
   local fork = fork_of(name)
   if not fork or fork.closed == 0 or fork.live > 0 then return end
   forks[name] = false
-  call('HDEL', K, 'f:' .. name, 'g:' .. name)
+  counted[name] = nil
+  erase('f:' .. name)
+  erase('g:' .. name)
   if fork.done + fork.failed > 0 then
-    local batch = {}
-    for index = 0, fork.total - 1 do
-      batch[#batch + 1] = 'b:' .. name .. '.' .. index
-      if #batch == 500 or index == fork.total - 1 then
-        call('HDEL', K, unpack(batch))
-        batch = {}
-      end
-    end
+    for index = 0, fork.total - 1 do erase('b:' .. name .. '.' .. index) end
   end
   local parent, number = string.match(name, '^(.+)%.(%d+)$')
   local list = {}
@@ -178,8 +180,10 @@ local function remove_scope(scope)
   end
   marks[scope] = false
   leases[scope] = false
-  call('HDEL', K, 'r:' .. scope, 'm:' .. scope, 'l:' .. scope)
-  call('ZREM', READY, INST .. '/' .. scope)
+  erase('r:' .. scope)
+  erase('m:' .. scope)
+  erase('l:' .. scope)
+  ready[INST .. '/' .. scope] = false
   if lease and scope ~= ME and lease.till > NOW then
     call('PUBLISH', NS .. ':p:' .. lease.holder, INST .. '/' .. scope)
   end
@@ -195,6 +199,12 @@ close_fork = function(name)
   put_fork(name, fork)
   -- Where all have told and are gone there is nobody to look after.
   if fork.live > 0 or fork.done + fork.failed < fork.open then
+    local fields = {}
+    for index = 0, fork.open - 1 do
+      local branch = name .. '.' .. index
+      for _, kind in ipairs({ 'm:', 'l:', 'q:' }) do fields[#fields + 1] = kind .. branch end
+    end
+    fetch(fields)
     for index = 0, fork.open - 1 do
       local branch = name .. '.' .. index
       if marks_of(branch) then
@@ -202,17 +212,17 @@ close_fork = function(name)
       elseif lease_of(branch) or #box_of(branch) > 0 then
         remove_scope(branch)
       else
-        call('ZREM', READY, INST .. '/' .. branch)
+        ready[INST .. '/' .. branch] = false
       end
     end
   end
   prune_fork(name)
 end
 
--- As refresh, for all scopes of the instance; returns those with something to do, in order.
-local function refresh_all()
+-- As refresh, for all scopes of the instance, by the fields of its hash; returns those with something to do, in order.
+local function refresh_all(fields)
   local scopes, open = {}, {}
-  for _, field in ipairs(call('HKEYS', K)) do
+  for _, field in ipairs(fields) do
     local mark = string.sub(field, 1, 2)
     if mark == 'm:' then
       scopes[#scopes + 1] = string.sub(field, 3)

@@ -4,6 +4,7 @@
 -- that the instance must have, then names and values that it learns.
 -- Returns { 'gone' }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
 
+begin('n', 'x:' .. SCOPE)
 if not STATUS then return { 'gone' } end
 local generation = call('ZSCORE', HAD, ARGV[7])
 if generation and tonumber(generation) == tonumber(ARGV[8]) then return { 'had' } end

@@ -2,6 +2,7 @@
 -- ARGV from 4: a wait's field (or ''), and the note's field, in turn.
 -- Returns the mark, or nothing if a wait is over.
 
+begin()
 if not STATUS then return false end
 for at = 4, #ARGV, 2 do
   if ARGV[at] ~= '' and call('HEXISTS', EVENTS, ARGV[at]) == 0 then return false end

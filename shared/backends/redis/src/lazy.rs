@@ -1,0 +1,170 @@
+//! A scope as it is, for a turn that may end with its first commit: read by one command, which writes
+//! nothing. The commit sees whether somebody was faster.
+
+use std::sync::Arc;
+
+use redis::Cmd;
+use swirl_model::ids::ScopeRef;
+use swirl_model::instance::Header;
+use swirl_model::scope::{Fork, Scope};
+use swirl_ports::store::Record;
+use swirl_ports::{Held, InboxItem, Lease, Result};
+
+use crate::Redis;
+use crate::connect::damaged;
+use crate::keys::Span;
+use crate::reply::json;
+
+/// Fields before those of forks around the scope.
+const OWN: [&str; 7] = ["s", "p", "h", "m:", "l:", "q:", "r:"];
+
+/// A fork's numbers, as the prelude of the scripts has them.
+type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32);
+/// An item of an inbox: number, id, kind, token of the lease that was given it.
+type Item = (String, String, String, String);
+
+/// The forks around a scope, innermost first: parent, fork, index of the branch.
+fn forks_around(scope: &str) -> Vec<(&str, &str, u32)> {
+    let mut forks = Vec::new();
+    let mut rest = scope;
+    while let Some((fork, index)) = rest.rsplit_once('.')
+        && let Some((parent, _)) = fork.rsplit_once('.')
+        && let Ok(index) = index.parse()
+    {
+        forks.push((parent, fork, index));
+        rest = parent;
+    }
+    forks
+}
+
+/// Neither ended nor detached: `<revision> <flags>`.
+fn is_plain(marks: &[u8]) -> bool {
+    !marks.contains(&b'e') && !marks.contains(&b'd')
+}
+
+fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
+    rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
+}
+
+impl Redis {
+    /// `None`: nobody may just look at it (it is held, over, suspended, or a call is under way); who
+    /// acquires it hears what is the matter.
+    pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
+        let name = scope.scope.as_str();
+        let forks = forks_around(name);
+        let key = self.keys().of(&scope.instance, Span::Ready).swap_remove(0);
+        let mut read = Cmd::new();
+        read.arg("HMGET").arg(&key);
+        for field in OWN {
+            if field.ends_with(':') {
+                read.arg(format!("{field}{name}"));
+            } else {
+                read.arg(field);
+            }
+        }
+        if let Some((_, fork, _)) = forks.first() {
+            read.arg(format!("b:{name}")).arg(format!("f:{fork}"));
+        }
+        for (parent, fork, _) in &forks {
+            read.arg(format!("g:{fork}")).arg(format!("m:{parent}"));
+        }
+        let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
+        let mut found = found.into_iter();
+        let mut next = || found.next().flatten();
+        let (status, suspended, header) = (next(), next(), next());
+        let (marks, lease, inbox, record) = (next(), next(), next(), next());
+        let is_open = marks.as_ref().is_none_or(|text| is_plain(text));
+        if status.as_deref() != Some(b"r") || suspended.is_some() || lease.is_some() || !is_open {
+            return Ok(None);
+        }
+        let mut origin = None;
+        if !forks.is_empty() {
+            if next().is_some() {
+                return Ok(None);
+            }
+            origin = next();
+        }
+        let mut innermost: Option<Numbers> = None;
+        for (_, fork, _) in &forks {
+            let (numbers, around) = (next(), next());
+            let Some(numbers) = numbers else {
+                return Ok(None);
+            };
+            let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
+            let is_closed = numbers.4 == 1;
+            if is_closed || around.is_none_or(|marks| !is_plain(&marks)) {
+                return Ok(None);
+            }
+            innermost.get_or_insert(numbers);
+        }
+        let what = scope.to_string();
+        let record = match (record, origin, innermost, forks.first()) {
+            (Some(record), ..) => {
+                let record: Scope = json(&record, &what)?;
+                if record.pending_call().is_some() {
+                    return Ok(None);
+                }
+                Record::Scope(record)
+            }
+            (None, Some(origin), Some(numbers), Some((_, _, index))) if *index < numbers.1 => {
+                let fork: Fork = json(&origin, &what)?;
+                let fork = Fork {
+                    open: numbers.1,
+                    needed: numbers.2,
+                    told: numbers.3 == 1,
+                    closed: false,
+                    ..fork
+                };
+                Record::Branch {
+                    fork,
+                    index: *index,
+                }
+            }
+            _ => return Ok(None),
+        };
+        let Some(inbox) = self.inbox_of(&key, scope, inbox).await? else {
+            return Ok(None);
+        };
+        let header: Header = match header {
+            Some(header) => json(&header, &what)?,
+            None => return Ok(None),
+        };
+        Ok(Some(Held {
+            lease: Lease {
+                scope: scope.clone(),
+                token: Lease::UNTAKEN,
+            },
+            header: Arc::new(header),
+            record,
+            inbox,
+            closed: false,
+        }))
+    }
+
+    /// `None`: what waits was taken meanwhile.
+    async fn inbox_of(
+        &self,
+        key: &str,
+        scope: &ScopeRef,
+        inbox: Option<Vec<u8>>,
+    ) -> Result<Option<Vec<InboxItem>>> {
+        let Some(inbox) = inbox else {
+            return Ok(Some(Vec::new()));
+        };
+        let what = format!("the inbox of {scope}");
+        let items: Vec<Item> = unpack(&inbox, &what)?;
+        let mut read = Cmd::new();
+        read.arg("HMGET").arg(key);
+        for (number, ..) in &items {
+            read.arg(format!("i:{}:{number}", scope.scope));
+        }
+        let inputs: Vec<Option<Vec<u8>>> = self.query(read).await?;
+        let mut found = Vec::with_capacity(items.len());
+        for ((_, id, ..), input) in items.into_iter().zip(inputs) {
+            let Some(input) = input else { return Ok(None) };
+            let input = json(&input, &what)?;
+            found.push(InboxItem { id, input });
+        }
+        Ok(Some(found))
+    }
+}

@@ -1,0 +1,18 @@
+-- Which scopes nobody holds; the others are looked at again when their leases run out.
+-- KEYS: 1 the index of what should run, then an instance for each of its members.
+-- ARGV: member and scope in turn. Returns places, from 0.
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local free = {}
+for at = 0, #KEYS - 2 do
+  local member, scope = ARGV[2 * at + 1], ARGV[2 * at + 2]
+  local lease = redis.call('HGET', KEYS[at + 2], 'l:' .. scope) or ''
+  local till = tonumber(string.match(lease, '^%d+ (%d+) ')) or 0
+  if till > now then
+    redis.call('ZADD', KEYS[1], 'XX', till, member)
+  else
+    free[#free + 1] = at
+  end
+end
+return free

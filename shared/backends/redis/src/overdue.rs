@@ -1,0 +1,62 @@
+//! What stands in an index for too long: somebody died, or a message was lost.
+
+use futures::future::try_join_all;
+use swirl_model::ids::ScopeRef;
+use swirl_ports::Result;
+
+use crate::Redis;
+use crate::keys::Span;
+use crate::record::read_scope_ref;
+use crate::script::{Lazy, Script};
+
+static DUE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/due.lua")]));
+static FREE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/free.lua")]));
+
+impl Redis {
+    /// Members of an index of our shards that have stood there for longer than the grace time.
+    pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
+        let shards = self.shards().into_iter();
+        let pages = shards.map(|shard| self.overdue_in(shard, index, limit));
+        Ok(try_join_all(pages).await?.concat())
+    }
+
+    async fn overdue_in(&self, shard: u16, index: &str, limit: usize) -> Result<Vec<String>> {
+        let options = self.options();
+        let keys = [self.keys().index(shard, index)];
+        let mut call = DUE.call(&keys);
+        call.arg(options.grace_ms).arg(options.repeat_ms).arg(limit);
+        self.run(&DUE, call).await
+    }
+
+    /// Scopes of our shards that should be running, and that nobody holds.
+    pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<ScopeRef>> {
+        let shards = self.shards().into_iter();
+        let pages = shards.map(|shard| self.free_in(shard, limit));
+        Ok(try_join_all(pages).await?.concat())
+    }
+
+    async fn free_in(&self, shard: u16, limit: usize) -> Result<Vec<ScopeRef>> {
+        let members = self.overdue_in(shard, "ready", limit).await?;
+        if members.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scopes = members.iter().map(|member| read_scope_ref(member));
+        let scopes = scopes.collect::<Result<Vec<_>>>()?;
+        let mut keys = vec![self.keys().index(shard, "ready")];
+        for scope in &scopes {
+            keys.extend(
+                self.keys()
+                    .of(&scope.instance, Span::Ready)
+                    .into_iter()
+                    .next(),
+            );
+        }
+        let mut call = FREE.call(&keys);
+        for (member, scope) in members.iter().zip(&scopes) {
+            call.arg(member).arg(scope.scope.as_str());
+        }
+        let free: Vec<usize> = self.run(&FREE, call).await?;
+        let free = free.into_iter();
+        Ok(free.filter_map(|at| scopes.get(at).cloned()).collect())
+    }
+}

@@ -1,0 +1,128 @@
+//! Scopes that are looked at, and taken with the first commit if at all. A backend may as well take
+//! them at once.
+
+use swirl_model::data;
+use swirl_model::event::{Command, Input};
+use swirl_model::scope::{ActionStep, Cursor, ListRun, Work};
+use swirl_model::workflow::ListId;
+use swirl_ports::{Acquired, Released};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn leaving(commands: Vec<Command>) -> Change {
+    Change {
+        release: true,
+        ..change(commands).at(blocked(Work::Sleep))
+    }
+}
+
+fn calling(call: u32) -> Cursor {
+    blocked(Work::List(ListRun {
+        list: ListId(0),
+        index: 0,
+        end: 1,
+        attempt: 1,
+        waited_ms: 0,
+        step: ActionStep::Call { call, at: at(0) },
+    }))
+}
+
+pub async fn whose_commit_comes_first_counts(b: Backend) {
+    b.create(new("a")).await;
+    let mut first = b.hold_lazily(&root("a")).await;
+    let second = b.store.acquire_lazily(&root("a"), LEASE_MS).await.unwrap();
+    assert!(b.commit(&mut first, leaving(vec![])).await.released);
+    match second {
+        Acquired::Held(mut second) => {
+            let late = b.try_commit(&mut second, leaving(vec![])).await;
+            assert!(late.is_none(), "the other one was faster");
+        }
+        Acquired::Busy => {}
+        Acquired::Gone => panic!("it is there"),
+    }
+    assert!(!b.is_busy(&root("a")).await, "nobody is left with a lease");
+    let scopes = b.store.scopes(&root("a").instance).await.unwrap();
+    assert_eq!(scopes[0].rev, 1);
+}
+
+pub async fn who_goes_on_takes_the_lease(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = b.hold_lazily(&root("a")).await;
+    b.commit(&mut held, change(vec![]).at(calling(1))).await;
+    assert!(held.lease.is_taken());
+    assert!(b.is_busy(&root("a")).await);
+    assert!(b.store.renew(&held.lease, LEASE_MS).await.unwrap());
+    b.commit(&mut held, change(vec![])).await;
+    assert_eq!(b.release(&held).await, Released::Free);
+}
+
+pub async fn a_holder_is_left_in_peace(b: Backend) {
+    b.create(new("a")).await;
+    let mut looked = b.hold_lazily(&root("a")).await;
+    if looked.lease.is_taken() {
+        return;
+    }
+    let mut holder = b.hold(&root("a")).await;
+    assert!(b.try_commit(&mut looked, leaving(vec![])).await.is_none());
+    assert_eq!(b.release(&looked).await, Released::Free);
+    let late = b.store.acquire_lazily(&root("a"), LEASE_MS).await.unwrap();
+    assert!(matches!(late, Acquired::Busy));
+    b.commit(&mut holder, change(vec![])).await;
+}
+
+pub async fn what_came_between_is_not_lost(b: Backend) {
+    b.create(new("a")).await;
+    let answer = |call| Input::CallDone {
+        call,
+        result: Ok(data!(call)),
+    };
+    b.add(&root("a"), answer(1)).await;
+    let mut held = b.hold_lazily(&root("a")).await;
+    assert_eq!(held.inbox.len(), 1);
+    b.add(&root("a"), answer(2)).await;
+    let outcome = b
+        .commit(&mut held, leaving(vec![]).consumed(&["call-1"]))
+        .await;
+    if outcome.released {
+        assert_eq!(outcome.wake, [root("a")], "there is something to do");
+    } else {
+        let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
+        assert_eq!(items.len(), 1);
+        b.release(&held).await;
+    }
+    let next = b.hold_lazily(&root("a")).await;
+    let ids: Vec<&str> = next.inbox.iter().map(|item| item.id.as_str()).collect();
+    assert_eq!(ids, ["call-2"]);
+}
+
+pub async fn a_branch_reads_the_same(b: Backend) {
+    b.create(new("a")).await;
+    b.act(
+        &root("a"),
+        change(vec![fork("r", 1, 2, 1, 1)]).at(forked(1, 2)),
+    )
+    .await;
+    let looked = b.hold_lazily(&scope("a", "r.1.0")).await;
+    b.release(&looked).await;
+    let held = b.hold(&scope("a", "r.1.0")).await;
+    assert_eq!(format!("{:?}", looked.record), format!("{:?}", held.record));
+    assert_eq!(looked.header, held.header);
+    assert_eq!((looked.inbox, looked.closed), (held.inbox, held.closed));
+    let closed = b
+        .store
+        .acquire_lazily(&scope("a", "r.1.1"), LEASE_MS)
+        .await
+        .unwrap();
+    assert!(matches!(closed, Acquired::Gone), "it may not begin yet");
+}
+
+pub async fn a_call_under_way_is_taken(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = b.hold(&root("a")).await;
+    b.commit(&mut held, change(vec![]).at(calling(1))).await;
+    b.release(&held).await;
+    let held = b.hold_lazily(&root("a")).await;
+    assert!(held.lease.is_taken());
+    assert!(b.is_busy(&root("a")).await);
+}
