@@ -8,6 +8,7 @@ pub mod breaker;
 pub mod caller;
 pub mod error;
 pub mod functions;
+mod given_up;
 pub mod http;
 pub mod pool;
 pub mod resources;

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_model::ids::InstanceId;
 use swirl_ports::{Receipt, Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::Instrument;
+
+use crate::given_up::stand_still;
 
 /// How soon a task whose scope could not be driven is tried again.
 const AGAIN_MS: u64 = 1_000;
@@ -127,26 +128,13 @@ async fn drive(
             let Some(receipt) = receipt else { return };
             if matches!(&error, Error::Store(error) if error.is_retryable()) {
                 receipt.later(AGAIN_MS).await;
-            } else if receipt.again(AGAIN_MS, &error.to_string()).await {
-                stand_still(driver, &scope.instance).await;
+                return;
+            }
+            let reason = error.to_string();
+            if receipt.again(AGAIN_MS, &reason).await {
+                stand_still(driver, &scope, &reason).await;
             }
         }
-    }
-}
-
-/// What cannot be driven is left alone until somebody has looked at it: the reconciler would name it
-/// for ever.
-async fn stand_still(driver: &Driver, instance: &InstanceId) {
-    let now = driver.clock.now();
-    match driver.store.suspend(instance, true, now).await {
-        Ok(None) => {
-            tracing::warn!("what cannot be driven is given up: its instance isn't running any more")
-        }
-        Ok(Some(_)) => tracing::error!(
-            "the instance is suspended, for it cannot be driven: mend what is wrong, then \
-             'swirl resume {instance}' goes on with it"
-        ),
-        Err(error) => tracing::error!(%error, "the instance cannot be driven, nor suspended"),
     }
 }
 

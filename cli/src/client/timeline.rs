@@ -127,6 +127,10 @@ pub fn describe(entry: &Value) -> Line {
         "compensated" => (Tone::Plain, "  compensated".to_owned()),
         "branch_failed" => (Tone::Bad, format!("  failed: {}", error(&entry["error"]))),
         "retried" => (Tone::Plain, "continued by an operator".to_owned()),
+        "given_up" => (
+            Tone::Bad,
+            format!("suspended, for it cannot be driven: {}", word("reason")),
+        ),
         "idle" => (Tone::Plain, "kept active".to_owned()),
         "ended" if entry["status"] == "completed" => (Tone::Good, "completed".to_owned()),
         "ended" => {

@@ -45,6 +45,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         | Event::Compensated
         | Event::BranchFailed { .. }
         | Event::Retried
+        | Event::GivenUp { .. }
         | Event::Idle
         | Event::Ended { .. } => {}
     }

@@ -159,6 +159,10 @@ pub enum Event {
         error: WorkflowError,
     },
     Retried,
+    /// Nobody could drive it: the instance is suspended, until an operator resumes it.
+    GivenUp {
+        reason: String,
+    },
     Idle,
     Ended {
         status: EndStatus,

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use swirl_coordinator::{Deployment, Service, StartRequest, Started};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_engine::Definition;
+use swirl_model::event::Event;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller, Receipt, Secrets, Store, Task, Tasks};
@@ -166,6 +167,15 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         store.runnable(10).await.unwrap().is_empty(),
         "nobody names it any more"
     );
+    let history = store.history(&id).await.unwrap();
+    let [entry] = &history[..] else {
+        panic!("{history:?}");
+    };
+    assert_eq!(entry.scope, root.scope);
+    let Event::GivenUp { reason } = &entry.event else {
+        panic!("{entry:?}");
+    };
+    assert!(reason.contains("no such connector"), "{reason}");
     let resumed = store
         .suspend(&id, false, swirl_model::time::Timestamp(0))
         .await;

@@ -1,0 +1,114 @@
+//! What cannot be driven is left alone until somebody has looked at it: the reconciler would name it for
+//! ever. Its history says why, in an entry that stands before the suspension.
+
+use std::time::Duration;
+
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::ScopeRef;
+use swirl_model::instance::Header;
+use swirl_model::redact::Redactor;
+use swirl_ports::store::Record;
+use swirl_ports::{Acquired, Commit, Committed, Error, Held, Lease, Released};
+use swirl_runtime::Driver;
+
+/// How often, and after what pause, the root scope is asked for that somebody else holds.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+/// For as long as the entry takes.
+const LEASE_MS: u64 = 10_000;
+
+pub(crate) async fn stand_still(driver: &Driver, scope: &ScopeRef, reason: &str) {
+    match note(driver, scope, reason).await {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!("the history doesn't say why: the instance isn't to be had"),
+        Err(error) => tracing::warn!(%error, "the history doesn't say why"),
+    }
+    let (instance, now) = (&scope.instance, driver.clock.now());
+    match driver.store.suspend(instance, true, now).await {
+        Ok(Some(_)) => tracing::error!(
+            "the instance is suspended, for it cannot be driven: mend what is wrong, then \
+             'swirl resume {instance}' goes on with it"
+        ),
+        Ok(None) => {
+            tracing::warn!("what cannot be driven is given up: its instance isn't running any more")
+        }
+        Err(error) => tracing::error!(%error, "the instance cannot be driven, nor suspended"),
+    }
+}
+
+/// Adds the entry, by way of the root scope: every instance has one. False: it has ended, or
+/// somebody else holds it.
+async fn note(driver: &Driver, scope: &ScopeRef, reason: &str) -> Result<bool, Error> {
+    let root = ScopeRef::root(scope.instance.clone());
+    for _ in 0..TRIES {
+        match driver.store.acquire(&root, LEASE_MS).await? {
+            Acquired::Held(held) => {
+                let lease = held.lease.clone();
+                let noted = commit(driver, *held, scope, reason).await;
+                if !matches!(noted, Ok(Some(true))) {
+                    give_back(driver, &lease).await;
+                }
+                return noted.map(|noted| noted.is_some());
+            }
+            Acquired::Gone => return Ok(false),
+            Acquired::Busy => tokio::time::sleep(PAUSE).await,
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the lease was given back with the commit; `None`: it did not take effect.
+async fn commit(
+    driver: &Driver,
+    held: Held,
+    scope: &ScopeRef,
+    reason: &str,
+) -> Result<Option<bool>, Error> {
+    let Record::Scope(root) = held.record else {
+        return Ok(None);
+    };
+    if held.closed {
+        return Ok(None);
+    }
+    let at = driver.clock.now();
+    let entry = HistoryEntry {
+        at,
+        scope: scope.scope.clone(),
+        event: Event::GivenUp {
+            reason: redacted(driver, &held.instance.header, reason).await,
+        },
+    };
+    let commit = Commit {
+        lease: held.lease,
+        scope: root,
+        consumed: Vec::new(),
+        refused: Vec::new(),
+        history: vec![entry],
+        commands: Vec::new(),
+        at,
+        if_quiet: false,
+        release: true,
+    };
+    match driver.store.commit(commit).await? {
+        Committed::Done { released, .. } => Ok(Some(released)),
+        Committed::News | Committed::Refused => Ok(None),
+    }
+}
+
+/// Whatever is in the inbox: it waits until an operator has looked.
+async fn give_back(driver: &Driver, lease: &Lease) {
+    while let Ok(Released::More) = driver.store.release(lease).await {
+        if !matches!(driver.store.drain(lease).await, Ok(Some(_))) {
+            return;
+        }
+    }
+}
+
+/// Without the secrets of the definition, as far as that can be read.
+async fn redacted(driver: &Driver, header: &Header, reason: &str) -> String {
+    let Ok(definition) = driver.registry.get(&header.definition).await else {
+        return reason.to_owned();
+    };
+    let secrets = driver.secrets.get(&definition.workflow.secrets).await;
+    Redactor::of(&secrets).text(reason).into_owned()
+}
