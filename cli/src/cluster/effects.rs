@@ -143,7 +143,7 @@ fn told(config: &Config) -> String {
         crate::config::NatsAuth::Token(token) => token.expose().to_owned(),
         other => format!("{other:?}"),
     };
-    let telemetry = telemetry::settings(&config.telemetry, "worker", "1");
+    let telemetry = telemetry::settings(config, "worker", "1");
     format!(
         "{redis:?} {nats:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         connect::stream_options(config),

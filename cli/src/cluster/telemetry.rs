@@ -8,7 +8,7 @@ use swirl_telemetry::{Metrics, Protocol, Settings, Telemetry, Traced, Watched};
 use swirl_worker::breaker::Breakers;
 
 use super::parts::Cluster;
-use crate::config::{self, OtlpProtocol};
+use crate::config::{Config, OtlpProtocol};
 
 /// How long the last spans and metrics may take to be sent.
 pub const FLUSH_MAX: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ pub const FLUSH_MAX: Duration = Duration::from_secs(3);
 /// The endpoint or a header cannot be used.
 pub fn telemetry(
     cluster: Cluster,
-    config: &config::Telemetry,
+    config: &Config,
     role: &str,
     process: &str,
 ) -> anyhow::Result<(Cluster, Arc<Telemetry>)> {
@@ -51,7 +51,9 @@ fn of(count: Count) -> Vec<(&'static str, u64)> {
     vec![("tasks", count.tasks), ("events", count.events)]
 }
 
-pub fn settings(config: &config::Telemetry, role: &str, process: &str) -> Settings {
+pub fn settings(config: &Config, role: &str, process: &str) -> Settings {
+    let namespace = config.namespace.clone();
+    let config = &config.telemetry;
     let headers = config.headers.iter();
     let mut attributes = vec![("swirl.role".to_owned(), role.to_owned())];
     let given = config.resource_attributes.iter();
@@ -70,6 +72,7 @@ pub fn settings(config: &config::Telemetry, role: &str, process: &str) -> Settin
             .collect(),
         sampling_ratio: config.sampling_ratio,
         resource_attributes: attributes,
+        namespace: Some(namespace),
         instance: process.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }

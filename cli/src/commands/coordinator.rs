@@ -52,8 +52,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         // Documents come over the API only, with the files that they refer to.
         let reader = Arc::new(DocumentReader::new(app, hosts, Path::new("/nonexistent"))?);
         let process = redis.process_id();
-        let (cluster, telemetry) =
-            cluster::telemetry(cluster, &config.telemetry, "coordinator", process)?;
+        let (cluster, telemetry) = cluster::telemetry(cluster, &config, "coordinator", process)?;
         let settings = &config.coordinator;
         cluster::coordinate(cluster, redis, reader, access, settings, telemetry, stop).await
     })?;

@@ -169,6 +169,7 @@ fn telemetry(args: &Args) -> swirl_telemetry::Settings {
         headers: Vec::new(),
         sampling_ratio: 1.0,
         resource_attributes: Vec::new(),
+        namespace: None,
         instance: format!("dev-{}", std::process::id()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }

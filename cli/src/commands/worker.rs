@@ -41,8 +41,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let caller = app.caller.clone();
         let ack_wait = config.nats.ack_wait;
         let process = redis.process_id();
-        let (cluster, telemetry) =
-            cluster::telemetry(cluster, &config.telemetry, "worker", process)?;
+        let (cluster, telemetry) = cluster::telemetry(cluster, &config, "worker", process)?;
         cluster::watch_circuits(telemetry.metrics(), app.caller.breakers());
         let settings = &config.worker;
         cluster::work(

@@ -15,6 +15,7 @@ use opentelemetry_otlp::{
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SpanProcessor};
+use prometheus::Registry;
 use tokio::runtime::Handle;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
@@ -28,6 +29,9 @@ const SEND_MAX: Duration = Duration::from_secs(10);
 /// The largest answer of a collector, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
+/// The attribute that tells teams apart.
+const NAMESPACE: &str = "swirl.namespace";
+
 #[derive(Clone)]
 pub struct Settings {
     /// Such as `http://127.0.0.1:4317`. Nothing is sent without one.
@@ -38,6 +42,8 @@ pub struct Settings {
     /// The part of the traces that is kept, where the caller hasn't decided it.
     pub sampling_ratio: f64,
     pub resource_attributes: Vec<(String, String)>,
+    /// Whose instances they are, where several teams share servers.
+    pub namespace: Option<String>,
     /// What tells this process from others.
     pub instance: String,
     pub version: String,
@@ -67,6 +73,7 @@ impl From<ExporterBuildError> for Error {
 
 pub fn resource(settings: &Settings) -> Resource {
     let given = settings.resource_attributes.iter();
+    let namespace = settings.namespace.iter();
     Resource::builder_empty()
         .with_attribute(KeyValue::new("service.name", "swirl"))
         .with_attribute(KeyValue::new(
@@ -74,8 +81,19 @@ pub fn resource(settings: &Settings) -> Resource {
             settings.instance.clone(),
         ))
         .with_attribute(KeyValue::new("service.version", settings.version.clone()))
+        .with_attributes(namespace.map(|name| KeyValue::new(NAMESPACE, name.clone())))
         .with_attributes(given.map(|(name, value)| KeyValue::new(name.clone(), value.clone())))
         .build()
+}
+
+/// What Prometheus reads from. It looks at resources in a metric of their own only, so that each metric
+/// has the namespace as a label.
+pub fn registry(settings: &Settings) -> Result<Registry, Error> {
+    let name = NAMESPACE.replace('.', "_");
+    let namespace = settings.namespace.iter();
+    let labels = namespace.map(|namespace| (name.clone(), namespace.clone()));
+    Registry::new_custom(None, Some(labels.collect()))
+        .map_err(|error| Error::Setup(error.to_string()))
 }
 
 pub fn spans(settings: &Settings) -> Result<Option<BatchSpanProcessor>, Error> {

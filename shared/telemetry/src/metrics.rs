@@ -67,7 +67,7 @@ impl Conflict {
 
 impl Metrics {
     pub(crate) fn new(settings: &Settings) -> Result<Metrics, Error> {
-        let registry = Registry::new();
+        let registry = export::registry(settings)?;
         let reader = opentelemetry_prometheus::exporter()
             .with_registry(registry.clone())
             .build()

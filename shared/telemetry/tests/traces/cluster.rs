@@ -79,6 +79,7 @@ impl Cluster {
                     headers: vec![("x-key".to_owned(), "k".to_owned())],
                     sampling_ratio: ratio,
                     resource_attributes: Vec::new(),
+                    namespace: (instance == "b").then(|| "shop".to_owned()),
                     instance: instance.to_owned(),
                     version: "1".to_owned(),
                 };
