@@ -32,7 +32,7 @@ pub fn access(config: &Config) -> anyhow::Result<Access> {
     if oidc.is_none() && tokens.all().is_empty() {
         tracing::warn!("nobody can come in: the file of tokens is empty, see 'swirl token create'");
     }
-    Ok(Access::guarded(namespace, tokens, oidc))
+    Ok(Access::guarded(namespace, tokens, oidc).refused_max(config.auth.refused_max))
 }
 
 /// # Errors

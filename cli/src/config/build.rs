@@ -217,6 +217,7 @@ impl Values<'_> {
             },
             tokens: self.tokens(),
             tokens_file: self.path("auth.tokens_file"),
+            refused_max: u32::try_from(self.number("auth.refused_max")).unwrap_or(u32::MAX),
             oidc: self.oidc(),
         };
         let any = !auth.tokens.is_empty() || auth.tokens_file.is_some() || auth.oidc.is_some();

@@ -145,6 +145,7 @@ pub struct Auth {
     pub mode: AuthMode,
     pub tokens: Vec<Token>,
     pub tokens_file: Option<PathBuf>,
+    pub refused_max: u32,
     pub oidc: Option<Oidc>,
 }
 

@@ -1,11 +1,13 @@
 //! The question that is asked of each request: may its sender do this?
 
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use swirl_model::time::Timestamp;
 
 use super::oidc::Oidc;
+use super::refusals::{REFUSED_MAX, Refusals};
 use super::role::{Need, Role};
 use super::tokens::Tokens;
 
@@ -30,6 +32,9 @@ pub enum Denied {
     /// With the reason.
     #[error("the token is not accepted: {0}")]
     Invalid(String),
+    /// Whoever sends it has sent too many that were not accepted.
+    #[error("too many tokens from this address were not accepted: try again in {} s", .0.as_secs())]
+    TooMany(Duration),
     #[error("this needs the role {role}, and '{name}' has {has}")]
     Role {
         role: Role,
@@ -55,6 +60,7 @@ pub struct Access {
 struct Guard {
     tokens: Arc<Tokens>,
     oidc: Option<Oidc>,
+    refusals: Refusals,
 }
 
 /// What is known of a sender before it is asked what it may do.
@@ -78,8 +84,21 @@ impl Access {
         let tokens = Arc::new(tokens);
         Access {
             namespace: namespace.into(),
-            guard: Some(Guard { tokens, oidc }),
+            guard: Some(Guard {
+                tokens,
+                oidc,
+                refusals: Refusals::new(REFUSED_MAX),
+            }),
         }
+    }
+
+    /// How many refused tokens an address may send at once; 0: as many as it likes.
+    #[must_use]
+    pub fn refused_max(mut self, max: u32) -> Access {
+        if let Some(guard) = &mut self.guard {
+            guard.refusals = Refusals::new(max);
+        }
+        self
     }
 
     /// The one namespace that is served.
@@ -87,19 +106,24 @@ impl Access {
         &self.namespace
     }
 
-    /// `authorization` is the header of this name, if there is one.
+    /// `authorization` is the header of this name, if there is one; `peer` is who sends it, if that is
+    /// known.
     ///
     /// # Errors
     /// The sender may not do what it wants to.
-    pub async fn admit(&self, authorization: Option<&[u8]>, need: Need) -> Result<Caller, Denied> {
+    pub async fn admit(
+        &self,
+        authorization: Option<&[u8]>,
+        need: Need,
+        peer: Option<IpAddr>,
+    ) -> Result<Caller, Denied> {
         let Some(guard) = self.guard.as_ref().filter(|_| need != Need::Nothing) else {
             return Ok(Caller {
                 name: "anybody".to_owned(),
                 roles: Vec::new(),
             });
         };
-        let token = bearer(authorization)?;
-        let identity = guard.identify(token).await?;
+        let identity = guard.identify(authorization, peer).await?;
         if let Some(namespaces) = &identity.namespaces
             && !namespaces.contains(&self.namespace)
         {
@@ -136,7 +160,29 @@ impl Access {
 }
 
 impl Guard {
-    async fn identify(&self, token: &str) -> Result<Identity, Denied> {
+    /// What is refused is counted, and after too much of that a token is looked at no further.
+    async fn identify(
+        &self,
+        authorization: Option<&[u8]>,
+        peer: Option<IpAddr>,
+    ) -> Result<Identity, Denied> {
+        let now = Instant::now();
+        let wait = peer.and_then(|peer| self.refusals.wait(peer, now));
+        let found = match bearer(authorization) {
+            Ok(token) => self.look_up(token, wait).await,
+            Err(denied) => Err(denied),
+        };
+        match (found, wait, peer) {
+            (Err(Denied::Invalid(_)), Some(wait), _) => Err(Denied::TooMany(in_seconds(wait))),
+            (Err(denied @ Denied::Invalid(_)), None, Some(peer)) => {
+                self.refusals.count(peer, now);
+                Err(denied)
+            }
+            (found, ..) => found,
+        }
+    }
+
+    async fn look_up(&self, token: &str, wait: Option<Duration>) -> Result<Identity, Denied> {
         if let Some(found) = self.tokens.find(token) {
             if found.expires.is_some_and(|at| at <= now()) {
                 return Err(Denied::Invalid("it has expired".to_owned()));
@@ -148,7 +194,16 @@ impl Guard {
             });
         }
         match &self.oidc {
-            Some(oidc) if token.split('.').count() == 3 => oidc.identify(token).await,
+            Some(oidc) if token.split('.').count() == 3 => {
+                if let Some(wait) = wait.filter(|_| !self.refusals.is_known(token)) {
+                    return Err(Denied::TooMany(in_seconds(wait)));
+                }
+                let found = oidc.identify(token).await;
+                if found.is_ok() {
+                    self.refusals.was_good(token);
+                }
+                found
+            }
             _ => Err(Denied::Invalid("it is not known".to_owned())),
         }
     }
@@ -169,6 +224,11 @@ fn bearer(authorization: Option<&[u8]>) -> Result<&str, Denied> {
         return Err(invalid("the header must be 'Authorization: Bearer TOKEN'"));
     }
     Ok(token)
+}
+
+/// Whole ones, and not too few.
+fn in_seconds(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + 1)
 }
 
 fn words(roles: &[Role]) -> String {
@@ -240,7 +300,10 @@ mod tests {
             ("elsewhere", "admin", &["bank"], None),
             ("late", "admin", &[], Some("2020-01-01T00:00:00Z")),
         ]);
-        let ask = async |header: &str, need| access.admit(Some(header.as_bytes()), need).await;
+        let ask = async |header: &str, need| {
+            let header = Some(header.as_bytes());
+            access.admit(header, need, None).await
+        };
         let seen = ask("Bearer see-secret", Need::Read).await.unwrap();
         assert_eq!(
             (seen.name.as_str(), seen.roles),
@@ -269,16 +332,45 @@ mod tests {
             let refused = ask(header, Need::Read).await;
             assert!(matches!(refused, Err(Denied::Invalid(_))), "{header}");
         }
-        assert_eq!(access.admit(None, Need::Read).await, Err(Denied::Missing));
-        assert!(access.admit(None, Need::Nothing).await.is_ok());
+        let missing = access.admit(None, Need::Read, None).await;
+        assert_eq!(missing, Err(Denied::Missing));
+        assert!(access.admit(None, Need::Nothing, None).await.is_ok());
         let long = format!("Bearer {}", "x".repeat(TOKEN_BYTES_MAX));
         assert!(ask(&long, Need::Read).await.is_err());
     }
 
     #[tokio::test]
+    async fn who_is_wrong_too_often_waits_and_nobody_else() {
+        let access = access(&[("see", "viewer", &[], None)]).refused_max(3);
+        let ask = async |header: &str, peer: &str| {
+            let peer = Some(peer.parse().unwrap());
+            let header = Some(header.as_bytes());
+            access.admit(header, Need::Read, peer).await
+        };
+        let wrong = ["Bearer x", "Bearer a.b.c", "Basic see-secret"];
+        for header in wrong {
+            let refused = ask(header, "10.0.0.1").await;
+            assert!(matches!(refused, Err(Denied::Invalid(_))), "{header}");
+        }
+        for header in wrong {
+            let refused = ask(header, "10.0.0.1").await;
+            assert!(matches!(refused, Err(Denied::TooMany(_))), "{header}");
+        }
+        let elsewhere = ask("Bearer x", "10.0.0.2").await;
+        assert!(matches!(elsewhere, Err(Denied::Invalid(_))));
+        // Also where it shares the address.
+        assert!(ask("Bearer see-secret", "10.0.0.1").await.is_ok());
+        assert!(ask("Bearer see-secret", "10.0.0.2").await.is_ok());
+    }
+
+    #[tokio::test]
     async fn an_open_one_lets_everybody_in() {
         let open = Access::open("default");
-        assert!(open.admit(None, Need::Deploy).await.is_ok());
-        assert!(open.admit(Some(b"Basic x"), Need::Deploy).await.is_ok());
+        assert!(open.admit(None, Need::Deploy, None).await.is_ok());
+        assert!(
+            open.admit(Some(b"Basic x"), Need::Deploy, None)
+                .await
+                .is_ok()
+        );
     }
 }

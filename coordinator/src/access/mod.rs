@@ -7,12 +7,14 @@
 
 mod guard;
 mod oidc;
+mod refusals;
 mod role;
 mod token;
 mod tokens;
 
 pub use guard::{Access, Caller, Denied};
 pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings};
+pub use refusals::REFUSED_MAX;
 pub use role::{Need, Role, UnknownRole};
 pub use token::{Token, TokenEntry, TokenError, draw, hash};
 pub use tokens::{ReadTokens, Tokens};

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use super::Api;
 use super::problem::{Problem, cut};
 use crate::access::{Denied, Need};
+use crate::server::Peer;
 
 const PREFIX: &str = "/api/v1/namespaces/";
 
@@ -45,7 +46,8 @@ pub(super) async fn admit(
 ) -> Response {
     let authorization = request.headers().get(header::AUTHORIZATION);
     let authorization = authorization.map(HeaderValue::as_bytes);
-    let caller = match api.access.admit(authorization, need).await {
+    let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
+    let caller = match api.access.admit(authorization, need, peer).await {
         Ok(caller) => caller,
         Err(denied) => return refuse(&denied, &request),
     };
@@ -85,6 +87,15 @@ fn refuse(denied: &Denied, request: &Request) -> Response {
             tracing::debug!(%method, path, detail, "a request is refused");
             let challenge = "Bearer realm=\"swirl\", error=\"invalid_token\"";
             (unauthenticated(detail), Some(challenge))
+        }
+        Denied::TooMany(wait) => {
+            tracing::debug!(%method, path, "an address sends too many tokens that are refused");
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            let problem = Problem::new(status, "too-many-refusals", detail);
+            let mut response = problem.into_response();
+            let after = HeaderValue::from(wait.as_secs());
+            response.headers_mut().insert(header::RETRY_AFTER, after);
+            return response;
         }
         Denied::Role { .. } | Denied::Namespace { .. } => {
             tracing::info!(%method, path, detail, "a request is refused");

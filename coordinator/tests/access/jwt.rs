@@ -236,7 +236,9 @@ async fn signatures_of_the_standard_are_right() {
     let access = Access::guarded("shop", Tokens::none(), Some(oidc));
     let refused = async |token: &str| {
         let header = format!("Bearer {token}");
-        let refused = access.admit(Some(header.as_bytes()), Need::Read).await;
+        let refused = access
+            .admit(Some(header.as_bytes()), Need::Read, None)
+            .await;
         refused.unwrap_err().to_string()
     };
     for (header, signature) in [("eyJhbGciOiJSUzI1NiJ9", RSA), ("eyJhbGciOiJFUzI1NiJ9", EC)] {

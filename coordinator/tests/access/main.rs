@@ -3,6 +3,7 @@
 
 mod jwt;
 mod provider;
+mod refusals;
 mod roles;
 mod running;
 mod stopping;

@@ -1,6 +1,6 @@
 //! Who may use the API.
 
-use crate::config::kind::{Kind, SECOND_MS, duration};
+use crate::config::kind::{Kind, SECOND_MS, count, duration};
 use crate::config::setting::Setting;
 
 const ALGORITHMS: Kind = Kind::Word(&[
@@ -29,6 +29,14 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Path,
         "A TOML file with `[[tokens]]` as in `auth.tokens`. It is read again when it changes.",
     )
+    .coordinator(),
+    Setting::new(
+        "auth.refused_max",
+        count(0, 1_000_000),
+        "How many refused tokens an address may send at once, and one more every three seconds; after \
+         that it is answered 429. 0: as many as it likes.",
+    )
+    .default("20")
     .coordinator(),
     Setting::new(
         "auth.oidc.issuer",

@@ -29,7 +29,12 @@ const BROKEN: [&str; 7] = [
     "timeout",
 ];
 /// What only a coordinator says that wants tokens: `swirl dev` wants none.
-const GUARDED: [&str; 3] = ["forbidden", "provider-unavailable", "unauthenticated"];
+const GUARDED: [&str; 4] = [
+    "too-many-refusals",
+    "forbidden",
+    "provider-unavailable",
+    "unauthenticated",
+];
 
 const WAITER: &str = r#"
 id: waiter

@@ -1,0 +1,32 @@
+//! Who sends wrong tokens over and over is asked to wait.
+
+use serde_json::Value;
+use swirl_coordinator::access::Access;
+
+use crate::running::{Setup, client, tokens};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_sends_too_many_wrong_tokens_is_asked_to_wait() {
+    let access = Access::guarded("shop", tokens(&[("viewer", "viewer")]), None).refused_max(4);
+    let running = Setup::new(access).start().await;
+    let client = client();
+    let ask = async |token: &str| {
+        let request = client.get(running.url("/api/v1/instances"));
+        request.bearer_auth(token).send().await.unwrap()
+    };
+    for _ in 0..4 {
+        assert_eq!(ask("wrong").await.status(), 401);
+    }
+    let refused = ask("wrong").await;
+    assert_eq!(refused.status(), 429);
+    let after = refused.headers()["retry-after"].to_str().unwrap();
+    assert!((1..=4).contains(&after.parse::<u64>().unwrap()), "{after}");
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(problem["code"], "too-many-refusals");
+    // Who is right isn't held up by that, nor is who shows no token.
+    assert_eq!(ask("viewer-token").await.status(), 200);
+    let ready = client.get(running.url("/readyz")).send().await.unwrap();
+    assert_eq!(ready.status(), 200);
+    let without = client.get(running.url("/api/v1/instances")).send().await;
+    assert_eq!(without.unwrap().status(), 401);
+}
