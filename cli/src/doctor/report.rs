@@ -1,6 +1,7 @@
 //! What was found, for people and for programs.
 
 use serde_json::{Value, json};
+use swirl_ports::{Finding, Severity};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
@@ -48,6 +49,16 @@ impl Report {
 
     pub fn error(&mut self, name: &str, message: impl Into<String>, hint: &str) {
         self.add(name, Status::Error, message, Some(hint));
+    }
+
+    /// What a backend finds, under the name of its server.
+    pub fn find(&mut self, server: &str, finding: Finding) {
+        let status = match finding.severity {
+            Severity::Warning => Status::Warning,
+            Severity::Error => Status::Error,
+        };
+        let name = format!("{server}-{}", finding.code);
+        self.add(&name, status, finding.message, Some(finding.hint));
     }
 
     pub fn add(

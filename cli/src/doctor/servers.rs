@@ -6,7 +6,7 @@ use swirl_nats::Streams;
 use swirl_redis::Redis;
 use tokio::time::timeout;
 
-use super::report::{Report, Status};
+use super::report::Report;
 use crate::cluster;
 use crate::config::Config;
 
@@ -42,12 +42,7 @@ async fn redis(report: &mut Report, config: &Config) {
         report.ok("redis", message);
     }
     for finding in seen.findings {
-        let status = match finding.severity {
-            swirl_redis::Severity::Warning => Status::Warning,
-            swirl_redis::Severity::Error => Status::Error,
-        };
-        let name = format!("redis-{}", finding.code);
-        report.add(&name, status, finding.message, Some(finding.hint));
+        report.find("redis", finding);
     }
     let (namespace, wanted) = (&config.namespace, config.redis.shards);
     match seen.shards {
@@ -134,18 +129,14 @@ async fn nats(report: &mut Report, config: &Config) {
         report.ok("nats-stream", message);
     }
     for finding in seen.findings {
-        let status = match finding.severity {
-            swirl_nats::Severity::Warning => Status::Warning,
-            swirl_nats::Severity::Error => Status::Error,
-        };
-        let name = format!("nats-{}", finding.code);
-        report.add(&name, status, finding.message, Some(finding.hint));
+        report.find("nats", finding);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::report::Status;
 
     #[test]
     fn clocks() {

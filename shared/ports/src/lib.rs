@@ -7,6 +7,7 @@ pub mod call;
 pub mod clock;
 pub mod definitions;
 pub mod events;
+pub mod finding;
 pub mod matching;
 pub mod queue;
 pub mod store;
@@ -15,6 +16,7 @@ pub use call::{CallRequest, FunctionCaller, Secrets};
 pub use clock::Clock;
 pub use definitions::{DefinitionRecord, Definitions};
 pub use events::{EventBus, EventLog, Offered, Start, Trigger};
+pub use finding::{Finding, Severity};
 pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::{
     Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,

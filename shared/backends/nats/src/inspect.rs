@@ -6,28 +6,10 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, Info};
 use serde_json::Value;
+use swirl_ports::{Finding, Severity};
 
 use crate::Streams;
 use crate::streams::check;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Not as one would expect in production.
-    Warning,
-    /// Nothing works, or events can be lost.
-    Error,
-}
-
-/// Something about a server or a stream that its operator should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    pub severity: Severity,
-    /// Stands for the kind of finding; doesn't change.
-    pub code: &'static str,
-    pub message: String,
-    /// What to do.
-    pub hint: &'static str,
-}
 
 /// What was found out.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ pub use connect::{Auth, Options, Tls, connect};
 pub use counts::{Backlog, Count, Counts};
 pub use dead::{DeadLetters, Letter};
 pub use error::Error;
-pub use inspect::{Finding, Inspected, Severity};
+pub use inspect::Inspected;
 pub use intake::{Incoming, Intake};
 pub use streams::{StreamOptions, Streams, check};
 pub use subject::{Template, TemplateError};

@@ -7,10 +7,10 @@ use std::time::Duration;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_nats::{
-    Bus, DeadLetters, Error, Intake, Options, Severity, StreamOptions, Streams, TaskQueue,
-    TaskSource, Template, connect,
+    Bus, DeadLetters, Error, Intake, Options, StreamOptions, Streams, TaskQueue, TaskSource,
+    Template, connect,
 };
-use swirl_ports::{EventBus, Queue, Tasks};
+use swirl_ports::{EventBus, Queue, Severity, Tasks};
 use swirl_servers::NatsServer;
 use tokio::time::timeout;
 

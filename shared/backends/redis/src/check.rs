@@ -7,32 +7,12 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, Cmd, FromRedisValue, RedisResult};
 
 use swirl_model::time::Timestamp;
+pub use swirl_ports::{Finding, Severity};
 
 use crate::Redis;
 use crate::connect::{Link, error};
 use crate::keys::Keys;
 use crate::options::{ConnectError, Options};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Not as one would expect in production.
-    Warning,
-    /// Instances can be lost, or nothing works.
-    Error,
-}
-
-/// Something about a server that its operator should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    pub severity: Severity,
-    /// Stands for the kind of finding; doesn't change.
-    pub code: &'static str,
-    /// `host:port`
-    pub server: String,
-    pub message: String,
-    /// What to do.
-    pub hint: &'static str,
-}
 
 const OLDEST: (u32, u32) = (7, 0);
 
@@ -96,7 +76,6 @@ impl Link {
                     code: "unreachable",
                     message: format!("Redis at {server} doesn't answer: {error}"),
                     hint: "look at its address, its user and whether it runs",
-                    server,
                 }),
             }
         }
@@ -150,7 +129,6 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
         findings.push(Finding {
             severity,
             code,
-            server: server.to_owned(),
             message: format!("Redis at {server} {message}"),
             hint,
         });
