@@ -1,14 +1,18 @@
-//! All processes of a cluster are replaced, one after another, and no client sees an error.
+//! Processes of a cluster are replaced: no client sees an error, and nothing waits for what is gone.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::Value;
-use swirl_chaos::Cluster;
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use serde_json::{Value, json};
+use swirl_chaos::{Cluster, Role};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
 /// Half of them wait for the end of what they start; the others ask and ask.
@@ -68,7 +72,7 @@ impl Clients<'_> {
         *self.told.starts.lock().unwrap() += 1;
         if waits {
             if let Some(ended) = self.swirl(&["start", "nap", "--wait"]) {
-                assert_eq!(ended["output"], serde_json::json!({"rested": true}));
+                assert_eq!(ended["output"], json!({"rested": true}));
             }
             return;
         }
@@ -78,6 +82,20 @@ impl Clients<'_> {
             self.told.ids.lock().unwrap().push(id);
         }
         self.swirl(&["list", "--limit", "3"]);
+    }
+
+    /// The instance, which completes soon.
+    fn ended(&self, id: &str) -> Value {
+        let mut view = self.swirl(&["get", id]).unwrap();
+        for _ in 0..100 {
+            if view["status"] != "running" {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            view = self.swirl(&["get", id]).unwrap();
+        }
+        assert_eq!(view["status"], "completed", "{view:#}");
+        view
     }
 
     /// How many instances there are.
@@ -142,16 +160,106 @@ fn no_client_sees_that_processes_are_replaced() {
     assert!(errors.is_empty(), "{requests} requests:\n{errors}");
     assert!(requests > 100, "{requests}");
     for id in told.ids.lock().unwrap().iter() {
-        let mut view = clients.swirl(&["get", id]).unwrap();
-        for _ in 0..100 {
-            if view["status"] != "running" {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-            view = clients.swirl(&["get", id]).unwrap();
-        }
-        assert_eq!(view["status"], "completed", "{view:#}");
+        clients.ended(id);
     }
     // None was started twice, and none is missing.
     assert_eq!(clients.count(), *told.starts.lock().unwrap());
+}
+
+/// Longer than anybody would wait.
+const LEASE: Duration = Duration::from_secs(300);
+const CALLS: &str = "\
+id: call
+version: '1'
+specVersion: '0.8'
+name: call
+start: ask
+functions:
+  - {name: work, operation: service.json#work}
+states:
+  - name: ask
+    type: operation
+    end: true
+    actions:
+      - functionRef: {refName: work}
+        actionDataFilter: {toStateData: .answer}
+";
+
+/// A service that doesn't answer the first call. Its description, and the keys of the calls.
+fn service() -> (Value, Receiver<String>) {
+    let (called, calls) = channel();
+    let called = Arc::new(Mutex::new(called));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let first = Arc::new(AtomicBool::new(true));
+    let answer = async move |headers: HeaderMap| {
+        let key = headers["idempotency-key"].to_str().unwrap().to_owned();
+        called.lock().unwrap().send(key).unwrap();
+        if first.swap(false, Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        axum::Json(json!({"done": true}))
+    };
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            let router = Router::new().route("/work", post(answer));
+            axum::serve(listener, router).await.unwrap();
+        });
+    });
+    let operation = json!({"operationId": "work", "responses": {"200": {"description": "done"}}});
+    let document = json!({
+        "openapi": "3.0.3",
+        "info": {"title": "work", "version": "1"},
+        "servers": [{"url": format!("http://{address}")}],
+        "paths": {"/work": {"post": operation}},
+    });
+    (document, calls)
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_made_by_another_worker_at_once() {
+    let mut cluster = Cluster::start(Path::new(BINARY), 2, 1, LEASE, false).unwrap();
+    let told = Told::default();
+    let clients = Clients {
+        servers: cluster.apis().join(","),
+        told: &told,
+    };
+    let (document, calls) = service();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("call.sw.yaml");
+    std::fs::write(&file, CALLS).unwrap();
+    std::fs::write(folder.path().join("service.json"), document.to_string()).unwrap();
+    assert!(clients.swirl(&["deploy", file.to_str().unwrap()]).is_some());
+
+    // One worker has the call under way; then there is another one.
+    let workers = cluster.of(Role::Worker);
+    for index in &workers {
+        let worker = &mut cluster.processes[*index];
+        worker.stop(STOP_MAX).unwrap();
+        let deadline = ["--worker-shutdown-deadline", "500ms"];
+        worker.flags = deadline.map(str::to_owned).to_vec();
+    }
+    cluster.processes[workers[0]].start().unwrap();
+    cluster.processes[workers[0]].wait().unwrap();
+    let started = clients.swirl(&["start", "call"]).unwrap();
+    let key = calls.recv_timeout(STOP_MAX).unwrap();
+    cluster.processes[workers[1]].start().unwrap();
+    cluster.processes[workers[1]].wait().unwrap();
+
+    let stopped = cluster.processes[workers[0]].stop(STOP_MAX).unwrap();
+    assert!(stopped < Duration::from_secs(10), "{stopped:?}");
+    let again = calls.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!(again, key, "it is the same call");
+    let id = started["id"].as_str().unwrap();
+    assert_eq!(
+        clients.ended(id)["output"],
+        json!({"answer": {"done": true}})
+    );
+    assert!(told.errors.lock().unwrap().is_empty());
 }

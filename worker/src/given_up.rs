@@ -75,7 +75,7 @@ async fn commit(
         at,
         scope: scope.scope.clone(),
         event: Event::GivenUp {
-            reason: redacted(driver, &held.instance.header, reason).await,
+            reason: redacted(driver, &held.header, reason).await,
         },
     };
     let commit = Commit {
@@ -88,6 +88,7 @@ async fn commit(
         at,
         if_quiet: false,
         release: true,
+        lease_ms: LEASE_MS,
     };
     match driver.store.commit(commit).await? {
         Committed::Done { released, .. } => Ok(Some(released)),

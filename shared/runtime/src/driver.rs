@@ -143,20 +143,30 @@ impl Driver {
             Acquired::Busy | Acquired::Gone => return Ok(Driven::Wholly),
         };
         let lease = held.lease.clone();
-        let driven = match select(pin!(self.drive_held(held)), pin!(stop)).await {
+        let mut run = match self.begin(held).await {
+            Ok(run) => run,
+            Err(error) => {
+                self.give_up(&lease).await;
+                return Err(error);
+            }
+        };
+        let driven = match select(pin!(self.go_on(&mut run)), pin!(stop)).await {
             Either::Left((driven, _)) => driven.map(|()| Driven::Wholly),
             Either::Right(_) => Ok(Driven::Stopped),
         };
         if !matches!(driven, Ok(Driven::Wholly)) {
-            self.give_up(&lease).await;
+            if let Some(running) = run.call.take() {
+                self.called(&run, &running, CallOutcome::Abandoned);
+            }
+            // That of the run: it may have been taken with a commit.
+            self.give_up(&run.lease).await;
         }
         driven
     }
 
-    async fn drive_held(&self, held: Held) -> Result<(), Error> {
-        let mut run = self.begin(held).await?;
+    async fn go_on(&self, run: &mut Run) -> Result<(), Error> {
         loop {
-            match self.turn(&mut run).await? {
+            match self.turn(run).await? {
                 Next::Again => {}
                 Next::Done => return Ok(()),
             }

@@ -26,6 +26,8 @@ pub struct Process {
     pub nats: Proxy,
     /// Its clock is ten seconds ahead.
     pub ahead: bool,
+    /// Further flags, from the next start on.
+    pub flags: Vec<String>,
     binary: PathBuf,
     log: PathBuf,
     lease: String,
@@ -53,6 +55,7 @@ impl Process {
             redis: Proxy::start(redis)?,
             nats: Proxy::start(nats)?,
             ahead: false,
+            flags: Vec::new(),
             binary: binary.to_owned(),
             log: folder.join(format!("{name}.log")),
             lease: format!("{}ms", lease.as_millis()),
@@ -89,6 +92,7 @@ impl Process {
             Role::Coordinator => command.args(["--auth-mode", "off"]),
         };
         let child = command
+            .args(&self.flags)
             .env("SWIRL_LOG", "info")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
