@@ -9,21 +9,36 @@ use crate::{Error, Service};
 
 /// How many scopes and outbox entries a sweep takes at once.
 const SWEEP_MAX: usize = 10_000;
+/// While the queue is behind, every so many sweeps put some scopes into it all the same: their tasks
+/// may have been lost.
+const PATIENCE: usize = 30;
+const SOME: usize = 500;
 
 impl Service {
     /// Scopes that should be running are put into the queue, effects that nobody carried out are
     /// carried out, and what is older than its retention is dropped.
     pub async fn sweep(&self, effects: &dyn Effects) -> Result<(), Error> {
+        self.sweep_some(effects, 0).await
+    }
+
+    /// At least so many scopes, as far as there are, however full the queue is.
+    async fn sweep_some(&self, effects: &dyn Effects, least: usize) -> Result<(), Error> {
         let outbox = self.store.unflushed(SWEEP_MAX).await?;
         flush(&*self.store, effects, outbox).await;
-        self.queue.push(self.store.runnable(SWEEP_MAX).await?).await;
+        let limit = self.queue.room().await.min(SWEEP_MAX).max(least);
+        self.queue.push(self.store.runnable(limit).await?).await;
         Ok(self.events.expire(self.clock.now()).await?)
     }
 
     /// Sweeps for ever. The first sweep brings back what a crash left behind.
     pub async fn run_reconciler(&self, effects: &dyn Effects, every: Duration) {
-        loop {
-            if let Err(error) = self.sweep(effects).await {
+        for turn in 0_usize.. {
+            let least = if turn.is_multiple_of(PATIENCE) {
+                SOME
+            } else {
+                0
+            };
+            if let Err(error) = self.sweep_some(effects, least).await {
                 tracing::warn!(%error, "the reconciler is late");
             }
             let next = self.clock.now().0.saturating_add(every.as_millis() as i64);

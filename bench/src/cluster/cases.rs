@@ -246,8 +246,12 @@ async fn event_cases(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
         let name = format!("correlated event to one of {} waiting", plan.waiting);
         add(Case::new(name, "events", figure).noting(format!(
             "from the event on NATS to the produced event; {:.0} instances/s came to their wait, {:.0} \
-             bytes of Redis each, {:.0} of them the input",
-            filled.rate, filled.bytes, filled.data
+             bytes of Redis each: {:.0} that are kept of it (the input is {:.0}), {:.0} beyond",
+            filled.rate,
+            filled.bytes,
+            filled.stored,
+            filled.data,
+            filled.overhead()
         )));
     }
     Ok(())
@@ -274,12 +278,14 @@ async fn timers(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
     let (figure, ready) = overdue(&mut cluster, "nap", nap, plan.timers).await?;
     let note = format!(
         "{} timers that became due while no coordinator ran, from the start of one (ready after {:.0} \
-         ms) until all instances have ended; {:.0} bytes of Redis by sleeping instance, {:.0} of them \
-         the input",
+         ms) until all instances have ended; {:.0} bytes of Redis by sleeping instance: {:.0} that are \
+         kept of it (the input is {:.0}), {:.0} beyond",
         plan.timers,
         ready.as_secs_f64() * 1e3,
         filled.bytes,
-        filled.data
+        filled.stored,
+        filled.data,
+        filled.overhead()
     );
     add(Case::new("overdue timers", "timers", figure).noting(note));
     Ok(())

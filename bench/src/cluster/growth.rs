@@ -124,7 +124,7 @@ async fn crowds(plan: &Plan, setup: &Setup) -> Result<[Growth; 2]> {
     for crowd in plan.crowds() {
         // Those that had their events are gone: the next ones have new keys.
         let filled = fill(&cluster, "wait", there, crowd).await?;
-        bytes.push((crowd as f64, filled.bytes - filled.data));
+        bytes.push((crowd as f64, filled.overhead()));
         let single = (crowd / 10).clamp(10, 200);
         alone.push((
             crowd as f64,
@@ -153,7 +153,7 @@ async fn crowds(plan: &Plan, setup: &Setup) -> Result<[Growth; 2]> {
     let memory = Growth {
         title: "Memory",
         x: "instances that wait for an event",
-        y: "bytes of Redis beyond the input",
+        y: "bytes of Redis beyond what is kept of it",
         lines: vec![Line {
             name: "by instance",
             points: bytes,

@@ -1,5 +1,6 @@
 //! Instances that wait: many of them, what each takes of Redis' memory, and timers that are due.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -41,8 +42,18 @@ pub struct Waiting {
     pub rate: f64,
     /// Bytes of Redis' memory by instance.
     pub bytes: f64,
-    /// Of these the input as it was given.
+    /// Of these what is kept of it: names and values of the fields of its record, header and waits,
+    /// and the lines of its history.
+    pub stored: f64,
+    /// The input as it was given.
     pub data: f64,
+}
+
+impl Waiting {
+    /// Beyond what is kept of it.
+    pub fn overhead(&self) -> f64 {
+        self.bytes - self.stored
+    }
 }
 
 /// Brings so many instances to their wait; `first` is the number of the first one's key.
@@ -71,8 +82,64 @@ pub async fn fill(
     Ok(Waiting {
         rate,
         bytes: after.saturating_sub(before) as f64 / count as f64,
+        stored: stored(cluster, workflow).await?,
         data: input.len() as f64,
     })
+}
+
+/// How many instances are looked at to see what is kept of each.
+const SAMPLES: usize = 50;
+
+/// The mean of some active instances of a workflow.
+async fn stored(cluster: &Cluster, workflow: &str) -> Result<f64> {
+    let mut redis = cluster.servers.redis_link.clone();
+    let (mut cursor, mut found) = (0_u64, Vec::new());
+    while found.len() < SAMPLES {
+        let (next, keys): (u64, Vec<String>) = redis::cmd("SCAN")
+            .arg(cursor)
+            .arg(&["MATCH", "*}:i:*", "COUNT", "1000"])
+            .query_async(&mut redis)
+            .await?;
+        for key in keys {
+            let fields: HashMap<String, Vec<u8>> = all(&mut redis, "HGETALL", &key).await?;
+            let text = |name| fields.get(name).map(|value| String::from_utf8_lossy(value));
+            let is_active = text("s").is_some_and(|status| status == "r");
+            let named = format!("\"workflow\":\"{workflow}\"");
+            if is_active && text("h").is_some_and(|header| header.contains(&named)) {
+                found.push(size_of(&mut redis, &key, &fields).await?);
+            }
+        }
+        cursor = next;
+        if cursor == 0 {
+            break;
+        }
+    }
+    Ok(found.iter().sum::<usize>() as f64 / found.len().max(1) as f64)
+}
+
+async fn all<T: redis::FromRedisValue>(
+    redis: &mut redis::aio::MultiplexedConnection,
+    command: &str,
+    key: &str,
+) -> Result<T> {
+    Ok(redis::cmd(command).arg(key).query_async(redis).await?)
+}
+
+async fn size_of(
+    redis: &mut redis::aio::MultiplexedConnection,
+    key: &str,
+    fields: &HashMap<String, Vec<u8>>,
+) -> Result<usize> {
+    let waits: HashMap<String, Vec<u8>> =
+        all(redis, "HGETALL", &key.replacen(":i:", ":e:", 1)).await?;
+    let history: Vec<Vec<u8>> = redis::cmd("LRANGE")
+        .arg(key.replacen(":i:", ":h:", 1))
+        .arg(&[0, -1])
+        .query_async(redis)
+        .await?;
+    let pairs = fields.iter().chain(&waits);
+    let pairs: usize = pairs.map(|(name, value)| name.len() + value.len()).sum();
+    Ok(pairs + history.iter().map(Vec::len).sum::<usize>())
 }
 
 /// Until no task is left: whatever is to wait waits.

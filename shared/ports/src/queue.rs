@@ -9,6 +9,12 @@ use swirl_model::ids::ScopeRef;
 pub trait Queue: Send + Sync {
     /// What cannot be put into the queue is found by the reconciler.
     async fn push(&self, tasks: Vec<ScopeRef>);
+
+    /// How many tasks may be added for scopes that are late. Where the queue is behind that is none:
+    /// their tasks wait in it, and more of them would keep it behind.
+    async fn room(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// Where a worker takes tasks from.

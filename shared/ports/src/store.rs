@@ -45,11 +45,21 @@ pub struct Lease {
     pub scope: ScopeRef,
     /// The fencing token: larger with each acquisition of the scope.
     pub token: u64,
+    /// Of a scope that was not taken: by which the store knows whether it is still what was seen.
+    pub seen: u64,
 }
 
 impl Lease {
     /// The token of a scope that was looked at and not taken ([`Store::acquire_lazily`]).
     pub const UNTAKEN: u64 = 0;
+
+    pub fn new(scope: ScopeRef, token: u64) -> Lease {
+        Lease {
+            scope,
+            token,
+            seen: 0,
+        }
+    }
 
     pub fn is_taken(&self) -> bool {
         self.token != Lease::UNTAKEN
@@ -259,7 +269,8 @@ pub trait Store: Send + Sync {
     /// Outbox entries that nobody carried out yet: after a crash.
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
 
-    /// Scopes that should be running and are not: after a crash or a lost message.
+    /// Scopes that should be running and are not: after a crash or a lost message. What a crash left
+    /// half done besides is seen to whatever the limit.
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
 
     async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;

@@ -243,7 +243,7 @@ impl Driver {
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
-        let mut released = false;
+        let (mut released, mut is_woken) = (false, false);
         if !decided.is_empty() {
             let observed = self.observe(run, &mut decided);
             let entries = decided.history.len();
@@ -274,6 +274,7 @@ impl Driver {
                     if let (Some(observer), Some(observed)) = (&self.observer, observed) {
                         observer.committed(observed);
                     }
+                    is_woken = wake.contains(&run.lease.scope);
                     self.queue.push(wake).await;
                     self.flush(outbox).await;
                 }
@@ -291,8 +292,11 @@ impl Driver {
                     if let Some(observer) = &self.observer {
                         observer.refused(&run.header);
                     }
-                    self.give_up(&run.lease).await;
-                    self.queue.push(vec![run.lease.scope.clone()]).await;
+                    // Who was faster sees to what there is; a lease that was lost says less.
+                    if run.lease.is_taken() {
+                        self.give_up(&run.lease).await;
+                        self.queue.push(vec![run.lease.scope.clone()]).await;
+                    }
                     return Ok(Next::Done);
                 }
             }
@@ -301,7 +305,7 @@ impl Driver {
             if let Some(running) = run.call.take() {
                 self.called(run, &running, CallOutcome::Abandoned);
             }
-            if yields {
+            if yields && !is_woken {
                 self.queue.push(vec![run.lease.scope.clone()]).await;
             }
             return Ok(Next::Done);

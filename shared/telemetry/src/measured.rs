@@ -235,4 +235,8 @@ impl Queue for Measured<dyn Queue> {
         self.inner.push(tasks).await;
         self.metrics.nats("publish_tasks", begun.elapsed(), false);
     }
+
+    async fn room(&self) -> usize {
+        self.inner.room().await
+    }
 }

@@ -96,6 +96,34 @@ pub async fn what_came_between_is_not_lost(b: Backend) {
     assert_eq!(ids, ["call-2"]);
 }
 
+pub async fn who_goes_on_hears_what_came_between(b: Backend) {
+    b.create(new("a")).await;
+    let mut held = b.hold_lazily(&root("a")).await;
+    let cancel = Input::CallDone {
+        call: 9,
+        result: Ok(data!(9)),
+    };
+    b.add(&root("a"), cancel).await;
+    b.commit(&mut held, change(vec![]).at(calling(1))).await;
+    assert!(held.lease.is_taken());
+    b.store.wait_input(&held.lease).await;
+    let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
+    assert_eq!(items.len(), 1);
+}
+
+pub async fn nothing_begins_in_an_instance_that_stands_still(b: Backend) {
+    b.create(new("a")).await;
+    let mut looked = b.hold_lazily(&root("a")).await;
+    if looked.lease.is_taken() {
+        return;
+    }
+    let id = root("a").instance;
+    b.store.suspend(&id, true, at(0)).await.unwrap();
+    assert!(b.try_commit(&mut looked, leaving(vec![])).await.is_none());
+    let awake = b.store.suspend(&id, false, at(0)).await.unwrap();
+    assert_eq!(awake, Some(vec![root("a")]), "it is told to go on");
+}
+
 pub async fn a_branch_reads_the_same(b: Backend) {
     b.create(new("a")).await;
     b.act(

@@ -47,10 +47,7 @@ pub async fn commits_need_the_lease_and_the_revision(b: Backend) {
     b.release(&second).await;
     let mut third = b.hold(&root("a")).await;
     // What the first one read is too old, whoever holds the lease.
-    first.lease = Lease {
-        scope: root("a"),
-        token: third.lease.token,
-    };
+    first.lease = Lease::new(root("a"), third.lease.token);
     assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
     b.release(&third).await;
     third = b.hold(&root("a")).await;

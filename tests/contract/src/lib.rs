@@ -64,7 +64,9 @@ macro_rules! store_suite {
             lazy {
                 whose_commit_comes_first_counts, who_goes_on_takes_the_lease,
                 a_holder_is_left_in_peace, what_came_between_is_not_lost,
-                a_branch_reads_the_same, a_call_under_way_is_taken
+                who_goes_on_hears_what_came_between,
+                nothing_begins_in_an_instance_that_stands_still, a_branch_reads_the_same,
+                a_call_under_way_is_taken
             }
             forks {
                 branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,

@@ -82,7 +82,7 @@ impl ChaosStore {
     pub async fn forget_leases(&self) -> Result<()> {
         let held: Vec<(ScopeRef, u64)> = self.kept().held.drain().map(|(key, _)| key).collect();
         for (scope, token) in held {
-            let lease = Lease { scope, token };
+            let lease = Lease::new(scope, token);
             while self.inner.release(&lease).await? == Released::More {
                 self.inner.drain(&lease).await?;
             }

@@ -66,9 +66,10 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.connections",
         count(1, 256),
-        "Connections to each server. Requests share them: a few are enough.",
+        "Connections to each server. Requests share them, and come together: one is fastest until \
+         it keeps a core busy.",
     )
-    .default("4"),
+    .default("1"),
     Setting::new(
         "redis.connect_timeout",
         TIMEOUT,

@@ -273,10 +273,7 @@ impl State {
             waker: None,
         });
         let inbox = entry.inbox.hand_out(token, frozen);
-        let lease = Lease {
-            scope: scope.clone(),
-            token,
-        };
+        let lease = Lease::new(scope.clone(), token);
         Acquired::Held(Box::new(Held {
             lease,
             header,

@@ -119,6 +119,12 @@ impl Streams {
         futures::future::try_join(tasks, events).await
     }
 
+    /// How many tasks nobody has taken.
+    pub(crate) async fn tasks_pending(&self) -> Result<usize, Error> {
+        let backlog = self.backlog_of(self.tasks(), WORKERS).await?;
+        Ok(usize::try_from(backlog.pending).unwrap_or(usize::MAX))
+    }
+
     async fn backlog_of(&self, stream: String, consumer: &str) -> Result<Backlog, Error> {
         let error = |reason: String| Error::JetStream(format!("{stream}: {reason}"));
         let found = self.context.get_stream_no_info(&stream).await;

@@ -29,11 +29,15 @@ const FAILURES: &str = "Swirl-Failures";
 const AFTER_MS: &str = "Swirl-After-Ms";
 const AGAIN_MS_MAX: u64 = 30_000;
 
+/// A queue of so many tasks that nobody has taken is behind.
+const BEHIND: usize = 5_000;
+
 /// Where tasks are put.
 #[derive(Clone)]
 pub struct TaskQueue {
     client: Client,
     subject: String,
+    streams: Streams,
 }
 
 impl TaskQueue {
@@ -41,6 +45,7 @@ impl TaskQueue {
         TaskQueue {
             client,
             subject: streams.task_subject(),
+            streams: streams.clone(),
         }
     }
 }
@@ -54,6 +59,14 @@ impl Queue for TaskQueue {
                 let ScopeRef { instance, scope } = &task;
                 tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
             }
+        }
+    }
+
+    async fn room(&self) -> usize {
+        match self.streams.tasks_pending().await {
+            Ok(pending) => BEHIND.saturating_sub(pending),
+            // A stream that is gone holds none.
+            Err(_) => BEHIND,
         }
     }
 }

@@ -68,7 +68,9 @@ impl Redis {
             (true, true) => "qr",
         });
         // For a lease that is taken now.
-        call.arg(lease_ms).arg(self.process()).arg(self.attempt());
+        let attempt = self.attempt();
+        call.arg(lease_ms).arg(self.process()).arg(attempt);
+        call.arg(lease.seen);
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
         call.arg(freed.len()).arg(&freed);
@@ -96,7 +98,13 @@ impl Redis {
             arguments.add(command)?;
         }
         let Arguments { call, effects, .. } = arguments;
-        let reply = Reply::new(self.run(&COMMIT, call).await?)?;
+        let answer = self.run(&COMMIT, call).await;
+        if answer.is_err() && !lease.is_taken() {
+            // It may have been carried out, with a lease that nobody knows of.
+            let given_back = self.settle_scope(&lease.scope, Some(attempt)).await;
+            tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "a commit is unsure");
+        }
+        let reply = Reply::new(answer?)?;
         self.committed(reply, &lease.scope, effects, &freed).await
     }
 

@@ -37,9 +37,16 @@ fn forks_around(scope: &str) -> Vec<(&str, &str, u32)> {
     forks
 }
 
-/// Neither ended nor detached: `<revision> <flags>`.
+/// Neither ended nor detached: `<revision> <flags> <stamp>`.
 fn is_plain(marks: &[u8]) -> bool {
     !marks.contains(&b'e') && !marks.contains(&b'd')
+}
+
+/// When it was written.
+fn stamp(marks: &[u8]) -> u64 {
+    let text = std::str::from_utf8(marks).unwrap_or_default();
+    let stamp = text.rsplit(' ').next().unwrap_or_default();
+    stamp.parse().unwrap_or_default()
 }
 
 fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
@@ -77,6 +84,7 @@ impl Redis {
         if status.as_deref() != Some(b"r") || suspended.is_some() || lease.is_some() || !is_open {
             return Ok(None);
         }
+        let seen = marks.as_deref().map_or(0, stamp);
         let mut origin = None;
         if !forks.is_empty() {
             if next().is_some() {
@@ -133,6 +141,7 @@ impl Redis {
             lease: Lease {
                 scope: scope.clone(),
                 token: Lease::UNTAKEN,
+                seen,
             },
             header: Arc::new(header),
             record,

@@ -88,7 +88,7 @@ impl Default for Options {
             tls: Tls::default(),
             namespace: "swirl".to_owned(),
             shards: 64,
-            connections: 4,
+            connections: 1,
             connect_timeout_ms: 5_000,
             response_timeout_ms: 5_000,
             retry_ms: 5_000,

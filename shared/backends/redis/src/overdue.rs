@@ -12,12 +12,25 @@ use crate::script::{Lazy, Script};
 static DUE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/due.lua")]));
 static FREE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/free.lua")]));
 
+/// Members of each shard that are asked for at once, however few are wanted.
+const AT_LEAST: usize = 16;
+
 impl Redis {
     /// Members of an index of our shards that have stood there for longer than the grace time.
     pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
-        let shards = self.shards().into_iter();
-        let pages = shards.map(|shard| self.overdue_in(shard, index, limit));
+        let (shards, each) = self.divided(limit);
+        let pages = shards
+            .into_iter()
+            .map(|shard| self.overdue_in(shard, index, each));
         Ok(try_join_all(pages).await?.concat())
+    }
+
+    /// Our shards, and how many members of each are asked for: what is found is put off, so it must
+    /// not be more than is wanted, but for few.
+    fn divided(&self, limit: usize) -> (Vec<u16>, usize) {
+        let shards = self.shards();
+        let each = limit.div_ceil(shards.len().max(1));
+        (shards, each.max(AT_LEAST).min(limit))
     }
 
     async fn overdue_in(&self, shard: u16, index: &str, limit: usize) -> Result<Vec<String>> {
@@ -30,8 +43,8 @@ impl Redis {
 
     /// Scopes of our shards that should be running, and that nobody holds.
     pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<ScopeRef>> {
-        let shards = self.shards().into_iter();
-        let pages = shards.map(|shard| self.free_in(shard, limit));
+        let (shards, each) = self.divided(limit);
+        let pages = shards.into_iter().map(|shard| self.free_in(shard, each));
         Ok(try_join_all(pages).await?.concat())
     }
 

@@ -36,6 +36,8 @@ static HOLD: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua
 static INPUT: Lazy = Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/input.lua")]));
 static LOOK: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]));
 
+/// Instances whose waits are brought in line with the index in a sweep, however few scopes are wanted.
+const SETTLED_AT_LEAST: usize = 100;
 /// How long who waits only listens at first.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// After a failed look while waiting: who waits will hear of it from what it does next.
@@ -57,10 +59,7 @@ impl Store for Redis {
             "busy" => return Ok(Acquired::Busy),
             _ => {}
         }
-        let lease = Lease {
-            scope: scope.clone(),
-            token: reply.number()?,
-        };
+        let lease = Lease::new(scope.clone(), reply.number()?);
         let closed = reply.text()? == "1";
         let header: Header = reply.json(&format!("instance {}", scope.instance))?;
         let what = || scope.to_string();
@@ -142,6 +141,7 @@ impl Store for Redis {
 
     async fn release(&self, lease: &Lease) -> Result<Released> {
         if !lease.is_taken() {
+            self.settle_scope(&lease.scope, None).await?;
             return Ok(Released::Free);
         }
         let mut reply = self.hold(lease, "release", None).await?;
@@ -185,11 +185,15 @@ impl Store for Redis {
 
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
         let mut found = Vec::new();
-        self.settle_dirty(limit, &mut found).await?;
-        found.extend(self.overdue_scopes(limit).await?);
+        self.settle_dirty(limit.max(SETTLED_AT_LEAST), &mut found)
+            .await?;
+        if limit > 0 {
+            let mut late = self.overdue_scopes(limit).await?;
+            late.truncate(limit);
+            found.extend(late);
+        }
         found.sort_unstable();
         found.dedup();
-        found.truncate(limit);
         Ok(found)
     }
 
@@ -329,6 +333,20 @@ impl Redis {
             call.arg(ms);
         }
         Reply::new(self.run(&HOLD, call).await?)
+    }
+
+    /// A scope that nobody holds stands in the index of what should run if it has something to do,
+    /// and only then. A lease of this attempt is given back: the answer that told of it was lost.
+    pub(crate) async fn settle_scope(&self, scope: &ScopeRef, attempt: Option<u64>) -> Result<()> {
+        let keys = self.keys().of(&scope.instance, Span::Ready);
+        let mut call = self.call_scope(&HOLD, &keys, scope);
+        call.arg("").arg("settle").arg(self.process());
+        call.arg(
+            attempt
+                .map(|attempt| attempt.to_string())
+                .unwrap_or_default(),
+        );
+        self.run::<Value>(&HOLD, call).await.map(|_| ())
     }
 
     async fn look(&self, id: &InstanceId, what: &str) -> Result<Option<Reply>> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use swirl_model::event::{Command, Event};
 use swirl_model::ids::ScopeRef;
+use swirl_ports::Lease;
 
 use super::faults::Faults;
 use super::outside::Called;
@@ -70,10 +71,11 @@ fn transitions_once(trace: &Trace) -> Vec<String> {
             let (scope, is) = (&commit.scope, commit.rev);
             found.push(format!("transition once: {scope} went from {rev} to {is}"));
         }
-        if commit.token < *token {
+        let is_taken = commit.token != Lease::UNTAKEN;
+        if is_taken && commit.token < *token {
             found.push(format!("transition once: {} by a lost lease", commit.scope));
         }
-        (*rev, *token) = (commit.rev + 1, commit.token);
+        (*rev, *token) = (commit.rev + 1, commit.token.max(*token));
     }
     found
 }

@@ -71,6 +71,8 @@ pub struct State {
     faults: Faults,
     random: Random,
     leases: BTreeMap<ScopeRef, (u64, Timestamp)>,
+    /// What came between a look and the commit that took the lease: its holder hasn't seen it.
+    unseen: BTreeMap<ScopeRef, Vec<InboxItem>>,
     pub log: Vec<Logged>,
     pub counts: Counts,
     /// By fork: how many branches said that they were done, and with what.
@@ -102,6 +104,7 @@ impl SharedStore {
                 random: Random::new(faults.seed ^ 0x5704e),
                 faults,
                 leases: BTreeMap::new(),
+                unseen: BTreeMap::new(),
                 log: Vec::new(),
                 counts: Counts::default(),
                 reports: BTreeMap::new(),
@@ -141,6 +144,7 @@ impl SharedStore {
         *inner = open(Some(folder))?;
         let mut state = self.state();
         state.leases.clear();
+        state.unseen.clear();
         state.counts.reopened += 1;
         Ok(())
     }
@@ -150,10 +154,8 @@ impl SharedStore {
         let Some((token, _)) = self.state().leases.remove(scope) else {
             return;
         };
-        let lease = Lease {
-            scope: scope.clone(),
-            token,
-        };
+        self.state().unseen.remove(scope);
+        let lease = Lease::new(scope.clone(), token);
         let inner = self.inner();
         while let Ok(Released::More) = block_on(inner.release(&lease)) {
             if !matches!(block_on(inner.drain(&lease)), Ok(Some(_))) {
@@ -211,17 +213,27 @@ impl SharedStore {
     }
 
     fn commit_now(&self, inner: &Embedded, mut commit: Commit) -> Result<Committed> {
-        let logged = self.log(&commit);
+        let mut logged = self.log(&commit);
+        if commit.if_quiet && self.state().unseen.contains_key(&logged.scope) {
+            return Ok(Committed::News);
+        }
         match self.mutant {
             Mutant::HistoryReordered => commit.history.reverse(),
             Mutant::NoRevisionCheck => self.take_over(inner, &mut commit),
             _ => {}
         }
-        let committed = block_on(inner.commit(commit));
+        let committed = if commit.lease.is_taken() {
+            block_on(inner.commit(commit))
+        } else {
+            self.commit_untaken(inner, commit)
+        };
         let mut state = self.state();
         match &committed {
-            Ok(Committed::Done { released, .. }) => {
+            Ok(Committed::Done {
+                released, token, ..
+            }) => {
                 state.counts.commits += 1;
+                logged.token = token.unwrap_or(logged.token);
                 if *released {
                     state.leases.remove(&logged.scope);
                 }
@@ -251,6 +263,53 @@ impl SharedStore {
             Ok(Committed::News) | Err(_) => {}
         }
         committed
+    }
+
+    /// Of who only looked at the scope: it counts if nobody was faster.
+    fn commit_untaken(&self, inner: &Embedded, mut commit: Commit) -> Result<Committed> {
+        let (scope, lease_ms) = (commit.lease.scope.clone(), commit.lease_ms);
+        let held = match block_on(inner.acquire(&scope, lease_ms))? {
+            Acquired::Held(held) => held,
+            Acquired::Busy | Acquired::Gone => return Ok(Committed::Refused),
+        };
+        let rev = match &held.record {
+            store::Record::Scope(stored) => stored.rev,
+            store::Record::Branch { .. } => 0,
+        };
+        if rev != commit.scope.rev {
+            block_on(inner.release(&held.lease))?;
+            return Ok(Committed::Refused);
+        }
+        let came = |item: &&InboxItem| !commit.consumed.contains(&item.id);
+        let news: Vec<InboxItem> = held.inbox.iter().filter(came).cloned().collect();
+        commit.lease = held.lease.clone();
+        let mut committed = block_on(inner.commit(commit))?;
+        match &mut committed {
+            Committed::Done {
+                released: true,
+                wake,
+                ..
+            } if !news.is_empty() => wake.push(scope),
+            Committed::Done {
+                released: false,
+                token,
+                ..
+            } => {
+                *token = Some(held.lease.token);
+                let until = self.clock.now().plus_ms(lease_ms);
+                let mut state = self.state();
+                let place = (held.lease.token, until);
+                state.leases.insert(scope.clone(), place);
+                if !news.is_empty() {
+                    state.unseen.insert(scope, news);
+                }
+            }
+            Committed::Done { .. } => {}
+            Committed::Refused | Committed::News => {
+                block_on(inner.release(&held.lease))?;
+            }
+        }
+        Ok(committed)
     }
 
     /// For the variant that forgets to look at lease and revision.
@@ -341,6 +400,28 @@ impl Store for SharedStore {
         .await
     }
 
+    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        self.call(|inner| {
+            self.expire_leases();
+            let mut acquired = block_on(inner.acquire(scope, lease_ms))?;
+            if let Acquired::Held(held) = &mut acquired {
+                let calls = matches!(&held.record, store::Record::Scope(scope)
+                    if scope.pending_call().is_some());
+                if calls || held.closed {
+                    let until = self.clock.now().plus_ms(lease_ms);
+                    let token = held.lease.token;
+                    self.state().leases.insert(scope.clone(), (token, until));
+                } else {
+                    block_on(inner.release(&held.lease))?;
+                    held.lease.token = Lease::UNTAKEN;
+                }
+                twice(&mut held.inbox, self.mutant);
+            }
+            Ok(acquired)
+        })
+        .await
+    }
+
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
         self.call(|inner| {
             self.expire_leases();
@@ -356,9 +437,14 @@ impl Store for SharedStore {
     }
 
     async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>> {
+        if !lease.is_taken() {
+            return Ok(None);
+        }
         self.call(|inner| {
             let mut drained = block_on(inner.drain(lease))?;
             if let Some((items, _)) = &mut drained {
+                let unseen = self.state().unseen.remove(&lease.scope);
+                items.splice(0..0, unseen.unwrap_or_default());
                 twice(items, self.mutant);
             }
             Ok(drained)
@@ -367,7 +453,9 @@ impl Store for SharedStore {
     }
 
     async fn wait_input(&self, lease: &Lease) {
-        self.inner().wait_input(lease).await;
+        if !self.state().unseen.contains_key(&lease.scope) {
+            self.inner().wait_input(lease).await;
+        }
     }
 
     async fn is_active(&self, instance: &InstanceId) -> Result<bool> {
@@ -392,7 +480,13 @@ impl Store for SharedStore {
     }
 
     async fn release(&self, lease: &Lease) -> Result<Released> {
+        if !lease.is_taken() {
+            return Ok(Released::Free);
+        }
         self.call(|inner| {
+            if self.state().unseen.contains_key(&lease.scope) {
+                return Ok(Released::More);
+            }
             let released = block_on(inner.release(lease))?;
             let mut state = self.state();
             if released == Released::Free

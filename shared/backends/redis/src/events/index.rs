@@ -167,8 +167,10 @@ impl Redis {
     ) -> Result<()> {
         let fresh = |active: &&String| waiting.notes.get(&format!("a:{active}")) == Some(&false);
         let additions = actives.iter().filter(fresh).map(|active| {
-            let mut cmd = redis::cmd("SADD");
+            // A set of one takes half as much where it is sorted.
+            let mut cmd = redis::cmd("ZADD");
             cmd.arg(StartKeys::new(self.keys(), active).active)
+                .arg(0)
                 .arg(instance.as_str());
             self.query::<i64>(cmd)
         });
@@ -216,7 +218,7 @@ impl Redis {
     /// The command that takes back what a note says.
     fn removal(&self, instance: &InstanceId, note: &str) -> Option<redis::Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
-            let mut cmd = redis::cmd("SREM");
+            let mut cmd = redis::cmd("ZREM");
             cmd.arg(StartKeys::new(self.keys(), active).active)
                 .arg(instance.as_str());
             return Some(cmd);

@@ -248,8 +248,10 @@ impl Redis {
         let lists = values.iter().map(|(name, value)| {
             let one = BTreeMap::from([(name.clone(), value.clone())]);
             let digest = start_digest(workflow, &one);
-            let mut cmd = redis::cmd("SMEMBERS");
-            cmd.arg(StartKeys::new(self.keys(), &digest).active);
+            let mut cmd = redis::cmd("ZRANGE");
+            cmd.arg(StartKeys::new(self.keys(), &digest).active)
+                .arg(0)
+                .arg(-1);
             self.query::<BTreeSet<String>>(cmd)
         });
         let lists = futures::future::try_join_all(lists).await?;

@@ -1,8 +1,8 @@
 -- One commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags,
 -- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
--- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder and 14 its
--- attempt, where the token is 0: who looked at the scope and left it to others until now; then counted
--- lists: ids of consumed inputs; events that came too late (digests); timers that may be due again (sequence, time,
+-- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt
+-- and 15 the stamp that was seen, where the token is 0: who looked at the scope and left it to others
+-- until now; then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again (sequence, time,
 -- kind); history; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
 -- Returns { 'refused' }, { 'news' } or { 'done', ids of effects, woken scopes, the mark if it is
@@ -12,13 +12,19 @@
 
 begin('n', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
-cursor, effects, outbox = 14, {}, nil
+cursor, effects, outbox = 15, {}, nil
 ME = SCOPE
 gone = ARGV[8] == '1'
 local untaken = ARGV[4] == '0'
 local lease = STATUS and lease_of(SCOPE)
 if untaken then
-  if not STATUS or lease and lease.till > NOW then return { 'refused' } end
+  if lease and lease.holder == ARGV[13] and lease.attempt == ARGV[14] then
+    -- It was carried out already, and comes once more: its answer was lost.
+    drop_lease(SCOPE)
+    refresh(SCOPE)
+    return { 'refused' }
+  end
+  if not STATUS or frozen() or lease and lease.till > NOW then return { 'refused' } end
 elseif not lease or lease.token ~= ARGV[4] then
   return { 'refused' }
 end
@@ -30,7 +36,11 @@ do
   local mark = marks_of(SCOPE)
   local rev = ARGV[5]
   local stale
-  if mark then stale = mark.rev ~= rev else stale = rev ~= '0' or not unborn(SCOPE) end
+  if mark then
+    stale = mark.rev ~= rev or untaken and mark.stamp ~= ARGV[15]
+  else
+    stale = rev ~= '0' or not unborn(SCOPE)
+  end
   if stale or not gone and closed(SCOPE) then
     -- Nothing waits for this lease to run out, so it is given back at once.
     if not untaken then
@@ -86,7 +96,11 @@ elseif untaken then
     holder = ARGV[13], attempt = ARGV[14],
   })
 end
-refresh(SCOPE)
+-- What has got on isn't overdue.
+if refresh(SCOPE) then
+  ready[INST .. '/' .. SCOPE] = nil
+  call('ZADD', READY, MILLIS, INST .. '/' .. SCOPE)
+end
 if outbox then
   write('O', outbox)
   call('ZADD', OUTBOX, 'NX', MILLIS, INST)

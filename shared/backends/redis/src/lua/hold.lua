@@ -1,9 +1,16 @@
 -- Operations of who holds a lease. ARGV: 4 token, 5 what: 'renew' (6 milliseconds), 'drain',
--- 'peek', 'release'. KEYS: those of Span::Ready.
+-- 'peek', 'release'; or without one 'settle' (6 holder and 7 attempt of a lease that is given back).
+-- KEYS: those of Span::Ready.
 
 begin('n')
-local lease = STATUS and held(ARGV[4])
 ME = SCOPE
+if ARGV[5] == 'settle' then
+  local lease = lease_of(SCOPE)
+  if lease and lease.holder == ARGV[6] and lease.attempt == ARGV[7] then drop_lease(SCOPE) end
+  refresh(SCOPE)
+  return { 'free' }
+end
+local lease = STATUS and held(ARGV[4])
 if not lease then return { 'lost' } end
 local what = ARGV[5]
 if what == 'renew' then

@@ -6,7 +6,7 @@
 -- ARGV: 1 instance, 2 namespace, 3 the scope that the script is about (may be ''); then its own.
 --
 -- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record,
--- m:<scope> marks ("rev flags": e ended, d detached, g goes on by itself), l:<scope> lease,
+-- m:<scope> marks ("rev flags stamp": e ended, d detached, g goes on by itself; when it was written), l:<scope> lease,
 -- q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed,
 -- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
 -- F:<scope> its forks, O outbox, o:<n> an effect, k children.
@@ -136,11 +136,12 @@ end
 
 local function read_marks(text)
   if not text then return false end
-  local rev, flags = string.match(text, '^(%d+) (%a*)$')
+  local rev, flags, stamp = string.match(text, '^(%d+) (%a*) (%d+)$')
   if not rev then error('DAMAGED marks of a scope of ' .. INST) end
-  if flags == '' then return { rev = rev } end
+  if flags == '' then return { rev = rev, stamp = stamp } end
   return {
     rev = rev,
+    stamp = stamp,
     ended = string.find(flags, 'e', 1, true) and true,
     detached = string.find(flags, 'd', 1, true) and true,
     goes = string.find(flags, 'g', 1, true) and true,

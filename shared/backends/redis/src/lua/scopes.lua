@@ -100,7 +100,7 @@ local function put_scope(scope, record, rev, flags)
       put_fork(name, fork)
     end
   end
-  local text = rev .. ' ' .. flags
+  local text = rev .. ' ' .. flags .. ' ' .. MICROS
   marks[scope] = read_marks(text)
   write('r:' .. scope, record)
   write('m:' .. scope, text)
