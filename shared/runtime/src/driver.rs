@@ -5,22 +5,23 @@
 //! call keeps the lease: its answer goes straight on, and meanwhile the inbox is watched, since a
 //! timer or a cancellation may end the wait.
 
+mod decide;
+
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step};
+use swirl_engine::{Definition, Env, branch_scope, pending_request};
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
-use swirl_model::scope::{Cursor, Scope};
+use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_model::trace::TraceContext;
 use swirl_model::workflow::FunctionId;
-use swirl_model::{CloudEvent, Data, WorkflowError};
+use swirl_model::{Data, WorkflowError};
 use swirl_ports::call::CallAuth;
 use swirl_ports::store::Record;
 use swirl_ports::{
@@ -28,6 +29,7 @@ use swirl_ports::{
     Lease, Queue, Released, Secrets, Store,
 };
 
+use self::decide::{Decided, decide};
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Called, Cause, Observed, Observer};
@@ -518,85 +520,4 @@ impl Driver {
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
         crate::effects::flush(&*self.store, &*self.effects, outbox).await;
     }
-}
-
-#[derive(Default)]
-struct Decided {
-    consumed: Vec<String>,
-    history: Vec<HistoryEntry>,
-    commands: Vec<Command>,
-    changed: bool,
-    /// Events that came too late for this scope.
-    refused: Vec<CloudEvent>,
-    /// Contexts that events came with.
-    links: Vec<(String, TraceContext)>,
-}
-
-impl Decided {
-    fn is_empty(&self) -> bool {
-        self.consumed.is_empty() && !self.changed
-    }
-}
-
-/// Steps the scope with all that there is to act on.
-fn decide(run: &mut Run, env: &Env) -> Decided {
-    let mut decided = Decided::default();
-    // Who is to end doesn't begin first.
-    let cancelled = run
-        .inbox
-        .iter()
-        .any(|item| matches!(item.input, Input::Cancel { .. }));
-    if std::mem::take(&mut run.wake) && !cancelled && !run.closed && is_runnable(&run.scope) {
-        tell(run, Input::Wake, env, &mut decided);
-    }
-    while let Some(item) = run.inbox.pop_front() {
-        let cancelled = matches!(item.input, Input::Cancel { .. });
-        decided.consumed.push(item.id);
-        if run.closed && !cancelled || run.scope.ended() {
-            if let Input::Event { event, .. } = item.input {
-                decided.refused.push(event);
-            }
-            continue;
-        }
-        tell(run, item.input, env, &mut decided);
-    }
-    decided
-}
-
-fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
-    let event = match &input {
-        Input::Event { event, .. } => Some(event.clone()),
-        _ => None,
-    };
-    match step(&run.def, &run.header, &mut run.scope, input, env) {
-        Outcome::Accepted { events, commands } => {
-            if let Some(event) = &event
-                && let Some(context) = TraceContext::of(event)
-            {
-                decided.links.push((event.id.clone(), context));
-            }
-            decided.changed |= !events.is_empty() || !commands.is_empty();
-            for event in &events {
-                if let Event::ValidationFailed { of, message } = event {
-                    tracing::warn!("the {of} fails its schema: {message}");
-                }
-            }
-            let entry = |event| HistoryEntry {
-                at: env.now,
-                scope: run.scope.id.clone(),
-                event,
-            };
-            let kept = events.into_iter().filter(Event::is_history);
-            decided.history.extend(kept.map(entry));
-            decided.commands.extend(commands);
-        }
-        Outcome::Rejected(reason) => {
-            tracing::debug!(scope = %run.lease.scope, %reason, "an input is refused");
-            decided.refused.extend(event);
-        }
-    }
-}
-
-fn is_runnable(scope: &Scope) -> bool {
-    matches!(scope.cursor, Cursor::Fresh | Cursor::At(_))
 }

@@ -1,0 +1,90 @@
+//! What a scope does with all that there is to act on.
+
+use swirl_engine::{Env, Outcome, step};
+use swirl_model::CloudEvent;
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::scope::{Cursor, Scope};
+use swirl_model::trace::TraceContext;
+
+use super::Run;
+
+#[derive(Default)]
+pub(super) struct Decided {
+    pub consumed: Vec<String>,
+    pub history: Vec<HistoryEntry>,
+    pub commands: Vec<Command>,
+    pub changed: bool,
+    /// Events that came too late for this scope.
+    pub refused: Vec<CloudEvent>,
+    /// Contexts that events came with.
+    pub links: Vec<(String, TraceContext)>,
+}
+
+impl Decided {
+    pub fn is_empty(&self) -> bool {
+        self.consumed.is_empty() && !self.changed
+    }
+}
+
+/// Steps the scope with all that there is to act on.
+pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
+    let mut decided = Decided::default();
+    // Who is to end doesn't begin first.
+    let cancelled = run
+        .inbox
+        .iter()
+        .any(|item| matches!(item.input, Input::Cancel { .. }));
+    if std::mem::take(&mut run.wake) && !cancelled && !run.closed && is_runnable(&run.scope) {
+        tell(run, Input::Wake, env, &mut decided);
+    }
+    while let Some(item) = run.inbox.pop_front() {
+        let cancelled = matches!(item.input, Input::Cancel { .. });
+        decided.consumed.push(item.id);
+        if run.closed && !cancelled || run.scope.ended() {
+            if let Input::Event { event, .. } = item.input {
+                decided.refused.push(event);
+            }
+            continue;
+        }
+        tell(run, item.input, env, &mut decided);
+    }
+    decided
+}
+
+fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
+    let event = match &input {
+        Input::Event { event, .. } => Some(event.clone()),
+        _ => None,
+    };
+    match step(&run.def, &run.header, &mut run.scope, input, env) {
+        Outcome::Accepted { events, commands } => {
+            if let Some(event) = &event
+                && let Some(context) = TraceContext::of(event)
+            {
+                decided.links.push((event.id.clone(), context));
+            }
+            decided.changed |= !events.is_empty() || !commands.is_empty();
+            for event in &events {
+                if let Event::ValidationFailed { of, message } = event {
+                    tracing::warn!("the {of} fails its schema: {message}");
+                }
+            }
+            let entry = |event| HistoryEntry {
+                at: env.now,
+                scope: run.scope.id.clone(),
+                event,
+            };
+            let kept = events.into_iter().filter(Event::is_history);
+            decided.history.extend(kept.map(entry));
+            decided.commands.extend(commands);
+        }
+        Outcome::Rejected(reason) => {
+            tracing::debug!(scope = %run.lease.scope, %reason, "an input is refused");
+            decided.refused.extend(event);
+        }
+    }
+}
+
+fn is_runnable(scope: &Scope) -> bool {
+    matches!(scope.cursor, Cursor::Fresh | Cursor::At(_))
+}
