@@ -27,18 +27,27 @@ fn run(source: &str) -> (Result<Option<Data>, EvalError>, Duration) {
     (result, took)
 }
 
+/// On a busy machine time runs out before another limit is met: then it is tried again.
+const TRIES: usize = 5;
+
 fn check(name: &str, source: &str, expected: &[&str]) {
-    let (result, took) = run(source);
-    let found = match &result {
-        Err(error) => format!("{error:?}"),
-        Ok(_) => "Ok".to_owned(),
-    };
-    let right = expected.iter().any(|expected| found.starts_with(expected));
-    assert!(right, "{name}: {source}: {found} after {took:?}");
-    assert!(
-        took < Duration::from_secs(2),
-        "{name}: {source}: took {took:?} ({found})"
-    );
+    let mut said = String::new();
+    for _ in 0..TRIES {
+        let (result, took) = run(source);
+        let found = match &result {
+            Err(error) => format!("{error:?}"),
+            Ok(_) => "Ok".to_owned(),
+        };
+        let right = expected.iter().any(|expected| found.starts_with(expected));
+        if right && took < Duration::from_secs(2) {
+            return;
+        }
+        said = format!("{found} after {took:?}");
+        if !found.starts_with(TIME) {
+            break;
+        }
+    }
+    panic!("{name}: {source}: {said}");
 }
 
 macro_rules! cases {
