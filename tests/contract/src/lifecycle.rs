@@ -350,6 +350,21 @@ pub async fn listings_are_newest_first(b: Backend) {
             .collect()
     };
     assert_eq!(list(all.clone()).await, ["a", "c", "b"]);
+    let of = |workflow: &str| Filter {
+        workflow: Some(workflow.to_owned()),
+        ..all.clone()
+    };
+    assert_eq!(list(of("flow")).await, ["a", "c", "b"]);
+    assert_eq!(list(of("flo")).await, Vec::<String>::new());
+    assert_eq!(
+        list(Filter {
+            status: Some(Status::Running),
+            after: Some(InstanceId::new("a")),
+            ..of("flow")
+        })
+        .await,
+        ["c"]
+    );
     assert_eq!(
         list(Filter {
             limit: 1,

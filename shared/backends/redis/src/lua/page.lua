@@ -12,8 +12,9 @@ for _, key in ipairs(KEYS) do
     end
   else
     local first = ARGV[1] .. '\1'
-    local page = redis.call('ZRANGE', key, '(' .. first .. (ARGV[2] == '' and '\2' or ARGV[2] .. '\2'),
-      '[' .. first, 'BYLEX', 'REV', 'LIMIT', 0, ARGV[3])
+    local below = ARGV[2] == '' and ARGV[1] .. '\2' or first .. ARGV[2] .. '\2'
+    local page = redis.call('ZRANGE', key, '(' .. below, '[' .. first, 'BYLEX', 'REV',
+      'LIMIT', 0, ARGV[3])
     for _, member in ipairs(page) do
       local time, instance = string.match(member, '^.-\1(%d+)\1.-\1(.*)$')
       found[#found + 1] = { time, instance }
