@@ -8,7 +8,7 @@ use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
 use swirl_ports::store::Record;
-use swirl_ports::{Acquired, Commit, Committed, Error, Held, Lease, Released};
+use swirl_ports::{Acquired, Commit, Committed, Error, Held};
 use swirl_runtime::Driver;
 
 /// How often, and after what pause, the root scope is asked for that somebody else holds.
@@ -46,7 +46,8 @@ async fn note(driver: &Driver, scope: &ScopeRef, reason: &str) -> Result<bool, E
                 let lease = held.lease.clone();
                 let noted = commit(driver, *held, scope, reason).await;
                 if !matches!(noted, Ok(Some(true))) {
-                    give_back(driver, &lease).await;
+                    // What is in the inbox waits until an operator has looked.
+                    driver.give_up(&lease).await;
                 }
                 return noted.map(|noted| noted.is_some());
             }
@@ -93,15 +94,6 @@ async fn commit(
     match driver.store.commit(commit).await? {
         Committed::Done { released, .. } => Ok(Some(released)),
         Committed::News | Committed::Refused => Ok(None),
-    }
-}
-
-/// Whatever is in the inbox: it waits until an operator has looked.
-async fn give_back(driver: &Driver, lease: &Lease) {
-    while let Ok(Released::More) = driver.store.release(lease).await {
-        if !matches!(driver.store.drain(lease).await, Ok(Some(_))) {
-            return;
-        }
     }
 }
 

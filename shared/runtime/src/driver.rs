@@ -176,7 +176,7 @@ impl Driver {
     }
 
     /// Gives a lease back whatever is in the inbox.
-    async fn give_up(&self, lease: &Lease) {
+    pub async fn give_up(&self, lease: &Lease) {
         while let Ok(Released::More) = self.store.release(lease).await {
             if !matches!(self.store.drain(lease).await, Ok(Some(_))) {
                 return;

@@ -30,7 +30,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::Cmd;
 use tokio::task::AbortHandle;
 
 pub use check::{Examined, Finding, Severity};
@@ -38,6 +37,13 @@ use connect::Link;
 use keys::Keys;
 use news::News;
 pub use options::{ConnectError, Options, Tls, Topology};
+use script::{Lazy, Script};
+
+/// How things are written. A namespace of another layout is refused, for its instances could not be
+/// read.
+const LAYOUT: u32 = 2;
+
+static META: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/meta.lua")]));
 
 /// A handle; its clones share the connections.
 #[derive(Clone)]
@@ -85,7 +91,7 @@ impl Redis {
                 options,
             }),
         };
-        redis.check_shards().await?;
+        redis.check_namespace().await?;
         // Without messages all goes on, but later: not worth failing.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
         let mut connected = redis.news().connected();
@@ -119,19 +125,21 @@ impl Redis {
         self.inner.attempts.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// An instance is found by its shard: with another number of them, none would be.
-    async fn check_shards(&self) -> Result<(), ConnectError> {
+    /// An instance is found by its shard: with another number of them, none would be. And it is read
+    /// as it was written.
+    async fn check_namespace(&self) -> Result<(), ConnectError> {
         let Options {
             namespace, shards, ..
         } = self.options();
-        let meta = self.keys().global("meta");
-        let mut note = Cmd::new();
-        note.arg("HSETNX").arg(&meta).arg("shards").arg(*shards);
-        self.query::<i64>(note).await?;
-        let mut read = Cmd::new();
-        read.arg("HGET").arg(&meta).arg("shards");
-        let found: String = self.query(read).await?;
-        if found != shards.to_string() {
+        let keys = [self.keys().global("meta")];
+        let args = [shards.to_string(), LAYOUT.to_string()];
+        let (found, layout): (String, String) = self.eval(&META, &keys, &args).await?;
+        if layout != args[1] {
+            return Err(ConnectError::Layout {
+                namespace: namespace.clone(),
+            });
+        }
+        if found != args[0] {
             return Err(ConnectError::Shards {
                 namespace: namespace.clone(),
                 found,

@@ -151,6 +151,10 @@ pub enum ConnectError {
         found: String,
         wanted: u16,
     },
+    #[error(
+        "the namespace '{namespace}' was written by a build with another layout: use another namespace, or remove its keys ('{namespace}:*' and '{{{namespace}:*')"
+    )]
+    Layout { namespace: String },
     /// Trying again can help.
     #[error(transparent)]
     Store(#[from] swirl_ports::Error),

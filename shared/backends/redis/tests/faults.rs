@@ -454,6 +454,14 @@ async fn what_cannot_work_is_refused_at_once() {
     let error = Redis::connect(other).await.err().unwrap();
     assert!(matches!(error, ConnectError::Shards { wanted: 8, .. }));
     assert!(error.to_string().contains("64 shards, not 8"), "{error}");
+    server.cli(&["HSET", "swirl:meta", "layout", "1"]).unwrap();
+    let older = Redis::connect(quick(Options::single(server.url()))).await;
+    let error = older.err().unwrap();
+    assert!(matches!(error, ConnectError::Layout { .. }), "{error}");
+    assert!(
+        error.to_string().contains("use another namespace"),
+        "{error}"
+    );
     let named = Options {
         namespace: "a{b".to_owned(),
         ..Options::single(server.url())

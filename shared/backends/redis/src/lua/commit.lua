@@ -2,8 +2,8 @@
 -- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
 -- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt
 -- and 15 the stamp that was seen, where the token is 0: who looked at the scope and left it to others
--- until now; then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again (sequence, time,
--- kind); history; then commands.
+-- until now; then counted lists: ids of consumed inputs; events that came too late (digests); timers
+-- that may be due again (sequence, time, kind); history; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
 -- Returns { 'refused' }, { 'news' } or { 'done', ids of effects, woken scopes, the mark if it is
 -- dirty, was given back, the token if the lease is taken now or 0, and if it is dirty what it waits

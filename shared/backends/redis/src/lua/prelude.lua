@@ -6,8 +6,8 @@
 -- ARGV: 1 instance, 2 namespace, 3 the scope that the script is about (may be ''); then its own.
 --
 -- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record,
--- m:<scope> marks ("rev flags stamp": e ended, d detached, g goes on by itself; when it was written), l:<scope> lease,
--- q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed,
+-- m:<scope> marks ("rev flags stamp": e ended, d detached, g goes on by itself; when it was written),
+-- l:<scope> lease, q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed,
 -- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
 -- F:<scope> its forks, O outbox, o:<n> an effect, k children.
 
@@ -183,24 +183,19 @@ local function run(keys, argv, main)
   return answer
 end
 
--- Of a scope's record; false where there is none.
-local function marks_of(scope)
-  local mark = marks[scope]
-  if mark == nil then
-    mark = read_marks(read('m:' .. scope))
-    marks[scope] = mark
+-- What a field says, read once.
+local function parsed(found, kind, parse, scope)
+  local value = found[scope]
+  if value == nil then
+    value = parse(read(kind .. scope))
+    found[scope] = value
   end
-  return mark
+  return value
 end
 
-local function lease_of(scope)
-  local lease = leases[scope]
-  if lease == nil then
-    lease = read_lease(read('l:' .. scope))
-    leases[scope] = lease
-  end
-  return lease
-end
+-- Of a scope's record; false where there is none.
+local function marks_of(scope) return parsed(marks, 'm:', read_marks, scope) end
+local function lease_of(scope) return parsed(leases, 'l:', read_lease, scope) end
 
 local function put_lease(scope, lease)
   leases[scope] = lease
@@ -215,14 +210,7 @@ end
 
 -- Items { n, id, kind, token of the lease that was given it }; kinds: o what an operator says,
 -- t a timer or wake-up, e an event, k others.
-local function box_of(scope)
-  local box = boxes[scope]
-  if box == nil then
-    box = read_box(read('q:' .. scope))
-    boxes[scope] = box
-  end
-  return box
-end
+local function box_of(scope) return parsed(boxes, 'q:', read_box, scope) end
 
 local function put_box(scope)
   local box = boxes[scope]
@@ -233,24 +221,18 @@ local function put_box(scope)
   end
 end
 
--- Numbers of a fork; `name` is <parent>.<number>.
-local function fork_of(name)
-  local fork = forks[name]
-  if fork == nil then
-    fork = false
-    local text = read('g:' .. name)
-    if text then
-      local n = cmsgpack.unpack(text)
-      if #n ~= 9 then error('DAMAGED fork ' .. name .. ' of ' .. INST) end
-      fork = {
-        total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
-        done = n[7], failed = n[8], live = n[9],
-      }
-    end
-    forks[name] = fork
-  end
-  return fork
+local function read_fork(text)
+  if not text then return false end
+  local n = cmsgpack.unpack(text)
+  if #n ~= 9 then error('DAMAGED fork of ' .. INST) end
+  return {
+    total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
+    done = n[7], failed = n[8], live = n[9],
+  }
 end
+
+-- Numbers of a fork; `name` is <parent>.<number>.
+local function fork_of(name) return parsed(forks, 'g:', read_fork, name) end
 
 local function put_fork(name, fork)
   forks[name] = fork
