@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swirl_model::ids::ScopeRef;
 use swirl_ports::{Receipt, Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error};
 use tokio::sync::{Semaphore, watch};
@@ -22,6 +23,9 @@ const HAND_BACK_MAX: Duration = Duration::from_secs(3);
 pub struct Settings {
     /// How many scopes are driven at once. One that waits for a call counts.
     pub concurrency: usize,
+    /// How many scopes a task may lead on to here, one after another; the others, and what comes after
+    /// these, are tasks of their own.
+    pub local_scopes: usize,
     /// How often the queue hears that a task is still being worked on.
     pub progress: Duration,
     /// How long what is under way may take when the worker is to stop. What isn't done by then is
@@ -34,6 +38,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             concurrency: 1024,
+            local_scopes: 100,
             progress: Duration::from_secs(10),
             shutdown: Duration::from_secs(20),
         }
@@ -65,13 +70,28 @@ pub async fn run(
         };
         let Ok(place) = place else { break };
         let (driver, progress, is_over) = (driver.clone(), settings.progress, is_over.clone());
-        let span = swirl_runtime::log_span(&task.scope);
-        let work = async move {
-            drive(&driver, task, progress, is_over).await;
+        let (places, local_scopes) = (places.clone(), settings.local_scopes);
+        running.spawn(async move {
+            let span = swirl_runtime::log_span(&task.scope);
+            let first = drive(&driver, task, progress, is_over.clone());
+            let mut next = first.instrument(span).await;
+            for _ in 0..local_scopes {
+                // Somebody else goes on where this worker is to stop.
+                let Some(scope) = next.take_if(|_| !places.is_closed()) else {
+                    break;
+                };
+                let span = swirl_runtime::log_span(&scope);
+                next = go_on(&driver, scope, is_over.clone())
+                    .instrument(span)
+                    .await;
+            }
+            if let Some(scope) = next {
+                driver.queue.push(vec![scope]).await;
+            }
             drop(place);
-        };
-        running.spawn(work.instrument(span));
+        });
     }
+    places.close();
     let given_back = timeout(HAND_BACK_MAX, tasks.close());
     let finish = timeout(settings.shutdown, ended(&mut running));
     if tokio::join!(given_back, finish).1.is_ok() {
@@ -92,17 +112,41 @@ async fn ended(running: &mut JoinSet<()>) {
     while running.join_next().await.is_some() {}
 }
 
+/// A scope that another one led on to. What cannot be driven gets a task, which the queue watches.
+async fn go_on(
+    driver: &Driver,
+    scope: ScopeRef,
+    is_over: watch::Receiver<bool>,
+) -> Option<ScopeRef> {
+    match driver.drive_until(&scope, over(is_over)).await {
+        Ok(Driven::Wholly) => None,
+        Ok(Driven::On(next)) => Some(next),
+        Ok(Driven::Stopped) => {
+            driver.queue.push(vec![scope]).await;
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a scope is put off");
+            driver.queue.push(vec![scope]).await;
+            None
+        }
+    }
+}
+
+async fn over(mut is_over: watch::Receiver<bool>) {
+    // Who could say so lives as long as this.
+    let _ = is_over.wait_for(|over| *over).await;
+}
+
+/// Returns what goes on now, and isn't in the queue.
 async fn drive(
     driver: &Driver,
     task: Task,
     progress: Duration,
-    mut is_over: watch::Receiver<bool>,
-) {
+    is_over: watch::Receiver<bool>,
+) -> Option<ScopeRef> {
     let Task { scope, receipt } = task;
-    let stop = async move {
-        // Who could say so lives as long as this.
-        let _ = is_over.wait_for(|over| *over).await;
-    };
+    let stop = over(is_over);
     let result = match &receipt {
         None => driver.drive_until(&scope, stop).await,
         Some(receipt) => {
@@ -113,9 +157,12 @@ async fn drive(
         }
     };
     match result {
-        Ok(Driven::Wholly) => {
+        Ok(driven @ (Driven::Wholly | Driven::On(_))) => {
             if let Some(receipt) = receipt {
                 receipt.done().await;
+            }
+            if let Driven::On(next) = driven {
+                return Some(next);
             }
         }
         Ok(Driven::Stopped) => {
@@ -125,10 +172,10 @@ async fn drive(
         }
         Err(error) => {
             tracing::warn!(%error, "a scope is put off");
-            let Some(receipt) = receipt else { return };
+            let receipt = receipt?;
             if matches!(&error, Error::Store(error) if error.is_retryable()) {
                 receipt.later(AGAIN_MS).await;
-                return;
+                return None;
             }
             let reason = error.to_string();
             if receipt.again(AGAIN_MS, &reason).await {
@@ -136,6 +183,7 @@ async fn drive(
             }
         }
     }
+    None
 }
 
 async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {

@@ -97,6 +97,7 @@ const CASES: &[Case] = &[
     ("events.subjects", "shop.>", NONE),
     ("events.produced_subject", "out.{type}", NONE),
     ("worker.concurrency", "7", NONE),
+    ("worker.local_scopes", "7", NONE),
     ("worker.lease", "5s", NONE),
     ("worker.shutdown_deadline", "5s", NONE),
     ("telemetry.otlp_endpoint", "http://collector:4317", NONE),

@@ -90,12 +90,14 @@ pub fn driving(settings: &Worker) -> Settings {
     Settings {
         lease_ms,
         renew_ms: Some((lease_ms / 3).max(1)),
+        keeps_one: settings.local_scopes > 0,
     }
 }
 
 pub fn pooling(settings: &Worker, ack_wait: Duration) -> pool::Settings {
     pool::Settings {
         concurrency: settings.concurrency,
+        local_scopes: settings.local_scopes,
         progress: ack_wait / 3,
         shutdown: settings.shutdown_deadline,
     }

@@ -191,6 +191,7 @@ impl Values<'_> {
     fn worker(&mut self) -> Worker {
         Worker {
             concurrency: self.count("worker.concurrency"),
+            local_scopes: self.count("worker.local_scopes"),
             lease: self.duration("worker.lease"),
             shutdown_deadline: self.duration("worker.shutdown_deadline"),
             listen: self.address("worker.listen"),

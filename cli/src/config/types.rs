@@ -124,6 +124,7 @@ pub struct Events {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     pub concurrency: usize,
+    pub local_scopes: usize,
     pub lease: Duration,
     pub shutdown_deadline: Duration,
     /// Health and metrics.

@@ -43,6 +43,9 @@ pub struct Settings {
     pub lease_ms: u64,
     /// How often a lease is renewed during a call; `None` where leases don't run out.
     pub renew_ms: Option<u64>,
+    /// One of the scopes that the last commit woke is left to who drives ([`Driven::On`]), instead of
+    /// being put into the queue.
+    pub keeps_one: bool,
 }
 
 impl Default for Settings {
@@ -50,6 +53,7 @@ impl Default for Settings {
         Settings {
             lease_ms: 30_000,
             renew_ms: None,
+            keeps_one: false,
         }
     }
 }
@@ -97,6 +101,8 @@ struct Run {
     wake: bool,
     /// A call has been answered, and nobody has looked yet whether something came before that.
     answered: bool,
+    /// What goes on after this scope, and isn't in the queue.
+    next: Option<ScopeRef>,
 }
 
 /// A call under way.
@@ -109,10 +115,13 @@ struct Running {
 }
 
 /// How far a scope was driven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driven {
     /// There was nothing more to do here.
     Wholly,
+    /// The same, but another scope of the instance can go on now, and isn't in the queue. Only where
+    /// [`Settings::keeps_one`] asks for it.
+    On(ScopeRef),
     Stopped,
 }
 
@@ -125,8 +134,10 @@ impl Driver {
     /// Drives a scope until it waits, ends, or somebody else has it. After an error the scope is
     /// given back: the reconciler brings it home.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
-        let driven = self.drive_until(task, std::future::pending()).await;
-        driven.map(|_| ())
+        if let Driven::On(next) = self.drive_until(task, std::future::pending()).await? {
+            self.queue.push(vec![next]).await;
+        }
+        Ok(())
     }
 
     /// As [`Driver::drive`], but when `stop` is done what is under way is dropped, and the scope is
@@ -156,14 +167,17 @@ impl Driver {
             Either::Left((driven, _)) => driven.map(|()| Driven::Wholly),
             Either::Right(_) => Ok(Driven::Stopped),
         };
+        let next = run.next.take();
         if !matches!(driven, Ok(Driven::Wholly)) {
+            self.queue.push(next.into_iter().collect()).await;
             if let Some(running) = run.call.take() {
                 self.called(&run, &running, CallOutcome::Abandoned);
             }
             // That of the run: it may have been taken with a commit.
             self.give_up(&run.lease).await;
+            return driven;
         }
-        driven
+        Ok(next.map_or(Driven::Wholly, Driven::On))
     }
 
     async fn go_on(&self, run: &mut Run) -> Result<(), Error> {
@@ -210,6 +224,7 @@ impl Driver {
             call: None,
             wake: true,
             answered: false,
+            next: None,
         })
     }
 
@@ -265,7 +280,7 @@ impl Driver {
             match self.store.commit(commit).await? {
                 Committed::Done {
                     outbox,
-                    wake,
+                    mut wake,
                     released: given_back,
                     token,
                 } => {
@@ -277,7 +292,12 @@ impl Driver {
                         observer.committed(observed);
                     }
                     is_woken = wake.contains(&run.lease.scope);
-                    self.queue.push(wake).await;
+                    if self.settings.keeps_one && released && !yields && !is_woken {
+                        run.next = (!wake.is_empty()).then(|| wake.remove(0));
+                    }
+                    if !wake.is_empty() {
+                        self.queue.push(wake).await;
+                    }
                     self.flush(outbox).await;
                 }
                 Committed::News => {

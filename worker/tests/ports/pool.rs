@@ -11,8 +11,9 @@ use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_engine::Definition;
 use swirl_model::event::Event;
 use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{CallRequest, FunctionCaller, Receipt, Secrets, Store, Task, Tasks};
+use swirl_ports::{CallRequest, FunctionCaller, Queue, Receipt, Secrets, Store, Task, Tasks};
 use swirl_runtime::{Driver, Registry, Settings};
 use swirl_worker::pool;
 use tokio::sync::Mutex;
@@ -273,4 +274,88 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
     }
     assert_eq!(keys.len(), 2);
     assert_eq!(keys[0], keys[1], "it is the same call");
+}
+
+const FORKS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name": "w", "start": "A",
+    "functions": [{"name": "f", "type": "expression", "operation": "${ {a: 1} }"}],
+    "states": [
+        {"name": "A", "type": "parallel", "transition": "B", "branches": [
+            {"name": "1", "actions": [{"functionRef": "f"}]},
+            {"name": "2", "actions": [{"functionRef": "f"}]},
+            {"name": "3", "actions": [{"functionRef": "f"}]}]},
+        {"name": "B", "type": "parallel", "end": true, "branches": [
+            {"name": "1", "actions": [{"functionRef": "f"}]},
+            {"name": "2", "actions": [{"functionRef": "f"}]},
+            {"name": "3", "actions": [{"functionRef": "f"}]}]}]}"#;
+
+/// Counts the tasks that are put into it.
+struct Counting(UnboundedSender<Task>, AtomicUsize);
+
+#[async_trait]
+impl Queue for Counting {
+    async fn push(&self, tasks: Vec<ScopeRef>) {
+        for scope in tasks {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.send(scope.into()).unwrap();
+        }
+    }
+}
+
+/// How many tasks the forks take.
+async fn tasks_of_forks(local_scopes: usize) -> usize {
+    let store = Arc::new(Embedded::memory());
+    let (tasks, pulled) = unbounded_channel();
+    let queue = Arc::new(Counting(tasks, AtomicUsize::new(0)));
+    let (clock, lower) = (Arc::new(SystemClock), Box::new(|_: &_| Err(String::new())));
+    let service = Service {
+        store: store.clone(),
+        events: store.clone(),
+        queue: queue.clone(),
+        clock: clock.clone(),
+        registry: Arc::new(Registry::new(store.clone(), lower)),
+    };
+    let id = started(&service, FORKS).await;
+    let driver = Driver {
+        store: store.clone(),
+        events: store.clone(),
+        queue: queue.clone(),
+        caller: Arc::new(Nobody),
+        secrets: Arc::new(Nobody),
+        clock,
+        effects: Arc::new(service.clone()),
+        registry: service.registry.clone(),
+        settings: Settings {
+            keeps_one: local_scopes > 0,
+            ..Settings::default()
+        },
+        observer: None,
+    };
+    let settings = pool::Settings {
+        concurrency: 1,
+        local_scopes,
+        ..pool::Settings::default()
+    };
+    let ended = async {
+        while store.instance(&id).await.unwrap().unwrap().state.status == Status::Running {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let stop = async {
+        let ended = tokio::time::timeout(Duration::from_secs(20), ended);
+        ended.await.unwrap();
+    };
+    let source = Arc::new(Source(Mutex::new(pulled)));
+    assert_eq!(pool::run(Arc::new(driver), source, settings, stop).await, 0);
+    let instance = store.instance(&id).await.unwrap().unwrap();
+    assert_eq!(instance.state.status, Status::Completed);
+    queue.1.load(Ordering::Relaxed)
+}
+
+#[tokio::test]
+async fn a_worker_goes_on_with_one_of_the_scopes_that_it_woke() {
+    // The start, and of each fork three branches and what follows them.
+    assert_eq!(tasks_of_forks(0).await, 9);
+    assert_eq!(tasks_of_forks(100).await, 5);
+    // The first fork leads on to a branch; its last branch to the second fork, and no further.
+    assert_eq!(tasks_of_forks(1).await, 6);
 }

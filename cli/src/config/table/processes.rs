@@ -16,6 +16,15 @@ pub const SETTINGS: &[Setting] = &[
     .default("1024")
     .worker(),
     Setting::new(
+        "worker.local_scopes",
+        count(0, 100_000),
+        "How many scopes a task may lead on to in the same worker, one after another: a branch of a fork, \
+         what follows when the last branch is done. All others are tasks of their own, which any \
+         worker takes. With 0 each scope is a task.",
+    )
+    .default("100")
+    .worker(),
+    Setting::new(
         "worker.lease",
         duration(SECOND_MS, 3600 * SECOND_MS),
         "How long a scope belongs to a worker that gives no sign of life. After a crash another \

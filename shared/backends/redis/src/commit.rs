@@ -1,6 +1,6 @@
 //! A commit, as arguments of one script.
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::EndStatus;
@@ -9,6 +9,7 @@ use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
 use crate::Redis;
 use crate::events::event_digest;
 use crate::keys::Span;
+use crate::plain::is_gone;
 use crate::record::{encode, end_letter, flags, kind, timer_kind};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
@@ -33,7 +34,14 @@ struct Arguments<'a> {
 }
 
 impl Redis {
-    pub(crate) async fn commit_scope(&self, commit: Commit) -> Result<Committed> {
+    pub(crate) async fn commit_scope(&self, mut commit: Commit) -> Result<Committed> {
+        let attempt = self.attempt();
+        if let Some(answer) = self.commit_plainly(&mut commit, attempt).await {
+            let reply = self.settled(answer, &commit.lease, attempt).await?;
+            return self
+                .committed(reply, &commit.lease.scope, Vec::new(), &[])
+                .await;
+        }
         let Commit {
             lease,
             mut scope,
@@ -47,7 +55,7 @@ impl Redis {
             lease_ms,
         } = commit;
         let id = &lease.scope.instance;
-        let gone = scope.ended() || commands.contains(&Command::Drop);
+        let gone = is_gone(&scope, &commands);
         let rev = scope.rev;
         scope.rev += 1;
         let mut keys = self.keys().of(id, Span::All);
@@ -68,7 +76,6 @@ impl Redis {
             (true, true) => "qr",
         });
         // For a lease that is taken now.
-        let attempt = self.attempt();
         call.arg(lease_ms).arg(self.process()).arg(attempt);
         call.arg(lease.seen);
         call.arg(consumed.len()).arg(&consumed);
@@ -99,13 +106,18 @@ impl Redis {
         }
         let Arguments { call, effects, .. } = arguments;
         let answer = self.run(&COMMIT, call).await;
+        let reply = self.settled(answer, &lease, attempt).await?;
+        self.committed(reply, &lease.scope, effects, &freed).await
+    }
+
+    /// The answer to a commit. One that didn't come may have been carried out, with a lease that nobody
+    /// knows of.
+    async fn settled(&self, answer: Result<Value>, lease: &Lease, attempt: u64) -> Result<Reply> {
         if answer.is_err() && !lease.is_taken() {
-            // It may have been carried out, with a lease that nobody knows of.
             let given_back = self.settle_scope(&lease.scope, Some(attempt)).await;
             tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "a commit is unsure");
         }
-        let reply = Reply::new(answer?)?;
-        self.committed(reply, &lease.scope, effects, &freed).await
+        Reply::new(answer?)
     }
 
     async fn committed(

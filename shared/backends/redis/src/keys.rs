@@ -69,20 +69,47 @@ impl Keys {
         let tag = self.tag(instance);
         let id = instance.as_str();
         let mut keys = Vec::with_capacity(span as usize + 10);
-        keys.push(format!("{tag}:i:{id}"));
-        keys.push(format!("{tag}:ready"));
+        let mut add = |parts: [&str; 2]| keys.push([&tag, parts[0], parts[1]].concat());
+        add([":i:", id]);
+        add([":ready", ""]);
         if span >= Span::Waits {
-            keys.push(format!("{tag}:timers"));
-            keys.push(format!("{tag}:dirty"));
-            keys.push(format!("{tag}:e:{id}"));
-            keys.push(format!("{tag}:got:{id}"));
+            add([":timers", ""]);
+            add([":dirty", ""]);
+            add([":e:", id]);
+            add([":got:", id]);
         }
         if span >= Span::All {
-            keys.push(format!("{tag}:outbox"));
-            keys.push(format!("{tag}:ended"));
-            keys.push(format!("{tag}:h:{id}"));
+            add([":outbox", ""]);
+            add([":ended", ""]);
+            add([":h:", id]);
         }
         keys
+    }
+
+    /// The keys of a plain commit; with the letter of the status with which it ends.
+    pub fn of_plain(&self, instance: &InstanceId, end: Option<&str>) -> Vec<String> {
+        let tag = self.tag(instance);
+        let id = instance.as_str();
+        let mut keys = Vec::with_capacity(9);
+        keys.extend([
+            [&tag, ":i:", id].concat(),
+            [&tag, ":ready"].concat(),
+            [&tag, ":e:", id].concat(),
+            [&tag, ":h:", id].concat(),
+            [&tag, ":ended"].concat(),
+        ]);
+        if let Some(end) = end {
+            for status in ["r", end] {
+                keys.push([&tag, ":lt:", status].concat());
+                keys.push([&tag, ":lw:", status].concat());
+            }
+        }
+        keys
+    }
+
+    /// The instance's hash alone.
+    pub fn hash_of(&self, instance: &InstanceId) -> String {
+        [&self.tag(instance), ":i:", instance.as_str()].concat()
     }
 
     /// The listings, by status in the order of [`STATUSES`]: by time, then by workflow and time.

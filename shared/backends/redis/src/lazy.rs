@@ -12,7 +12,6 @@ use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;
 use crate::connect::damaged;
-use crate::keys::Span;
 use crate::reply::json;
 
 /// Fields before those of forks around the scope.
@@ -59,7 +58,7 @@ impl Redis {
     pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
         let name = scope.scope.as_str();
         let forks = forks_around(name);
-        let key = self.keys().of(&scope.instance, Span::Ready).swap_remove(0);
+        let key = self.keys().hash_of(&scope.instance);
         let mut read = Cmd::new();
         read.arg("HMGET").arg(&key);
         for field in OWN {

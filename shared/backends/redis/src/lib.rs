@@ -20,6 +20,7 @@ mod listing;
 mod news;
 mod options;
 mod overdue;
+mod plain;
 mod record;
 mod reply;
 mod script;
@@ -58,6 +59,8 @@ struct Inner {
     /// Names this process among those that hold leases.
     process: String,
     attempts: AtomicU64,
+    /// Commits that took the short way.
+    plain: AtomicU64,
     news: Arc<News>,
     listening: AbortHandle,
     shards: RwLock<Vec<u16>>,
@@ -85,6 +88,7 @@ impl Redis {
                 keys: Keys::new(options.namespace.clone(), options.shards),
                 process,
                 attempts: AtomicU64::new(0),
+                plain: AtomicU64::new(0),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,
                 shards: RwLock::new((0..options.shards).collect()),

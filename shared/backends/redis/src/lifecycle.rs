@@ -1,12 +1,14 @@
 //! The beginning and the end of instances, their outboxes, and what becomes of those that ended.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::{join_all, try_join_all};
 use redis::{Cmd, Value};
 use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
+use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Created, InboxItem, NewInstance, OutboxEntry, Result, Store};
 
@@ -21,6 +23,7 @@ const LISTING: &str = include_str!("lua/listing.lua");
 
 static CREATE: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, LISTING, include_str!("lua/create.lua")]));
+static START: Lazy = Lazy::new(|| Script::alone(include_str!("lua/start.lua")));
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]));
@@ -45,28 +48,15 @@ impl Redis {
         } else {
             self.begun(&header, events).await?
         };
-        let limit = self.options().record_max;
-        let mut keys = self.keys().of(&id, Span::All);
-        let shard = self.keys().shard(&id);
-        keys.push(self.keys().index(shard, "keys"));
-        keys.extend(self.keys().listings(shard));
-        let mut call = self.call_instance(&CREATE, &keys, &id, Some(&root.id));
-        call.arg(encode(&header, || format!("instance {id}"), limit)?);
-        call.arg(encode(&root, || format!("{id}/{}", root.id), limit)?);
-        call.arg(flags(&root));
-        call.arg(&*header.definition.workflow);
-        call.arg(&*header.definition.version);
-        call.arg(header.key.as_deref().unwrap_or_default());
-        call.arg(if watched { self.process() } else { "" });
-        call.arg(correlation.len());
-        for (name, value) in &correlation {
-            call.arg(&**name).arg(value);
-        }
-        for timer in &root.timers {
-            call.arg(timer.seq).arg(timer.due.0);
-            call.arg(timer_kind(timer.kind));
-        }
-        let created = match self.run(&CREATE, call).await? {
+        let is_plain = self.options().plain && correlation.is_empty() && root.timers.is_empty();
+        let found = if is_plain {
+            self.run(&START, self.start_call(&header, &root, watched)?)
+                .await?
+        } else {
+            let call = self.create_call(&header, &root, watched, &correlation)?;
+            self.run(&CREATE, call).await?
+        };
+        let created = match found {
             Value::Nil => Created::New,
             found => exists(&json(&bytes(found)?, &format!("instance {id}"))?, &header),
         };
@@ -83,6 +73,67 @@ impl Redis {
             }
         }
         Ok(created)
+    }
+
+    fn create_call(
+        &self,
+        header: &Header,
+        root: &Scope,
+        watched: bool,
+        correlation: &BTreeMap<Arc<str>, String>,
+    ) -> Result<Cmd> {
+        let id = &header.id;
+        let shard = self.keys().shard(id);
+        let mut keys = self.keys().of(id, Span::All);
+        keys.push(self.keys().index(shard, "keys"));
+        keys.extend(self.keys().listings(shard));
+        let mut call = self.call_instance(&CREATE, &keys, id, Some(&root.id));
+        self.beginning(&mut call, header, root, watched)?;
+        call.arg(correlation.len());
+        for (name, value) in correlation {
+            call.arg(&**name).arg(value);
+        }
+        for timer in &root.timers {
+            call.arg(timer.seq).arg(timer.due.0);
+            call.arg(timer_kind(timer.kind));
+        }
+        Ok(call)
+    }
+
+    fn start_call(&self, header: &Header, root: &Scope, watched: bool) -> Result<Cmd> {
+        let id = &header.id;
+        let shard = self.keys().shard(id);
+        let index = |name| self.keys().index(shard, name);
+        let keys = [
+            self.keys().hash_of(id),
+            index("ready"),
+            index("keys"),
+            index("lt:r"),
+            index("lw:r"),
+        ];
+        let mut call = START.call(&keys);
+        call.arg(id.as_str());
+        self.beginning(&mut call, header, root, watched)?;
+        Ok(call)
+    }
+
+    fn beginning(
+        &self,
+        call: &mut Cmd,
+        header: &Header,
+        root: &Scope,
+        watched: bool,
+    ) -> Result<()> {
+        let id = &header.id;
+        let limit = self.options().record_max;
+        call.arg(encode(header, || format!("instance {id}"), limit)?);
+        call.arg(encode(root, || format!("{id}/{}", root.id), limit)?);
+        call.arg(flags(root));
+        call.arg(&*header.definition.workflow);
+        call.arg(&*header.definition.version);
+        call.arg(header.key.as_deref().unwrap_or_default());
+        call.arg(if watched { self.process() } else { "" });
+        Ok(())
     }
 
     /// Notes with the parent that an instance ends with it. If the parent was faster, its end

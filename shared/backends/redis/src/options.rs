@@ -74,6 +74,9 @@ pub struct Options {
     pub keep_ended_ms: u64,
     /// How many; older ones are dropped.
     pub keep_ended_max: usize,
+    /// Whether commits that are like most take the short way. It makes no other difference; a test
+    /// compares the two.
+    pub plain: bool,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -105,6 +108,7 @@ impl Default for Options {
             sets_max: 100_000,
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
+            plain: true,
         }
     }
 }

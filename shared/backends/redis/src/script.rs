@@ -45,11 +45,20 @@ impl Script {
         let (body, libraries) = parts.split_last().unwrap_or((&"", &[]));
         let libraries = libraries.join("\n");
         let code = format!("{PRELUDE}\n{libraries}\nlocal function main()\n{body}\nend\n");
+        Script::function(
+            &code,
+            "function(keys, argv) return run(keys, argv, main) end",
+        )
+    }
+
+    /// An operation that needs nothing of the prelude: `main(KEYS, ARGV)`.
+    pub fn alone(code: &str) -> Script {
+        Script::function(code, "main")
+    }
+
+    fn function(code: &str, main: &str) -> Script {
         let name = format!("swirl_{}", &blake3::hash(code.as_bytes()).to_hex()[..16]);
-        let source = format!(
-            "#!lua name={name}\n{code}\
-             redis.register_function('{name}', function(keys, argv) return run(keys, argv, main) end)"
-        );
+        let source = format!("#!lua name={name}\n{code}redis.register_function('{name}', {main})");
         Script {
             source,
             name,

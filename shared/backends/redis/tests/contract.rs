@@ -46,6 +46,22 @@ mod single {
     swirl_contract::expiry_suite!(make(), run);
 }
 
+/// The same without the short way of plain commits.
+mod general {
+    use super::*;
+
+    fn make() -> Backend {
+        let server = RedisServer::start().unwrap();
+        let options = Options {
+            plain: false,
+            ..Options::single(server.url())
+        };
+        backend(options, server)
+    }
+
+    swirl_contract::suite!(make(), run);
+}
+
 mod cluster {
     use super::*;
 

@@ -1,0 +1,211 @@
+//! Most commits, by a function that does nothing else (`lua/plain.lua`). It says so where one isn't as
+//! it seemed.
+
+use std::sync::atomic::Ordering;
+
+use redis::{Cmd, Value};
+use swirl_model::event::Command;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Fork, Role, Scope};
+use swirl_ports::{Commit, Result};
+
+use crate::Redis;
+use crate::record::{encode, end_letter, flags};
+use crate::script::{Lazy, Script};
+
+static PLAIN: Lazy = Lazy::new(|| Script::alone(include_str!("lua/plain.lua")));
+
+/// What such a commit does beside keeping the record.
+#[derive(Default)]
+struct Steps<'a> {
+    close: Option<u32>,
+    fork: Option<&'a Fork>,
+    report: Option<&'a Command>,
+    end: Option<&'a Command>,
+}
+
+impl<'a> Steps<'a> {
+    /// `None`: there is more to it.
+    fn of(commit: &'a Commit) -> Option<Steps<'a>> {
+        let name = commit.lease.scope.scope.as_str();
+        let is_root = name == "r";
+        // `r.<fork>.<branch>`
+        let is_branch = !is_root && name.bytes().filter(|byte| *byte == b'.').count() == 2;
+        let scope = &commit.scope;
+        if !(is_root || is_branch)
+            || matches!(scope.role, Role::Detached { .. })
+            || !commit.refused.is_empty()
+        {
+            return None;
+        }
+        let mut steps = Steps::default();
+        for command in &commit.commands {
+            match command {
+                Command::CloseFork(fork) if is_root && steps.is_before_fork() => {
+                    if steps.close.replace(*fork).is_some() {
+                        return None;
+                    }
+                }
+                Command::Fork(fork) if is_root && steps.is_before_fork() => {
+                    if fork.parent != scope.id {
+                        return None;
+                    }
+                    steps.fork = Some(fork);
+                }
+                Command::Report(_) if is_branch && steps.report.is_none() => {
+                    steps.report = Some(command);
+                }
+                Command::End { status, .. }
+                    if is_root && steps.end.is_none() && *status != EndStatus::Faulted =>
+                {
+                    steps.end = Some(command);
+                }
+                Command::Yield => {}
+                Command::Drop if is_branch => {}
+                _ => return None,
+            }
+        }
+        // A root that is gone has ended, and the other way round.
+        let gone = is_gone(&commit.scope, &commit.commands);
+        if is_root && gone != steps.end.is_some() || gone && !commit.release {
+            return None;
+        }
+        Some(steps)
+    }
+
+    fn is_before_fork(&self) -> bool {
+        self.fork.is_none() && self.end.is_none()
+    }
+
+    fn letters(&self, commit: &Commit) -> String {
+        let letters = [
+            (commit.if_quiet, 'q'),
+            (commit.release, 'r'),
+            (self.close.is_some(), 'c'),
+            (self.fork.is_some(), 'f'),
+            (self.report.is_some(), 'p'),
+            (self.end.is_some(), 'e'),
+        ];
+        let there = letters.iter().filter(|(there, _)| *there);
+        there.map(|(_, letter)| letter).collect()
+    }
+}
+
+/// Nothing of the scope is kept, but the record of a root.
+pub(crate) fn is_gone(scope: &Scope, commands: &[Command]) -> bool {
+    scope.ended() || commands.contains(&Command::Drop)
+}
+
+impl Redis {
+    /// `None`: it is for the general function; nothing has been written.
+    pub(crate) async fn commit_plainly(
+        &self,
+        commit: &mut Commit,
+        attempt: u64,
+    ) -> Option<Result<Value>> {
+        if !self.options().plain {
+            return None;
+        }
+        let rev = commit.scope.rev;
+        commit.scope.rev += 1;
+        let call = self.plain_call(commit, rev, attempt);
+        commit.scope.rev = rev;
+        let call = match call {
+            Ok(call) => call?,
+            Err(error) => return Some(Err(error)),
+        };
+        match self.run(&PLAIN, call).await {
+            Ok(Value::Array(parts)) if is_general(&parts) => None,
+            answer => {
+                self.inner.plain.fetch_add(1, Ordering::Relaxed);
+                Some(answer)
+            }
+        }
+    }
+
+    /// How many commits took the short way.
+    pub fn plain_commits(&self) -> u64 {
+        self.inner.plain.load(Ordering::Relaxed)
+    }
+
+    fn plain_call(&self, commit: &Commit, rev: u64, attempt: u64) -> Result<Option<Cmd>> {
+        let Some(steps) = Steps::of(commit) else {
+            return Ok(None);
+        };
+        let lease = &commit.lease;
+        let id = &lease.scope.instance;
+        let limit = self.options().record_max;
+        let what = || lease.scope.to_string();
+        let keys = self.keys().of_plain(
+            id,
+            steps.end.map(|end| match end {
+                Command::End { status, .. } => end_letter(*status),
+                _ => "",
+            }),
+        );
+        let mut call = self.call_scope(&PLAIN, &keys, &lease.scope);
+        let gone = is_gone(&commit.scope, &commit.commands);
+        call.arg(lease.token).arg(rev);
+        if gone && steps.end.is_none() {
+            call.arg("");
+        } else {
+            call.arg(encode(&commit.scope, what, limit)?);
+        }
+        call.arg(flags(&commit.scope))
+            .arg(u8::from(gone))
+            .arg(commit.at.0);
+        call.arg(self.options().history_max.max(1));
+        call.arg(steps.letters(commit));
+        call.arg(commit.lease_ms)
+            .arg(self.process())
+            .arg(attempt)
+            .arg(lease.seen);
+        call.arg(commit.consumed.len()).arg(&commit.consumed);
+        call.arg(commit.history.len());
+        for entry in &commit.history {
+            call.arg(encode(entry, || format!("the history of {id}"), limit)?);
+        }
+        if let Some(number) = steps.close {
+            call.arg(number);
+        }
+        if let Some(fork) = steps.fork {
+            call.arg(fork.fork);
+            call.arg(encode(
+                fork,
+                || format!("a fork of {}", lease.scope),
+                limit,
+            )?);
+            call.arg(fork.total)
+                .arg(fork.open.min(fork.total))
+                .arg(fork.needed);
+        }
+        if let Some(Command::Report(result)) = steps.report {
+            call.arg(encode(
+                result,
+                || format!("the result of {}", lease.scope),
+                limit,
+            )?);
+        }
+        if let Some(Command::End {
+            status,
+            output,
+            error,
+        }) = steps.end
+        {
+            call.arg(end_letter(*status));
+            match output {
+                Some(output) => call.arg(encode(output, || format!("the output of {id}"), limit)?),
+                None => call.arg(""),
+            };
+            match error {
+                Some(error) => call.arg(encode(error, || format!("the error of {id}"), limit)?),
+                None => call.arg(""),
+            };
+        }
+        Ok(Some(call))
+    }
+}
+
+fn is_general(parts: &[Value]) -> bool {
+    matches!(parts, [Value::BulkString(word)] if word == b"general")
+}

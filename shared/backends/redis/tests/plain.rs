@@ -1,0 +1,488 @@
+//! Commits that take the short way leave what the general way leaves: the same random operations on
+//! two namespaces, one for each, compared after every step by all that Redis holds.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use swirl_contract::kit::*;
+use swirl_model::data;
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{ActionStep, BranchResult, Cursor, ListRun, Role, Scope, Work};
+use swirl_model::workflow::{ListId, StateId};
+use swirl_ports::store::Record;
+use swirl_ports::{
+    Acquired, Commit, Committed, Created, Held, InboxItem, NewInstance, Released, Store,
+};
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+/// Numbers that look random, the same at each run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) % sides
+    }
+
+    fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+}
+
+struct Side {
+    store: Redis,
+    namespace: &'static str,
+    link: redis::Connection,
+}
+
+impl Side {
+    async fn new(server: &RedisServer, namespace: &'static str, plain: bool) -> Side {
+        let options = Options {
+            namespace: namespace.to_owned(),
+            shards: 1,
+            plain,
+            grace_ms: 0,
+            ..Options::single(server.url())
+        };
+        let client = redis::Client::open(server.url()).unwrap();
+        Side {
+            store: Redis::connect(options).await.unwrap(),
+            namespace,
+            link: client.get_connection().unwrap(),
+        }
+    }
+
+    /// All keys with their values, without what is of a time, a process or the namespace.
+    fn dump(&mut self) -> Vec<String> {
+        let pattern = format!("{{{}:*", self.namespace);
+        let mut keys: Vec<String> = redis::cmd("KEYS")
+            .arg(pattern)
+            .query(&mut self.link)
+            .unwrap();
+        keys.sort();
+        let mut lines = Vec::new();
+        for key in keys {
+            let kind: String = redis::cmd("TYPE").arg(&key).query(&mut self.link).unwrap();
+            let mut read = match kind.as_str() {
+                "hash" => redis::cmd("HGETALL"),
+                "zset" => redis::cmd("ZRANGE"),
+                "list" => redis::cmd("LRANGE"),
+                other => panic!("{key} is a {other}"),
+            };
+            read.arg(&key);
+            match kind.as_str() {
+                "zset" => _ = read.arg(0).arg(-1).arg("WITHSCORES"),
+                "list" => _ = read.arg(0).arg(-1),
+                _ => {}
+            }
+            let values: Vec<Vec<u8>> = read.query(&mut self.link).unwrap();
+            let texts: Vec<String> = values.iter().map(|value| self.plain_text(value)).collect();
+            let mut texts = match kind.as_str() {
+                "list" => texts,
+                _ => texts.chunks(2).map(|pair| pair.join(" = ")).collect(),
+            };
+            if kind != "list" {
+                texts.sort();
+            }
+            let key = key.replace(self.namespace, "NS");
+            lines.extend(texts.into_iter().map(|text| format!("{key}: {text}")));
+        }
+        lines
+    }
+
+    fn plain_text(&self, bytes: &[u8]) -> String {
+        let mut text = String::new();
+        let mut digits = String::new();
+        let mut rest = bytes.to_vec();
+        let process = self.store.process_id().as_bytes();
+        if let Some(place) = bytes
+            .windows(process.len())
+            .position(|part| part == process)
+        {
+            rest.splice(place..place + process.len(), *b"PROCESS");
+        }
+        for byte in rest.into_iter().chain([b' ']) {
+            if byte.is_ascii_digit() {
+                digits.push(byte.into());
+                continue;
+            }
+            // Instants of this millennium, in milliseconds and microseconds.
+            match digits.len() {
+                13 | 16 | 20 => text.push('#'),
+                _ => text.push_str(&digits),
+            }
+            digits.clear();
+            text.extend(std::ascii::escape_default(byte).map(char::from));
+        }
+        text
+    }
+}
+
+fn calling(call: u32) -> Cursor {
+    blocked(Work::List(ListRun {
+        list: ListId(0),
+        index: 0,
+        end: 1,
+        attempt: 1,
+        waited_ms: 0,
+        step: ActionStep::Call { call, at: at(0) },
+    }))
+}
+
+/// What is known of the instance: enough to do things that make sense, and some that don't.
+#[derive(Default)]
+struct Known {
+    forks: Vec<(u32, u32)>,
+    inputs: u32,
+    timers: u32,
+}
+
+fn some_scope(dice: &mut Dice, known: &Known) -> ScopeRef {
+    let scope = match known.forks.len() as u64 {
+        0 => "r".to_owned(),
+        _ if dice.one_in(3) => "r".to_owned(),
+        forks => {
+            // The newest most often.
+            let back = if dice.one_in(4) { dice.roll(forks) } else { 0 };
+            let (fork, total) = known.forks[(forks - 1 - back) as usize];
+            format!("r.{fork}.{}", dice.roll(u64::from(total)))
+        }
+    };
+    ScopeRef {
+        instance: InstanceId::new("a"),
+        scope: ScopeId::new(scope),
+    }
+}
+
+fn some_input(dice: &mut Dice, known: &mut Known) -> Input {
+    known.inputs += 1;
+    match dice.roll(8) {
+        0 => Input::Cancel {
+            status: EndStatus::Cancelled,
+        },
+        1 => Input::Timer { seq: known.inputs },
+        _ => Input::CallDone {
+            call: known.inputs,
+            result: Ok(data!({"n": 1})),
+        },
+    }
+}
+
+/// A step of a held scope. `true`: its holder goes on.
+fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> Commit {
+    let name = held.lease.scope.scope.clone();
+    let is_root = name.as_str() == "r";
+    let mut scope = match &held.record {
+        Record::Scope(scope) => scope.clone(),
+        Record::Branch { fork, index } => {
+            let role = Role::Branch {
+                state: StateId(0),
+                index: *index,
+            };
+            Scope::new(name.clone(), role, fork.data.clone())
+        }
+    };
+    let mut release = true;
+    scope.cursor = match dice.roll(6) {
+        0 => Cursor::Fresh,
+        1 => {
+            release = false;
+            calling(1)
+        }
+        _ => blocked(Work::Sleep),
+    };
+    let mut commands = Vec::new();
+    if is_root {
+        if let Some((fork, _)) = known.forks.last()
+            && dice.one_in(2)
+        {
+            commands.push(Command::CloseFork(*fork));
+        }
+        if dice.one_in(3) {
+            let total = 1 + dice.roll(4) as u32;
+            let open = 1 + dice.roll(u64::from(total)) as u32;
+            let needed = 1 + dice.roll(u64::from(open)) as u32;
+            let number = known.forks.len() as u32 + 1;
+            known.forks.push((number, total));
+            commands.push(fork("r", number, total, open, needed));
+        }
+        if let Some((fork, total)) = known.forks.last()
+            && dice.one_in(20)
+        {
+            commands.push(Command::ExtendFork {
+                fork: *fork,
+                open: *total,
+                needed: *total,
+            });
+        }
+        if dice.one_in(25) {
+            known.timers += 1;
+            let timer = timer(known.timers, 4_000_000_000_000);
+            scope.timers.push(timer.clone());
+            commands.push(Command::Arm(timer));
+        }
+        if dice.one_in(25) {
+            commands.push(Command::Subscribe(subscription(
+                known.timers,
+                vec![filter("paid", &[])],
+            )));
+        }
+        if dice.one_in(25) {
+            commands.push(Command::Publish(event("e1", "told", &[])));
+        }
+        if dice.one_in(12) {
+            scope.cursor = Cursor::Ended;
+            let status = match dice.roll(5) {
+                0 => EndStatus::Faulted,
+                1 => EndStatus::Terminated,
+                _ => EndStatus::Completed,
+            };
+            commands.push(Command::End {
+                status,
+                output: Some(data!({"out": 1})),
+                error: dice.one_in(2).then(fault),
+            });
+        }
+    } else {
+        match dice.roll(5) {
+            0 => {}
+            1 => {
+                scope.cursor = Cursor::Ended;
+                commands.push(Command::Report(BranchResult::Failed(fault())));
+            }
+            _ => {
+                scope.cursor = Cursor::Ended;
+                commands.push(Command::Report(done()));
+            }
+        }
+    }
+    if scope.ended() {
+        release = true;
+    }
+    let entry = HistoryEntry {
+        at: at(0),
+        scope: name,
+        event: Event::InstanceStarted,
+    };
+    let mut consumed: Vec<String> = held.inbox.iter().map(|item| item.id.clone()).collect();
+    if dice.one_in(6) {
+        consumed.pop();
+    }
+    if dice.one_in(4) {
+        consumed.push("never-came".to_owned());
+    }
+    Commit {
+        lease: held.lease.clone(),
+        scope,
+        consumed,
+        refused: Vec::new(),
+        history: vec![entry; dice.roll(3) as usize],
+        commands,
+        at: at(5),
+        if_quiet: quiet && dice.one_in(2),
+        release,
+        lease_ms: LEASE_MS,
+    }
+}
+
+/// How it came out, without tokens.
+fn told(committed: &Committed) -> String {
+    match committed {
+        Committed::Done {
+            outbox,
+            wake,
+            released,
+            token,
+        } => format!("{outbox:?} {wake:?} {released} {token:?}"),
+        Committed::News => "news".to_owned(),
+        Committed::Refused => "refused".to_owned(),
+    }
+}
+
+/// Both sides, kept in step.
+struct Pair {
+    general: Side,
+    plain: Side,
+}
+
+impl Pair {
+    fn compare(&mut self, what: &str) {
+        let (general, plain) = (self.general.dump(), self.plain.dump());
+        if general != plain {
+            let only = |of: &[String], other: &[String]| -> Vec<String> {
+                of.iter()
+                    .filter(|line| !other.contains(line))
+                    .cloned()
+                    .collect()
+            };
+            panic!(
+                "after {what}: only in the general way {:#?}, only in the short one {:#?}",
+                only(&general, &plain),
+                only(&plain, &general)
+            );
+        }
+    }
+
+    async fn hold(&self, scope: &ScopeRef, lazily: bool) -> Option<(Held, Held)> {
+        let take = async |side: &Side| {
+            let taken = if lazily {
+                side.store.acquire_lazily(scope, LEASE_MS).await
+            } else {
+                side.store.acquire(scope, LEASE_MS).await
+            };
+            taken.unwrap()
+        };
+        match (take(&self.general).await, take(&self.plain).await) {
+            (Acquired::Held(general), Acquired::Held(plain)) => Some((*general, *plain)),
+            (Acquired::Busy, Acquired::Busy) | (Acquired::Gone, Acquired::Gone) => None,
+            (general, plain) => panic!("{scope}: {general:?} and {plain:?}"),
+        }
+    }
+
+    /// Whether the holder goes on.
+    async fn commit(
+        &self,
+        seed: u64,
+        known: &mut Known,
+        held: &mut (Held, Held),
+        again: bool,
+    ) -> bool {
+        let mut copy = Known {
+            forks: known.forks.clone(),
+            ..*known
+        };
+        let commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
+        let twin = some_commit(&mut Dice(seed), known, &held.1, again);
+        let scope = commit.scope.clone();
+        let general = self.general.store.commit(commit).await.unwrap();
+        let plain = self.plain.store.commit(twin).await.unwrap();
+        assert_eq!(told(&general), told(&plain), "{}", held.0.lease.scope);
+        let Committed::Done {
+            released, token, ..
+        } = general
+        else {
+            return false;
+        };
+        for side in [&mut held.0, &mut held.1] {
+            let mut scope = scope.clone();
+            scope.rev += 1;
+            side.record = Record::Scope(scope);
+            side.inbox.clear();
+            side.lease.token = token.unwrap_or(side.lease.token);
+        }
+        !released
+    }
+
+    async fn give_back(&self, held: &(Held, Held)) {
+        loop {
+            let general = self.general.store.release(&held.0.lease).await.unwrap();
+            let plain = self.plain.store.release(&held.1.lease).await.unwrap();
+            assert_eq!(general, plain);
+            if general != Released::More {
+                return;
+            }
+            let general = self.general.store.drain(&held.0.lease).await.unwrap();
+            let plain = self.plain.store.drain(&held.1.lease).await.unwrap();
+            assert_eq!(general, plain);
+        }
+    }
+
+    async fn add(&self, scope: &ScopeRef, input: Input) {
+        for side in [&self.general, &self.plain] {
+            let item = InboxItem::new(input.clone());
+            side.store.add_input(scope, item).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_short_way_leaves_what_the_general_one_leaves() {
+    let mut commits = 0;
+    let mut plain = 0;
+    for seed in 1..=40 {
+        let server = RedisServer::start().unwrap();
+        let mut pair = Pair {
+            general: Side::new(&server, "general", false).await,
+            plain: Side::new(&server, "short", true).await,
+        };
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 32 | seed));
+        let mut known = Known::default();
+        let watched = dice.one_in(2);
+        for side in [&pair.general, &pair.plain] {
+            let begins = NewInstance {
+                watched,
+                ..new("a")
+            };
+            assert_eq!(side.store.create(begins).await.unwrap(), Created::New);
+        }
+        pair.compare("the start");
+        let mut kept: Vec<(Held, Held)> = Vec::new();
+        for step in 0..60 {
+            let what = format!("step {step} of seed {seed}");
+            match dice.roll(12) {
+                0 => {
+                    let scope = some_scope(&mut dice, &known);
+                    let input = some_input(&mut dice, &mut known);
+                    pair.add(&scope, input).await;
+                }
+                1 if dice.one_in(4) => {
+                    let on = dice.one_in(2);
+                    for side in [&pair.general, &pair.plain] {
+                        let id = InstanceId::new("a");
+                        side.store.suspend(&id, on, at(0)).await.unwrap();
+                    }
+                }
+                2 | 3 if !kept.is_empty() => {
+                    let mut held = kept.swap_remove(dice.roll(kept.len() as u64) as usize);
+                    let seed = dice.roll(u64::MAX) | 1;
+                    commits += 1;
+                    if pair.commit(seed, &mut known, &mut held, true).await {
+                        kept.push(held);
+                    } else {
+                        pair.give_back(&held).await;
+                    }
+                }
+                _ => {
+                    let scope = some_scope(&mut dice, &known);
+                    let lazily = !dice.one_in(4);
+                    if let Some(mut held) = pair.hold(&scope, lazily).await {
+                        // Somebody else may be faster.
+                        let other = if dice.one_in(8) {
+                            pair.hold(&scope, true).await
+                        } else {
+                            None
+                        };
+                        let seed = dice.roll(u64::MAX) | 1;
+                        commits += 1;
+                        if pair.commit(seed, &mut known, &mut held, false).await {
+                            kept.push(held);
+                        } else {
+                            pair.give_back(&held).await;
+                        }
+                        if let Some(mut other) = other {
+                            commits += 1;
+                            let seed = dice.roll(u64::MAX) | 1;
+                            pair.compare(&what);
+                            if pair.commit(seed, &mut known, &mut other, false).await {
+                                kept.push(other);
+                            } else {
+                                pair.give_back(&other).await;
+                            }
+                        }
+                    }
+                }
+            }
+            pair.compare(&what);
+        }
+        assert_eq!(pair.general.store.plain_commits(), 0);
+        plain += pair.plain.store.plain_commits();
+    }
+    println!("{plain} of {commits} commits took the short way");
+    assert!(
+        plain * 3 > commits,
+        "{plain} of {commits} took the short way"
+    );
+}
