@@ -161,6 +161,7 @@ fn setup(args: &Args) -> Result<Setup> {
         binary,
         workers: args.workers,
         always: args.always,
+        a_message_each: false,
     })
 }
 

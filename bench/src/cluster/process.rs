@@ -22,6 +22,8 @@ pub struct Setup {
     pub workers: usize,
     /// `appendfsync always` instead of every second.
     pub always: bool,
+    /// Each scope gets a message of its own, also where its worker could go on with it.
+    pub a_message_each: bool,
 }
 
 pub struct Cluster {
@@ -121,6 +123,8 @@ impl Node {
             .arg(address.to_string());
         if role == "coordinator" {
             command.args(["--auth-mode", "off"]);
+        } else if setup.a_message_each {
+            command.args(["--worker-local-scopes", "0"]);
         }
         let child = command
             .env("SWIRL_LOG", "warn")

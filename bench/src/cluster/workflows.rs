@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 /// How many states a chain has.
 pub const CHAIN: usize = 10;
-/// How many messages of the queue an instance of [`messages`] takes: its start, and in each state one
-/// for the branch and one for the join.
-pub const MESSAGES: usize = 1 + 2 * CHAIN;
+/// How many transitions an instance of [`messages`] takes: its start, and in each state one of the
+/// branch and one of the join.
+pub const TRANSITIONS: usize = 1 + 2 * CHAIN;
 
 fn definition(id: &str, rest: Value) -> Value {
     let mut all = json!({"id": id, "version": "1.0.0", "specVersion": "0.8", "name": id});
@@ -46,8 +46,8 @@ pub fn pure(id: &str) -> Value {
     definition(id, json!({"states": states}))
 }
 
-/// Ten states with one branch each: the branch is a scope of its own with a message of its own, and
-/// so is what comes after it. Every transition of these needs a message.
+/// Ten states with one branch each: the branch is a scope of its own, and so is what comes after it. Every
+/// transition of these needs a message, unless the worker goes on by itself.
 pub fn messages(id: &str) -> Value {
     let states = (0..CHAIN).map(|index| {
         let (way, to) = next(index, CHAIN - 1, "S");

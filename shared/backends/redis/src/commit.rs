@@ -36,11 +36,8 @@ struct Arguments<'a> {
 impl Redis {
     pub(crate) async fn commit_scope(&self, mut commit: Commit) -> Result<Committed> {
         let attempt = self.attempt();
-        if let Some(answer) = self.commit_plainly(&mut commit, attempt).await {
-            let reply = self.settled(answer, &commit.lease, attempt).await?;
-            return self
-                .committed(reply, &commit.lease.scope, Vec::new(), &[])
-                .await;
+        if let Some(committed) = self.commit_plainly(&mut commit, attempt).await {
+            return committed;
         }
         let Commit {
             lease,
@@ -106,18 +103,24 @@ impl Redis {
         }
         let Arguments { call, effects, .. } = arguments;
         let answer = self.run(&COMMIT, call).await;
-        let reply = self.settled(answer, &lease, attempt).await?;
-        self.committed(reply, &lease.scope, effects, &freed).await
+        let answer = self.sure(answer, &lease, attempt).await?;
+        self.committed(Reply::new(answer)?, &lease.scope, effects, &freed)
+            .await
     }
 
     /// The answer to a commit. One that didn't come may have been carried out, with a lease that nobody
     /// knows of.
-    async fn settled(&self, answer: Result<Value>, lease: &Lease, attempt: u64) -> Result<Reply> {
+    pub(crate) async fn sure(
+        &self,
+        answer: Result<Value>,
+        lease: &Lease,
+        attempt: u64,
+    ) -> Result<Value> {
         if answer.is_err() && !lease.is_taken() {
             let given_back = self.settle_scope(&lease.scope, Some(attempt)).await;
             tracing::debug!(scope = %lease.scope, ok = given_back.is_ok(), "a commit is unsure");
         }
-        Reply::new(answer?)
+        answer
     }
 
     async fn committed(

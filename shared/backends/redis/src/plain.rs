@@ -3,14 +3,16 @@
 
 use std::sync::atomic::Ordering;
 
-use redis::{Cmd, Value};
+use redis::Cmd;
 use swirl_model::event::Command;
+use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Fork, Role, Scope};
-use swirl_ports::{Commit, Result};
+use swirl_ports::{Commit, Committed, Lease, Result};
 
 use crate::Redis;
 use crate::record::{encode, end_letter, flags};
+use crate::reply::text;
 use crate::script::{Lazy, Script};
 
 static PLAIN: Lazy = Lazy::new(|| Script::alone(include_str!("lua/plain.lua")));
@@ -102,7 +104,7 @@ impl Redis {
         &self,
         commit: &mut Commit,
         attempt: u64,
-    ) -> Option<Result<Value>> {
+    ) -> Option<Result<Committed>> {
         if !self.options().plain {
             return None;
         }
@@ -114,13 +116,16 @@ impl Redis {
             Ok(call) => call?,
             Err(error) => return Some(Err(error)),
         };
-        match self.run(&PLAIN, call).await {
-            Ok(Value::Array(parts)) if is_general(&parts) => None,
-            answer => {
-                self.inner.plain.fetch_add(1, Ordering::Relaxed);
-                Some(answer)
-            }
+        let answer = self.run(&PLAIN, call).await;
+        let answer = match self.sure(answer, &commit.lease, attempt).await {
+            Ok(answer) => answer,
+            Err(error) => return Some(Err(error)),
+        };
+        let committed = text(answer).map(|answer| read(&answer, &commit.lease.scope));
+        if !matches!(committed, Ok(None)) {
+            self.inner.plain.fetch_add(1, Ordering::Relaxed);
         }
+        committed.transpose()
     }
 
     /// How many commits took the short way.
@@ -206,6 +211,23 @@ impl Redis {
     }
 }
 
-fn is_general(parts: &[Value]) -> bool {
-    matches!(parts, [Value::BulkString(word)] if word == b"general")
+/// `None`: it is no plain commit.
+fn read(answer: &str, scope: &ScopeRef) -> Option<Committed> {
+    let mut parts = answer.split_ascii_whitespace();
+    let released = match parts.next() {
+        Some("0") => false,
+        Some("1") => true,
+        _ => return None,
+    };
+    let token: u64 = parts.next()?.parse().ok()?;
+    let wake = parts.map(|name| ScopeRef {
+        instance: scope.instance.clone(),
+        scope: ScopeId::new(name),
+    });
+    Some(Committed::Done {
+        outbox: Vec::new(),
+        wake: wake.collect(),
+        released,
+        token: (token != Lease::UNTAKEN).then_some(token),
+    })
 }

@@ -221,7 +221,7 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
         if dice.one_in(25) {
             known.timers += 1;
             let timer = timer(known.timers, 4_000_000_000_000);
-            scope.timers.push(timer.clone());
+            scope.timers.push(timer);
             commands.push(Command::Arm(timer));
         }
         if dice.one_in(25) {

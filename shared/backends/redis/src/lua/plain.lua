@@ -11,11 +11,12 @@
 -- attempt, 15 the stamp that was seen; then counted lists: ids of consumed inputs; history; then what the
 -- letters need: number of the fork to close; number, origin, total, open and needed of the new one; the
 -- result; status, output and error.
--- Returns { 'general' } if it is none of these, or what commit.lua returns.
+-- Returns 'general' if it is none of these, else in one text, since lists cost more: '1' if the lease was
+-- given back or '0', the token if it was taken now or '0', scopes that were woken.
 
 -- Libraries, which are not there yet when this is loaded.
 local call, match, find, sub, concat, pack, unpacked
-local GENERAL = { 'general' }
+local GENERAL = 'general'
 -- More than this at once is left to commit.lua.
 local WIDE = 500
 -- Places of a fork's numbers.
@@ -280,9 +281,9 @@ local function main(KEYS, ARGV)
   end
 
   -- The lease, and whether it goes on by itself.
-  local released, token = 0, 0
+  local released, token = '0', '0'
   if has(letters, 'r') then
-    released = 1
+    released = '1'
     if lease then
       d = d + 1
       del[d] = 'l:' .. S
@@ -300,5 +301,5 @@ local function main(KEYS, ARGV)
   end
   if s > 2 then call(unpack(set)) end
   if d > 2 then call(unpack(del)) end
-  return { 'done', {}, woken, '', released, token, {} }
+  return released .. ' ' .. token .. ' ' .. concat(woken, ' ')
 end
