@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use swirl_engine::{NewInstance, continuation_id};
-use swirl_model::WorkflowError;
 use swirl_model::error::names;
 use swirl_model::event::{Command, Input, StartInstance};
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{EndStatus, ParentLink};
+use swirl_model::instance::{EndStatus, Status};
 use swirl_model::workflow::OnParentEnd;
+use swirl_model::{Data, WorkflowError};
 use swirl_ports::InboxItem;
 use swirl_runtime::Effects;
 
@@ -51,6 +51,9 @@ impl Service {
 
     /// Starts a sub-workflow or a continuation.
     async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
+        if self.given_up(start).await?.is_some() {
+            return Ok(());
+        }
         let resolved = self
             .registry
             .resolve(&start.workflow, start.version.as_deref(), self.clock.now())
@@ -78,9 +81,41 @@ impl Service {
             .await?
         {
             Ok(_) if ends_with_parent => self.follow_parent(start).await,
-            Ok(_) => Ok(()),
+            Ok(_) => self.follow_continued(start).await,
             Err(error) => self.refuse(start, error).await,
         }
+    }
+
+    /// How the instance that was to go on as this one ended instead.
+    async fn given_up(&self, start: &StartInstance) -> Result<Option<EndStatus>, Error> {
+        let Some(id) = &start.continued_from else {
+            return Ok(None);
+        };
+        let instance = self.store.instance(id).await?;
+        Ok(instance.and_then(|instance| match instance.state.status {
+            Status::Running | Status::Completed => None,
+            Status::Faulted => Some(EndStatus::Faulted),
+            Status::Cancelled => Some(EndStatus::Cancelled),
+            Status::Terminated => Some(EndStatus::Terminated),
+        }))
+    }
+
+    /// The instance that continues as this one has ended herewith, unless it was cancelled before
+    /// this one was there.
+    async fn follow_continued(&self, start: &StartInstance) -> Result<(), Error> {
+        let Some(id) = &start.continued_from else {
+            return Ok(());
+        };
+        if let Some(status) = self.given_up(start).await? {
+            let root = ScopeRef::root(start.id.clone());
+            return self.tell(root, Input::Cancel { status }).await;
+        }
+        let done = Input::SubflowDone {
+            call: start.call,
+            result: Ok(Data::NULL),
+            terminate: false,
+        };
+        self.tell(ScopeRef::root(id.clone()), done).await
     }
 
     /// The parent may have ended before its sub-workflow was created.
@@ -98,24 +133,22 @@ impl Service {
         Ok(())
     }
 
+    /// Who waits is told: for a continuation that is the instance that it was to go on for.
     async fn refuse(&self, start: &StartInstance, error: WorkflowError) -> Result<(), Error> {
-        match &start.parent {
-            Some(ParentLink {
-                scope,
-                call,
-                detached: false,
-            }) => {
-                let input = Input::SubflowDone {
-                    call: *call,
-                    result: Err(error),
-                    terminate: false,
-                };
-                self.tell(scope.clone(), input).await
-            }
-            _ => {
-                tracing::error!(workflow = start.workflow, %error, "nothing was started");
-                Ok(())
-            }
-        }
+        let waits = match (&start.continued_from, &start.parent) {
+            (Some(id), _) => Some((ScopeRef::root(id.clone()), start.call)),
+            (None, Some(parent)) if !parent.detached => Some((parent.scope.clone(), parent.call)),
+            _ => None,
+        };
+        let Some((scope, call)) = waits else {
+            tracing::error!(workflow = start.workflow, %error, "nothing was started");
+            return Ok(());
+        };
+        let input = Input::SubflowDone {
+            call,
+            result: Err(error),
+            terminate: false,
+        };
+        self.tell(scope, input).await
     }
 }

@@ -72,6 +72,7 @@ fn at(workflow: &Workflow, position: &Position, place: &mut Value) {
         Work::Sleep => "sleeping",
         Work::Events => "waiting for events",
         Work::Retry => "waiting to retry",
+        Work::Continue { .. } => "continuing as another instance",
     });
 }
 

@@ -173,7 +173,7 @@ impl<'a> Ctx<'a> {
                 run.step = ActionStep::Attempt;
                 self.list(run);
             }
-            Work::Begin | Work::Sleep | Work::Events | Work::Retry => {}
+            Work::Begin | Work::Sleep | Work::Events | Work::Retry | Work::Continue { .. } => {}
         }
     }
 }

@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 
 use swirl_model::error::names;
-use swirl_model::event::{Command, Event, StartInstance};
+use swirl_model::event::{Command, Event};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Purpose, Role, TimerKind, Way};
 use swirl_model::workflow::{ContinueAs, End, EventId, Next, Produce, StateKind, Workflow};
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
-use crate::ids::{child_id, continuation_id};
+use crate::ids::child_id;
 use crate::schema::Checked;
 
 /// What a way produces and goes on with, its expressions evaluated.
 pub(crate) struct Prepared {
     produced: Vec<Produced>,
-    /// The input of `continueAs`, where it has `data`.
+    /// The input of `continueAs`.
     input: Option<Data>,
 }
 
@@ -137,7 +137,7 @@ impl Ctx<'_> {
                     None => self.evaluate(&end.produce, end.continue_as.as_ref())?,
                 };
                 self.publish_all(prepared.produced);
-                self.end(end, purpose, prepared.input)
+                self.end(end, purpose, prepared.input.map(|input| (way, input)))
             }
             None => self.end(&End::default(), purpose, None),
         }
@@ -168,11 +168,11 @@ impl Ctx<'_> {
     ) -> Result<Prepared, WorkflowError> {
         let data = &self.scope.data;
         let produced = list.iter().map(|produce| self.produced(produce, data));
-        let template = continuation.and_then(|continuation| continuation.data.as_ref());
-        let input = template.map(|template| self.view().template(template, data));
         Ok(Prepared {
             produced: produced.collect::<Result<_, _>>()?,
-            input: input.transpose()?,
+            input: continuation
+                .map(|continuation| self.input_of(continuation))
+                .transpose()?,
         })
     }
 
@@ -265,7 +265,8 @@ impl Ctx<'_> {
         values
     }
 
-    fn end(&mut self, end: &End, purpose: Purpose, input: Option<Data>) -> Step {
+    /// `continuation`: the way that has the `continueAs`, and its input.
+    fn end(&mut self, end: &End, purpose: Purpose, continuation: Option<(Way, Data)>) -> Step {
         if purpose == Purpose::RunBefore {
             self.terminated();
             return Ok(());
@@ -297,49 +298,25 @@ impl Ctx<'_> {
             }
             return self.wait_for_start();
         }
-        let output = self.scope.data.clone();
-        let continue_as = end.continue_as.as_ref();
-        self.complete(output, continue_as, input, end.terminate_parents)
+        self.complete(continuation, end.terminate_parents)
     }
 
-    fn complete(
-        &mut self,
-        output: Data,
-        continue_as: Option<&ContinueAs>,
-        input: Option<Data>,
-        terminate_parents: bool,
-    ) -> Step {
+    fn complete(&mut self, continuation: Option<(Way, Data)>, terminate_parents: bool) -> Step {
         let def = self.def.clone();
+        let output = self.scope.data.clone();
         if let Some(schema) = &def.output_schema
             && let Err(error) = self.validate(schema, &output, Checked::Output)
         {
             self.fail(error);
             return Ok(());
         }
-        if let Some(continuation) = continue_as {
-            self.continue_as(continuation, input);
-        } else {
-            self.tell_parent(Ok(output.clone()), terminate_parents);
+        if let Some((way, input)) = continuation {
+            self.continue_as(way, input);
+            return Ok(());
         }
+        self.tell_parent(Ok(output.clone()), terminate_parents);
         self.close(EndStatus::Completed, Some(output));
         Ok(())
-    }
-
-    fn continue_as(&mut self, continuation: &ContinueAs, input: Option<Data>) {
-        let input = input.unwrap_or_else(|| self.scope.data.clone());
-        self.command(Command::Start(Box::new(StartInstance {
-            id: continuation_id(&self.header.id),
-            workflow: continuation.workflow.clone(),
-            version: continuation.version.clone(),
-            input,
-            parent: self.header.parent.clone(),
-            on_parent_end: None,
-            continued_from: Some(self.header.id.clone()),
-            timeout: continuation.timeout.clone(),
-            depth: self.header.depth,
-            trace: self.header.trace_on(),
-            at: self.now(),
-        })));
     }
 
     /// A `terminate` end inside a branch or sub-workflow ends everything around it.
@@ -354,7 +331,7 @@ impl Ctx<'_> {
         }
     }
 
-    fn close(&mut self, status: EndStatus, output: Option<Data>) {
+    pub(crate) fn close(&mut self, status: EndStatus, output: Option<Data>) {
         self.disarm(|_| true);
         self.unsubscribe();
         self.emit(Event::Moved(Cursor::Ended));
@@ -441,7 +418,7 @@ fn attribute(value: Data) -> Data {
     }
 }
 
-fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
+pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
     match way {
         Way::State(id) => workflow[id].next.as_ref(),
         Way::Handler(id, index) => Some(&workflow[id].on_errors[index as usize].next),

@@ -11,6 +11,7 @@
 mod actions;
 mod apply;
 mod compensation;
+mod continuation;
 mod ctx;
 mod definition;
 mod eval;

@@ -200,6 +200,7 @@ impl Ctx<'_> {
     /// The end from outside: by an operator, the parent, or because the fork is closed.
     pub fn cancel(&mut self, status: EndStatus) {
         self.abandon();
+        self.abandon_continuation(status);
         self.disarm(|_| true);
         self.emit(Event::Moved(Cursor::Ended));
         if self.scope.id.is_root() {

@@ -197,6 +197,7 @@ impl Ctx<'_> {
                 self.command(Command::CloseFork(run.fork));
                 self.work(Work::Begin);
             }
+            Work::Continue { way, input, .. } => self.continue_as(way, input),
             Work::Begin | Work::Sleep | Work::Events | Work::Retry => self.work(Work::Begin),
         }
         Ok(())

@@ -128,7 +128,11 @@ impl Ctx<'_> {
             Cursor::At(position) => match &position.work {
                 Work::Begin => true,
                 Work::List(run) => matches!(run.step, ActionStep::Ready | ActionStep::Attempt),
-                Work::Fork(_) | Work::Sleep | Work::Events | Work::Retry => false,
+                Work::Fork(_)
+                | Work::Sleep
+                | Work::Events
+                | Work::Retry
+                | Work::Continue { .. } => false,
             },
         }
     }

@@ -300,6 +300,9 @@ pub struct StartInstance {
     pub parent: Option<ParentLink>,
     pub on_parent_end: Option<OnParentEnd>,
     pub continued_from: Option<InstanceId>,
+    /// By this number the root scope of `continued_from` is told what came of the start.
+    #[serde(default)]
+    pub call: u32,
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
     #[serde(default, skip_serializing_if = "Trace::is_empty")]

@@ -147,6 +147,12 @@ pub enum Work {
     Events,
     /// Waits to retry the state as a whole (0.5).
     Retry,
+    /// Its work is done: waits for the instance that goes on in place of this one (`continueAs`).
+    Continue {
+        call: u32,
+        way: Way,
+        input: Data,
+    },
 }
 
 /// A list of actions under way, one after another.
@@ -476,7 +482,11 @@ impl Scope {
                     run.step,
                     ActionStep::Ready | ActionStep::Attempt | ActionStep::Call { .. }
                 ),
-                Work::Fork(_) | Work::Sleep | Work::Events | Work::Retry => false,
+                Work::Fork(_)
+                | Work::Sleep
+                | Work::Events
+                | Work::Retry
+                | Work::Continue { .. } => false,
             },
         }
     }

@@ -41,6 +41,7 @@ impl Ctx<'_> {
             parent: Some(parent),
             on_parent_end: kind.detached.then_some(kind.on_parent_end),
             continued_from: None,
+            call,
             timeout: None,
             depth: self.header.depth + 1,
             trace: self.header.trace_on(),
@@ -67,7 +68,7 @@ impl Ctx<'_> {
     ) -> Result<(), Rejection> {
         let waiting = self.scope.list().map(|run| &run.step);
         if waiting != Some(&ActionStep::Subflow { call }) {
-            return Err(Rejection::CallOver);
+            return self.continued(call, result);
         }
         if terminate {
             let data = result.unwrap_or_default();

@@ -1,0 +1,239 @@
+//! `continueAs`: another instance goes on in place of this one.
+//!
+//! This one has ended once that one is there. Whoever starts it says so, or why it cannot be: then
+//! this instance faults, and an operator's retry has it started again.
+
+use swirl_model::error::names;
+use swirl_model::event::{Command, StartInstance};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Way, Work};
+use swirl_model::workflow::{ContinueAs, Next};
+use swirl_model::{Data, WorkflowError};
+
+use crate::ctx::Ctx;
+use crate::finish::next_of;
+use crate::ids::continuation_id;
+use crate::step::Rejection;
+
+impl Ctx<'_> {
+    /// An object, as any workflow's input (decisions 12 and 36).
+    pub(crate) fn input_of(&self, continuation: &ContinueAs) -> Result<Data, WorkflowError> {
+        let data = &self.scope.data;
+        let input = match &continuation.data {
+            Some(template) => self.view().template(template, data)?,
+            None => data.clone(),
+        };
+        if input.is_object() {
+            return Ok(input);
+        }
+        let message = format!(
+            "the input of '{}', which this instance continues as, must be an object, and is {}",
+            continuation.workflow,
+            input.kind()
+        );
+        Err(WorkflowError::new(names::INPUT_VALIDATION, message))
+    }
+
+    pub(crate) fn continue_as(&mut self, way: Way, input: Data) {
+        let def = self.def.clone();
+        let Some(Next::End(end)) = next_of(&def.workflow, way) else {
+            return;
+        };
+        let Some(continuation) = &end.continue_as else {
+            return;
+        };
+        self.disarm(|_| true);
+        self.unsubscribe();
+        let call = self.seq();
+        self.command(Command::Start(Box::new(StartInstance {
+            id: continuation_id(&self.header.id),
+            workflow: continuation.workflow.clone(),
+            version: continuation.version.clone(),
+            input: input.clone(),
+            parent: self.header.parent.clone(),
+            on_parent_end: None,
+            continued_from: Some(self.header.id.clone()),
+            call,
+            timeout: continuation.timeout.clone(),
+            depth: self.header.depth,
+            trace: self.header.trace_on(),
+            at: self.now(),
+        })));
+        self.work(Work::Continue { call, way, input });
+    }
+
+    /// What came of the start.
+    pub(crate) fn continued(
+        &mut self,
+        call: u32,
+        result: Result<Data, WorkflowError>,
+    ) -> Result<(), Rejection> {
+        match self.scope.position().map(|position| &position.work) {
+            Some(Work::Continue { call: waiting, .. }) if *waiting == call => {}
+            _ => return Err(Rejection::CallOver),
+        }
+        match result {
+            Ok(_) => {
+                let output = self.scope.data.clone();
+                self.close(EndStatus::Completed, Some(output));
+            }
+            Err(mut error) => {
+                error.state = self.state().map(|(_, state)| state.name.to_string());
+                self.fail(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what was started in place of this instance, which is to end otherwise.
+    pub(crate) fn abandon_continuation(&mut self, status: EndStatus) {
+        let position = self.scope.position();
+        if position.is_some_and(|position| matches!(position.work, Work::Continue { .. })) {
+            let id = continuation_id(&self.header.id);
+            self.command(Command::EndInstance { id, status });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use swirl_model::data;
+    use swirl_model::event::{Event, Input};
+    use swirl_model::ids::InstanceId;
+    use swirl_model::instance::Header;
+    use swirl_model::scope::Scope;
+    use swirl_model::workflow::{End, Flow, State, StateId, StateKind, Workflow};
+
+    use super::*;
+    use crate::definition::Definition;
+    use crate::start::{NewInstance, new_instance};
+    use crate::step::{Env, Outcome, step};
+
+    struct Run {
+        def: Arc<Definition>,
+        header: Header,
+        scope: Scope,
+    }
+
+    impl Run {
+        /// An instance that waits for its continuation, and the number of that start.
+        fn continuing() -> (Run, u32) {
+            let end = End {
+                continue_as: Some(ContinueAs {
+                    workflow: "next".to_owned(),
+                    version: None,
+                    data: None,
+                    timeout: None,
+                }),
+                ..End::default()
+            };
+            let state = State {
+                name: "S".into(),
+                flow: Workflow::ROOT,
+                kind: StateKind::Inject(Data::object()),
+                input: None,
+                output: None,
+                input_schema: None,
+                output_schema: None,
+                on_errors: Vec::new(),
+                next: Some(Next::End(end)),
+                compensated_by: None,
+                used_for_compensation: false,
+                timeout: None,
+                metadata: Data::NULL,
+            };
+            let def = Definition::compile(Workflow {
+                id: "w".to_owned(),
+                flows: vec![Flow {
+                    start: StateId(0),
+                    states: vec![StateId(0)],
+                }],
+                states: vec![state],
+                ..Workflow::default()
+            })
+            .unwrap();
+            let new = NewInstance {
+                input: data!({"a": 1}),
+                ..NewInstance::default()
+            };
+            let at = swirl_model::time::Timestamp(0);
+            let (header, scope) = new_instance(&def, InstanceId::new("i"), new, at).unwrap();
+            let mut run = Run { def, header, scope };
+            let (events, commands) = run.tell(Input::Wake).unwrap();
+            assert!(
+                !events
+                    .iter()
+                    .any(|event| matches!(event, Event::Ended { .. }))
+            );
+            let call = started(&commands);
+            (run, call)
+        }
+
+        fn tell(&mut self, input: Input) -> Result<(Vec<Event>, Vec<Command>), Rejection> {
+            let env = Env::default();
+            match step(&self.def, &self.header, &mut self.scope, input, &env) {
+                Outcome::Accepted { events, commands } => Ok((events, commands)),
+                Outcome::Rejected(reason) => Err(reason),
+            }
+        }
+    }
+
+    fn started(commands: &[Command]) -> u32 {
+        let start = commands.iter().find_map(|command| match command {
+            Command::Start(start) => Some(start),
+            _ => None,
+        });
+        start.unwrap().call
+    }
+
+    fn came(call: u32, result: Result<Data, WorkflowError>) -> Input {
+        Input::SubflowDone {
+            call,
+            result,
+            terminate: false,
+        }
+    }
+
+    #[test]
+    fn it_ends_when_the_other_is_there() {
+        let (mut run, call) = Run::continuing();
+        let other = run.tell(came(call + 1, Ok(Data::NULL)));
+        assert_eq!(other, Err(Rejection::CallOver));
+        let (_, commands) = run.tell(came(call, Ok(Data::NULL))).unwrap();
+        let [Command::End { status, output, .. }] = commands.as_slice() else {
+            panic!("{commands:?}")
+        };
+        assert_eq!(*status, EndStatus::Completed);
+        assert_eq!(*output, Some(data!({"a": 1})));
+    }
+
+    #[test]
+    fn a_retry_starts_the_other_again() {
+        let (mut run, call) = Run::continuing();
+        let error = WorkflowError::new(names::SUBFLOW_NOT_FOUND, "there is no 'next'");
+        run.tell(came(call, Err(error))).unwrap();
+        assert!(run.scope.fault.is_some());
+        let (_, commands) = run.tell(Input::Retry).unwrap();
+        let again = started(&commands);
+        assert_eq!(
+            run.tell(came(call, Ok(Data::NULL))),
+            Err(Rejection::CallOver)
+        );
+        run.tell(came(again, Ok(Data::NULL))).unwrap();
+        assert!(run.scope.ended());
+    }
+
+    #[test]
+    fn a_cancelled_one_ends_the_other_too() {
+        let (mut run, _) = Run::continuing();
+        let status = EndStatus::Cancelled;
+        let (_, commands) = run.tell(Input::Cancel { status }).unwrap();
+        let id = continuation_id(&InstanceId::new("i"));
+        assert!(
+            commands.contains(&Command::EndInstance { id, status }),
+            "{commands:?}"
+        );
+    }
+}
