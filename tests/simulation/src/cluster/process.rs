@@ -120,6 +120,7 @@ impl Process {
             settings: Settings {
                 lease_ms: 4_000,
                 renew_ms: Some(1_500),
+                keeps_one: false,
             },
         });
         let mut process = Process {
