@@ -419,6 +419,8 @@ pub enum ActionKind {
         function: FunctionId,
         expression: ExprId,
         arguments: Option<Template>,
+        /// `invoke: async`.
+        detached: bool,
     },
     Subflow(Subflow),
 }

@@ -4,7 +4,7 @@
 //! never part of a record; the scope's data doesn't change while the call is under way, so that a
 //! repeated call has the same arguments.
 
-use swirl_model::scope::{ActionStep, ListRun, Role, TimerKind};
+use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, Call};
 use swirl_model::{Data, WorkflowError};
 
@@ -19,7 +19,7 @@ impl Ctx<'_> {
         kind: &Call,
         call: u32,
     ) -> Step {
-        if kind.detached && !matches!(self.scope.role, Role::Detached { .. }) {
+        if kind.detached && !self.is_detached() {
             self.detach(&run, call);
             self.list(run);
             return self.action_done(None);

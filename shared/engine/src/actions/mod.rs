@@ -77,7 +77,7 @@ impl Ctx<'_> {
                     return self.next_action(run);
                 }
                 if let Some(time) = &action.sleep_before
-                    && !matches!(self.scope.role, Role::Detached { .. })
+                    && !self.is_detached()
                 {
                     self.arm(TimerKind::Sleep, time);
                     run.step = ActionStep::SleepBefore;
@@ -104,6 +104,11 @@ impl Ctx<'_> {
         match &action.kind {
             ActionKind::Call(kind) => self.attempt_call(run, action, kind, call),
             ActionKind::Event(kind) => self.attempt_event(run, action, kind, call),
+            ActionKind::Expression { detached, .. } if *detached && !self.is_detached() => {
+                self.detach(&run, call);
+                self.list(run);
+                self.action_done(None)
+            }
             ActionKind::Expression {
                 expression,
                 arguments,
@@ -161,7 +166,7 @@ impl Ctx<'_> {
             self.take_result(action, result)?;
         }
         if let Some(time) = &action.sleep_after
-            && !matches!(self.scope.role, Role::Detached { .. })
+            && !self.is_detached()
         {
             self.arm(TimerKind::Sleep, time);
             run.step = ActionStep::SleepAfter;
@@ -253,6 +258,10 @@ impl Ctx<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    pub(crate) fn is_detached(&self) -> bool {
+        matches!(self.scope.role, Role::Detached { .. })
     }
 
     /// Invoked async: a scope of its own does it, and nobody waits.

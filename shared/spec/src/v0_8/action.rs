@@ -226,7 +226,12 @@ impl Ctx<'_> {
         let arguments = arguments?;
         if kind == FunctionKind::Expression {
             if let (true, Some(invoke)) = (detached, obj.and_then(|obj| obj.get("invoke"))) {
-                self.ignored(invoke, "invoke", "an expression is evaluated at once");
+                self.warn(
+                    invoke,
+                    codes::IGNORED_PROPERTY,
+                    "with 'invoke: async' nobody takes the expression's result: the action has no effect",
+                    "remove 'invoke'".to_owned(),
+                );
             }
             if operation.is_empty() {
                 return None;
@@ -245,6 +250,7 @@ impl Ctx<'_> {
                 function,
                 expression,
                 arguments,
+                detached,
             });
         }
         Some(ActionKind::Call(Call {
@@ -424,7 +430,7 @@ fn is_detached(kind: &ActionKind) -> bool {
         ActionKind::Call(call) => call.detached,
         ActionKind::Event(event) => event.detached,
         ActionKind::Subflow(subflow) => subflow.detached,
-        ActionKind::Expression { .. } => false,
+        ActionKind::Expression { detached, .. } => *detached,
     }
 }
 
