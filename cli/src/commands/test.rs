@@ -1,14 +1,15 @@
 //! `swirl test`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::json;
 
 use crate::scenario::cluster::{self, ClusterRunner};
-use crate::scenario::report::{Outcome, Tally, Verdict, details};
+use crate::scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
 use crate::scenario::run::VirtualRunner;
-use crate::scenario::{Runner, junit, suite};
+use crate::scenario::suite::{self, Results};
+use crate::scenario::{Runner, junit};
 use crate::terminal::{Output, Terminal};
 
 /// Runs scenario files in virtual time.
@@ -103,24 +104,38 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 
 /// Runs the scenarios and tells about them.
 pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow::Result<u8> {
+    if let Some(path) = &args.junit {
+        check_writable(path)?;
+    }
     let jobs = if args.cluster { args.jobs.into() } else { 1 };
     let mut listener = Listener {
         terminal,
         failed: None,
     };
-    let (tally, verdicts) = suite::run(&args.paths, runner, jobs, &mut listener);
+    let results = suite::run(&args.paths, runner, jobs, &mut listener);
     if let Some(error) = listener.failed {
         return Err(error.into());
     }
-    if let Some(path) = &args.junit {
-        std::fs::write(path, junit::xml(&verdicts))
-            .with_context(|| format!("{} cannot be written", path.display()))?;
-    }
     match terminal.output {
-        Output::Json => terminal.result(&as_json(&tally, &verdicts))?,
-        _ => terminal.result(&format!("{}\n", tally.line()))?,
+        Output::Json => terminal.result(&as_json(&results))?,
+        _ => terminal.result(&format!("{}\n", results.tally.line()))?,
     }
-    Ok(tally.exit_code())
+    if let Some(path) = &args.junit {
+        std::fs::write(path, junit::xml(&results.verdicts, &results.unreadable))
+            .with_context(|| cannot_be_written(path))?;
+    }
+    Ok(results.tally.exit_code())
+}
+
+/// Known before anything runs. What an earlier run has written stays until this one is over.
+fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.append(true).create(true).open(path);
+    opened.map(|_| ()).with_context(|| cannot_be_written(path))
+}
+
+fn cannot_be_written(path: &Path) -> String {
+    format!("{} cannot be written", path.display())
 }
 
 /// Tells each result as it comes.
@@ -143,8 +158,22 @@ impl suite::Listener for Listener<'_> {
     }
 }
 
-fn as_json(tally: &Tally, verdicts: &[Verdict]) -> String {
-    let scenarios: Vec<serde_json::Value> = verdicts
+fn as_json(results: &Results) -> String {
+    let unreadable = results
+        .unreadable
+        .iter()
+        .map(|Unreadable { path, message }| {
+            let file = path.display().to_string();
+            json!({
+                "name": file,
+                "file": file,
+                "outcome": "unreadable",
+                "message": message,
+                "seconds": 0.0,
+            })
+        });
+    let scenarios: Vec<serde_json::Value> = results
+        .verdicts
         .iter()
         .map(|verdict| {
             let (outcome, message) = match &verdict.outcome {
@@ -161,13 +190,14 @@ fn as_json(tally: &Tally, verdicts: &[Verdict]) -> String {
                 "seconds": verdict.took.as_secs_f64(),
             })
         })
+        .chain(unreadable)
         .collect();
     let Tally {
         passed,
         failed,
         skipped,
         unreadable,
-    } = tally;
+    } = results.tally;
     let whole = json!({
         "passed": passed,
         "failed": failed,
@@ -188,7 +218,7 @@ mod tests {
             passed: 1,
             failed: 0,
             skipped: 0,
-            unreadable: 0,
+            unreadable: 1,
         };
         let verdict = Verdict {
             file: "f.scenario.yaml".into(),
@@ -196,8 +226,20 @@ mod tests {
             outcome: Outcome::Passed,
             took: std::time::Duration::ZERO,
         };
-        let value: serde_json::Value = serde_json::from_str(&as_json(&tally, &[verdict])).unwrap();
+        let unreadable = Unreadable {
+            path: "x.scenario.yaml".into(),
+            message: "no".into(),
+        };
+        let results = Results {
+            tally,
+            verdicts: vec![verdict],
+            unreadable: vec![unreadable],
+        };
+        let value: serde_json::Value = serde_json::from_str(&as_json(&results)).unwrap();
         assert_eq!(value["passed"], 1);
         assert_eq!(value["scenarios"][0]["outcome"], "passed");
+        assert_eq!(value["unreadable"], 1);
+        assert_eq!(value["scenarios"][1]["outcome"], "unreadable");
+        assert_eq!(value["scenarios"][1]["message"], "no");
     }
 }

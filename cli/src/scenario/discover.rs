@@ -17,6 +17,14 @@ pub enum DiscoverError {
     None(PathBuf),
 }
 
+impl DiscoverError {
+    pub fn path(&self) -> &Path {
+        match self {
+            DiscoverError::Io { path, .. } | DiscoverError::None(path) => path,
+        }
+    }
+}
+
 /// The scenario files that the paths name: files as they are, folders searched recursively for
 /// `*.scenario.yaml` and `*.scenario.json`, each file once, those of a folder sorted by path.
 /// Hidden folders and links to folders are left out. Errors stand beside what was found.

@@ -3,9 +3,10 @@
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::{Data, WorkflowError};
 use swirl_spec::diagnostic::Diagnostic;
+use swirl_spec::render::{self, Colour};
 
 use super::differ::{self, side_by_side};
-use super::observed::{Observed, ObservedInstance};
+use super::observed::{Observed, ObservedInstance, RefusedDocument};
 use super::rows::{list, millis};
 
 /// The key `expect`.
@@ -51,7 +52,7 @@ pub const STATUSES: [&str; 6] = [
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WantedError {
     pub name: Option<String>,
-    /// The code, or the status as text.
+    /// The code; of an error without one the status, as text.
     pub code: Option<String>,
     pub status: Option<u16>,
     /// A part of the message.
@@ -100,16 +101,32 @@ impl Expect {
                     vec![],
                 );
             }
-            (None, Some(findings)) => {
-                let details = findings.iter().map(finding_text).collect();
+            (None, Some(documents)) => {
+                let details = findings_text(documents);
                 note(&mut found, "workflows", "refused at deployment", details);
             }
             (None, None) => {
                 self.check_list(observed, &mut found);
                 self.check_single(observed, &mut found);
+                self.check_plan(observed, &mut found);
             }
         }
         found
+    }
+
+    /// Who lists all instances has said what is to come of each start. What an operator did without
+    /// effect is told where something else is wrong.
+    fn check_plan(&self, observed: &Observed, found: &mut Vec<Difference>) {
+        if self.instances.is_none() || !found.is_empty() {
+            for (key, why) in &observed.refused_starts {
+                note(found, key, format!("the start was refused: {why}"), vec![]);
+            }
+        }
+        if !found.is_empty() {
+            for (key, why) in &observed.idle {
+                note(found, key, why.clone(), vec![]);
+            }
+        }
     }
 
     fn check_list(&self, observed: &Observed, found: &mut Vec<Difference>) {
@@ -209,7 +226,7 @@ impl Wanted {
                 Some(error) if !wanted.matches(error) => {
                     note(
                         "error",
-                        format!("expected {}, got {}", wanted.text(), error_text(error)),
+                        format!("expected {}, got {}", wanted.text(), wanted.got(error)),
                         vec![],
                     );
                 }
@@ -307,7 +324,8 @@ impl WantedError {
         let status = error.status.map(|status| status.to_string());
         self.name.as_ref().is_none_or(|name| *name == error.name)
             && self.code.as_ref().is_none_or(|code| {
-                error.code.as_ref() == Some(code) || status.as_ref() == Some(code)
+                // A status is the code of an error that has no other.
+                error.code.as_ref().or(status.as_ref()) == Some(code)
             })
             && self
                 .status
@@ -316,6 +334,16 @@ impl WantedError {
                 .message
                 .as_ref()
                 .is_none_or(|part| error.message.contains(part.as_str()))
+    }
+
+    /// The error, with the status if one is wanted.
+    fn got(&self, error: &WorkflowError) -> String {
+        let text = error_text(error);
+        match (self.status, error.status) {
+            (None, _) => text,
+            (Some(_), Some(status)) => format!("status {status}: {text}"),
+            (Some(_), None) => format!("no status: {text}"),
+        }
     }
 
     fn text(&self) -> String {
@@ -336,10 +364,11 @@ impl WantedError {
     }
 }
 
-fn refusal(wanted: &[Finding], findings: &[Diagnostic], found: &mut Vec<Difference>) {
+fn refusal(wanted: &[Finding], documents: &[RefusedDocument], found: &mut Vec<Difference>) {
     for (index, row) in wanted.iter().enumerate() {
-        if !findings.iter().any(|finding| row.matches(finding)) {
-            let details = findings.iter().map(finding_text).collect();
+        let mut findings = documents.iter().flat_map(|document| &document.findings);
+        if !findings.any(|finding| row.matches(finding)) {
+            let details = findings_text(documents);
             let message = format!("no finding with {}; there are:", row.text());
             note(found, &format!("rejected[{index}]"), message, details);
         }
@@ -382,11 +411,24 @@ fn note(found: &mut Vec<Difference>, what: &str, message: impl Into<String>, det
     });
 }
 
-fn finding_text(finding: &Diagnostic) -> String {
-    format!(
-        "{} at '{}': {}",
-        finding.code, finding.pointer, finding.message
-    )
+/// As `swirl validate` shows them, and each one's pointer, which a row of `rejected` can name.
+fn findings_text(documents: &[RefusedDocument]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for RefusedDocument {
+        file,
+        text,
+        findings,
+    } in documents
+    {
+        for finding in findings {
+            let shown = render::human(file, text, std::slice::from_ref(finding), Colour::No);
+            // Without the closing line with the number of findings.
+            let (block, _) = shown.split_once("\n\n").unwrap_or((&shown, ""));
+            lines.extend(block.lines().map(ToOwned::to_owned));
+            lines.push(format!("path: '{}'", finding.pointer));
+        }
+    }
+    lines
 }
 
 fn instance_text(instance: &ObservedInstance) -> String {

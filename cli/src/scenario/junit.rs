@@ -1,9 +1,12 @@
 //! Results as JUnit XML, which most CI servers read.
 
-use super::report::{Outcome, Verdict, details};
+use std::path::Path;
+use std::time::Duration;
 
-/// One test suite with a test case a scenario.
-pub fn xml(verdicts: &[Verdict]) -> String {
+use super::report::{Outcome, Unreadable, Verdict, details};
+
+/// One test suite with a test case a scenario, and one for each file that is none.
+pub fn xml(verdicts: &[Verdict], unreadable: &[Unreadable]) -> String {
     let count = |wanted: fn(&Outcome) -> bool| {
         verdicts
             .iter()
@@ -11,26 +14,18 @@ pub fn xml(verdicts: &[Verdict]) -> String {
             .count()
     };
     let failures = count(|outcome| matches!(outcome, Outcome::Failed(_)));
-    let errors = count(|outcome| matches!(outcome, Outcome::Broken(_)));
+    let errors = count(|outcome| matches!(outcome, Outcome::Broken(_))) + unreadable.len();
     let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
-    let seconds: f64 = verdicts
-        .iter()
-        .map(|verdict| verdict.took.as_secs_f64())
-        .sum();
+    let took: Duration = verdicts.iter().map(|verdict| verdict.took).sum();
+    let seconds = took.as_secs_f64();
     let totals = format!(
         r#"name="swirl test" tests="{}" failures="{failures}" errors="{errors}" skipped="{skipped}" time="{seconds:.3}""#,
-        verdicts.len()
+        verdicts.len() + unreadable.len()
     );
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {totals}>\n  <testsuite {totals}>\n"
     );
     for verdict in verdicts {
-        let file = escape(&verdict.file.display().to_string());
-        xml.push_str(&format!(
-            r#"    <testcase name="{}" classname="{file}" file="{file}" time="{:.3}""#,
-            escape(&verdict.name),
-            verdict.took.as_secs_f64()
-        ));
         let body = match &verdict.outcome {
             Outcome::Passed => None,
             Outcome::Failed(differences) => {
@@ -41,17 +36,39 @@ pub fn xml(verdicts: &[Verdict]) -> String {
             Outcome::Broken(why) => Some(("error", why.clone(), why.clone())),
             Outcome::Skipped(why) => Some(("skipped", why.clone(), String::new())),
         };
-        match body {
-            None => xml.push_str("/>\n"),
-            Some((tag, message, text)) => xml.push_str(&format!(
-                ">\n      <{tag} message=\"{}\">{}</{tag}>\n    </testcase>\n",
-                escape(&message),
-                escape(&text).replace("&#10;", "\n")
-            )),
-        }
+        let seconds = verdict.took.as_secs_f64();
+        case(&mut xml, &verdict.file, &verdict.name, seconds, body);
+    }
+    for Unreadable { path, message } in unreadable {
+        let name = path.display().to_string();
+        let body = Some(("error", message.clone(), message.clone()));
+        case(&mut xml, path, &name, 0.0, body);
     }
     xml.push_str("  </testsuite>\n</testsuites>\n");
     xml
+}
+
+/// `body`: a tag, its message and its text.
+fn case(
+    xml: &mut String,
+    file: &Path,
+    name: &str,
+    seconds: f64,
+    body: Option<(&str, String, String)>,
+) {
+    let file = escape(&file.display().to_string());
+    xml.push_str(&format!(
+        r#"    <testcase name="{}" classname="{file}" file="{file}" time="{seconds:.3}""#,
+        escape(name),
+    ));
+    match body {
+        None => xml.push_str("/>\n"),
+        Some((tag, message, text)) => xml.push_str(&format!(
+            ">\n      <{tag} message=\"{}\">{}</{tag}>\n    </testcase>\n",
+            escape(&message),
+            escape(&text).replace("&#10;", "\n")
+        )),
+    }
 }
 
 /// For attributes, where a line break must be written as a number. What XML 1.0 cannot hold at all becomes a replacement character.
@@ -98,7 +115,7 @@ mod tests {
             outcome,
             took: Duration::from_millis(1),
         });
-        insta::assert_snapshot!(xml(&verdicts), @r#"
+        insta::assert_snapshot!(xml(&verdicts, &[]), @r#"
         <?xml version="1.0" encoding="UTF-8"?>
         <testsuites name="swirl test" tests="4" failures="1" errors="1" skipped="1" time="0.004">
           <testsuite name="swirl test" tests="4" failures="1" errors="1" skipped="1" time="0.004">
@@ -113,6 +130,24 @@ mod tests {
             </testcase>
             <testcase name="A &quot;name&quot;" classname="f.scenario.yaml" file="f.scenario.yaml" time="0.001">
               <skipped message="real time"></skipped>
+            </testcase>
+          </testsuite>
+        </testsuites>
+        "#);
+    }
+
+    #[test]
+    fn files_that_are_no_scenarios() {
+        let unreadable = Unreadable {
+            path: "x.scenario.yaml".into(),
+            message: "x.scenario.yaml:1:1: no".into(),
+        };
+        insta::assert_snapshot!(xml(&[], &[unreadable]), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="swirl test" tests="1" failures="0" errors="1" skipped="0" time="0.000">
+          <testsuite name="swirl test" tests="1" failures="0" errors="1" skipped="0" time="0.000">
+            <testcase name="x.scenario.yaml" classname="x.scenario.yaml" file="x.scenario.yaml" time="0.000">
+              <error message="x.scenario.yaml:1:1: no">x.scenario.yaml:1:1: no</error>
             </testcase>
           </testsuite>
         </testsuites>

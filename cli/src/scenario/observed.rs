@@ -10,9 +10,22 @@ pub struct Observed {
     /// In the order of their start, sub-workflows among them.
     pub instances: Vec<ObservedInstance>,
     /// The findings, if a definition was refused: then nothing ran.
-    pub rejected: Option<Vec<Diagnostic>>,
+    pub rejected: Option<Vec<RefusedDocument>>,
+    /// Starts that gave no instance: the key of the scenario, and the reason.
+    pub refused_starts: Vec<(String, String)>,
+    /// Operator actions that had no effect, likewise.
+    pub idle: Vec<(String, String)>,
     /// When the run stopped, in virtual milliseconds since time zero.
     pub stopped_ms: i64,
+}
+
+/// A file with findings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RefusedDocument {
+    pub file: String,
+    /// What lines and columns refer to.
+    pub text: String,
+    pub findings: Vec<Diagnostic>,
 }
 
 /// An instance when the run stopped.

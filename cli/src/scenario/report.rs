@@ -27,6 +27,14 @@ pub struct Verdict {
     pub took: Duration,
 }
 
+/// A path that gave no scenario to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    pub path: PathBuf,
+    /// It names the file.
+    pub message: String,
+}
+
 /// How many scenarios went which way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_coordinator::{Action, Deployed, Deployment, StartRequest};
+use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::DefinitionId;
 use swirl_model::instance::{Header, InstanceState, Status};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
@@ -15,7 +17,8 @@ use swirl_world::{Act, Mock, Which, World};
 
 use super::answer::{AnswerError, Answered, Answers};
 use super::file::{Operation, Scenario, Target, WorkflowSource};
-use super::observed::{Observed, ObservedCall, ObservedInstance};
+use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
+use super::rows::millis;
 use super::{RunError, Runner};
 use crate::resources::ScenarioResources;
 
@@ -29,14 +32,12 @@ impl Runner for VirtualRunner {
             .iter()
             .any(|(_, reading)| reading.workflow.is_none());
         if refused {
-            let diagnostics = readings
-                .into_iter()
-                .flat_map(|(_, reading)| reading.diagnostics);
             return Ok(Observed {
-                rejected: Some(diagnostics.collect()),
+                rejected: Some(refused_documents(readings)),
                 ..Observed::default()
             });
         }
+        known_functions(scenario, &readings)?;
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
         let mut world = World::new(
@@ -47,9 +48,9 @@ impl Runner for VirtualRunner {
         );
         let first = match deploy(&mut world, readings)? {
             Ok(first) => first,
-            Err(diagnostics) => {
+            Err(document) => {
                 return Ok(Observed {
-                    rejected: Some(diagnostics),
+                    rejected: Some(vec![document]),
                     ..Observed::default()
                 });
             }
@@ -99,17 +100,70 @@ pub(super) fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, Ru
     Ok(readings)
 }
 
+/// The documents with findings, with their texts to show the places in.
+fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
+    let mut documents: Vec<RefusedDocument> = Vec::new();
+    for (file, reading) in readings {
+        let findings = reading.diagnostics.into_vec();
+        match documents.iter_mut().find(|document| document.file == file) {
+            Some(document) => document.findings.extend(findings),
+            None if findings.is_empty() => {}
+            None => {
+                let text = std::fs::read(&file).unwrap_or_default();
+                let text = String::from_utf8_lossy(&text);
+                documents.push(RefusedDocument {
+                    text: text.trim_start_matches('\u{feff}').to_owned(),
+                    file,
+                    findings,
+                });
+            }
+        }
+    }
+    documents
+}
+
+/// A mock of a function that no definition has would say nothing about any workflow.
+fn known_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Result<(), RunError> {
+    let workflows = readings
+        .iter()
+        .filter_map(|(_, reading)| reading.workflow.as_ref());
+    let known: BTreeSet<&str> = workflows
+        .flat_map(|workflow| &workflow.functions)
+        .map(|function| &*function.name)
+        .collect();
+    let Some(name) = scenario
+        .functions
+        .keys()
+        .find(|name| !known.contains(name.as_str()))
+    else {
+        return Ok(());
+    };
+    let names: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
+    let hint = match swirl_spec::suggest::did_you_mean(name, known.iter().copied()) {
+        Some(best) => format!("did you mean '{best}'? "),
+        None => String::new(),
+    };
+    let there_are = match names.is_empty() {
+        true => "there are none".to_owned(),
+        false => format!("there are {}", names.join(", ")),
+    };
+    Err(RunError::Failed(format!(
+        "'functions' says how '{name}' answers, and no workflow has a function of this name; {hint}{there_are}"
+    )))
+}
+
 /// Deploys the definitions; returns the id of the first.
 fn deploy(
     world: &mut World,
     readings: Vec<(String, Reading)>,
-) -> Result<Result<String, Vec<Diagnostic>>, RunError> {
+) -> Result<Result<DefinitionId, RefusedDocument>, RunError> {
     let mut first = None;
     for (index, (name, reading)) in readings.into_iter().enumerate() {
         let Some(workflow) = reading.workflow else {
             continue;
         };
-        first.get_or_insert_with(|| workflow.id.clone());
+        first.get_or_insert_with(|| Definition::id_of(&workflow));
+        let file = name.clone();
         let deployment = Deployment {
             document: format!("{name}#{index}"),
             name,
@@ -132,7 +186,11 @@ fn deploy(
                     };
                     Diagnostic::error(swirl_spec::codes::BAD_EXPRESSION, place, problem.message)
                 });
-                return Ok(Err(refused.collect()));
+                return Ok(Err(RefusedDocument {
+                    file,
+                    text: String::new(),
+                    findings: refused.collect(),
+                }));
             }
         }
     }
@@ -166,11 +224,15 @@ fn mock(answers: Answers, trouble: Arc<Mutex<Option<AnswerError>>>) -> Caller {
 }
 
 /// What the scenario does to the world. At one moment: starts, events, operator actions.
-pub(super) fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, Act)>, RunError> {
+pub(super) fn plan(
+    scenario: &Scenario,
+    first: &DefinitionId,
+) -> Result<Vec<(Timestamp, Act)>, RunError> {
     let mut plan = Vec::new();
     if let Some(input) = &scenario.input {
         let request = StartRequest {
-            workflow: first.to_owned(),
+            workflow: first.workflow.to_string(),
+            version: Some(first.version.to_string()),
             input: input.clone(),
             request: "input".to_owned(),
             ..StartRequest::default()
@@ -192,7 +254,7 @@ pub(super) fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, A
     for (index, (at, event)) in scenario.events.iter().enumerate() {
         plan.push((*at, Act::Event(cloud_event(event, index, *at)?)));
     }
-    for control in &scenario.control {
+    for (index, control) in scenario.control.iter().enumerate() {
         let which = match &control.target {
             Target::Index(index) => Which::Index(*index),
             Target::Id(id) => Which::Id(id.clone()),
@@ -203,7 +265,14 @@ pub(super) fn plan(scenario: &Scenario, first: &str) -> Result<Vec<(Timestamp, A
             Operation::Resume => Action::Resume,
             Operation::Retry => Action::Retry,
         };
-        plan.push((control.at, Act::Operate(which, action)));
+        let at = millis(control.at.0 - scenario.clock.0);
+        let word = control.operation.word();
+        let operate = Act::Operate {
+            name: format!("control[{index}] ('{word}' at {at})"),
+            which,
+            action,
+        };
+        plan.push((control.at, operate));
     }
     Ok(plan)
 }
@@ -255,8 +324,25 @@ fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError>
     Ok(Observed {
         instances,
         rejected: None,
+        refused_starts: refused_starts(world),
+        idle: world
+            .idle()
+            .iter()
+            .map(|vain| (vain.name.clone(), vain.why.clone()))
+            .collect(),
         stopped_ms: world.clock.now().0 - scenario.clock.0,
     })
+}
+
+fn refused_starts(world: &World) -> Vec<(String, String)> {
+    let key = |request: &str| match request.strip_prefix("start ") {
+        Some(index) => format!("start[{index}]"),
+        None => request.to_owned(),
+    };
+    let refused = world.refused().iter();
+    refused
+        .map(|vain| (key(&vain.name), vain.why.clone()))
+        .collect()
 }
 
 fn instance(
@@ -307,5 +393,109 @@ pub(super) fn observed(
         started_at: header.started_at,
         elapsed_ms: state.ended_at.map(|ended| ended.0 - header.started_at.0),
         subflow: header.parent.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(text: &str) -> Result<Observed, RunError> {
+        let path = std::path::Path::new("x.scenario.yaml");
+        VirtualRunner.run(&Scenario::parse(text.as_bytes(), path).unwrap())
+    }
+
+    fn failure(text: &str) -> String {
+        run(text).unwrap_err().to_string()
+    }
+
+    const ONE: &str = "
+workflows:
+  - id: w
+    version: 1.0.0
+    specVersion: '0.8'
+    functions: [{name: check, operation: 'a.json#f'}]
+    states: [{name: A, type: operation, actions: [{functionRef: check}], end: true}]
+input: {}
+functions: {check: {return: {}}}
+expect: {status: completed}
+";
+
+    #[test]
+    fn a_mock_that_nobody_calls_by_this_name() {
+        assert!(run(ONE).is_ok());
+        let error = failure(&ONE.replace("{check: {return", "{chekc: {return"));
+        insta::assert_snapshot!(error, @"'functions' says how 'chekc' answers, and no workflow has a function of this name; did you mean 'check'? there are 'check'");
+        // What is refused isn't run: what it has functions for is unknown.
+        let refused = ONE
+            .replace("end: true", "end: 7")
+            .replace("{check: {", "{other: {");
+        assert!(run(&refused).unwrap().rejected.is_some());
+    }
+
+    #[test]
+    fn operators_meet_instances() {
+        let with = |control: &str| ONE.replace("input:", &format!("control: [{control}]\ninput:"));
+        let error = failure(&with("{at: PT1S, cancel: 0}, {at: PT5S, retry: 3}"));
+        insta::assert_snapshot!(error, @"control[1] ('retry' at PT5S): there is no instance 3: 1 had been started by then, and the first is 0");
+        let error = failure(&with("{at: PT5S, resume: nobody}"));
+        insta::assert_snapshot!(error, @"control[0] ('resume' at PT5S): there is no instance 'nobody': 1 had been started by then, and the first is 0");
+        let idle = run(&with("{at: PT1S, retry: 0}")).unwrap().idle;
+        let (key, why) = &idle[0];
+        assert_eq!(key, "control[0] ('retry' at PT1S)");
+        assert_eq!(why, "it had no effect: the instance was completed");
+    }
+
+    #[test]
+    fn refused_starts_are_told() {
+        let text = ONE.replace(
+            "input: {}",
+            "input: [1]\nstart: [{workflow: w}, {workflow: w, input: hi}]",
+        );
+        let refused = run(&text).unwrap().refused_starts;
+        let told: Vec<String> = refused
+            .iter()
+            .map(|(key, why)| format!("{key}: {why}"))
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        input: InputValidation: the input must be an object, and is array
+        start[1]: InputValidation: the input must be an object, and is string
+        ");
+    }
+
+    #[test]
+    fn the_first_definition_is_under_test() {
+        let second = "\n  - {id: w, version: 2.0.0, specVersion: '0.8', states: [{name: B, type: inject, data: {}, end: true}]}\ninput:";
+        let observed = run(&ONE.replace("\ninput:", second)).unwrap();
+        assert_eq!(observed.instances[0].states, ["A"]);
+    }
+
+    /// Mocks answer at once, so that nothing ever waits.
+    #[test]
+    fn circles_of_calls_end() {
+        for answer in ["return: {}", "error: {name: Boom}"] {
+            let text = format!(
+                "
+workflows:
+  - id: w
+    version: 1.0.0
+    specVersion: '0.8'
+    functions: [{{name: f, operation: 'a.json#f'}}]
+    errors: [{{name: Boom}}]
+    states:
+      - name: A
+        type: operation
+        actions: [{{functionRef: f}}]
+        onErrors: [{{errorRef: Boom, transition: A}}]
+        transition: B
+      - {{name: B, type: inject, data: {{}}, transition: A}}
+input: {{}}
+functions: {{f: {{{answer}}}}}
+expect: {{status: faulted}}
+"
+            );
+            let error = failure(&text);
+            assert!(error.starts_with("virtual time stands still"), "{error}");
+        }
     }
 }

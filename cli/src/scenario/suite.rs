@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::discover;
 use super::file::Scenario;
-use super::report::{Outcome, Tally, Verdict};
+use super::report::{Outcome, Tally, Unreadable, Verdict};
 use super::{RunError, Runner};
 
 /// What a suite tells while it runs.
@@ -26,25 +26,27 @@ pub fn run(
     runner: &dyn Runner,
     jobs: usize,
     listener: &mut dyn Listener,
-) -> (Tally, Vec<Verdict>) {
-    let mut tally = Tally::default();
-    let mut verdicts = Vec::new();
+) -> Results {
+    let mut results = Results::default();
     let (files, errors) = discover::files(paths);
-    for error in errors {
-        tally.unreadable += 1;
-        listener.unreadable(&error.to_string());
-    }
     let mut note = |ran: Ran| match ran {
         Ok(verdict) => {
-            tally.count(&verdict.outcome);
+            results.tally.count(&verdict.outcome);
             listener.verdict(&verdict);
-            verdicts.push(verdict);
+            results.verdicts.push(verdict);
         }
-        Err(message) => {
-            tally.unreadable += 1;
-            listener.unreadable(&message);
+        Err(unreadable) => {
+            results.tally.unreadable += 1;
+            listener.unreadable(&unreadable.message);
+            results.unreadable.push(unreadable);
         }
     };
+    for error in errors {
+        note(Err(Unreadable {
+            path: error.path().to_owned(),
+            message: error.to_string(),
+        }));
+    }
     if jobs < 2 {
         files
             .into_iter()
@@ -53,11 +55,19 @@ pub fn run(
     } else {
         at_once(&files, runner, jobs, &mut note);
     }
-    (tally, verdicts)
+    results
+}
+
+/// All that came of a suite.
+#[derive(Debug, Default)]
+pub struct Results {
+    pub tally: Tally,
+    pub verdicts: Vec<Verdict>,
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// A verdict, or why the file is none that can be run.
-type Ran = Result<Verdict, String>;
+type Ran = Result<Verdict, Unreadable>;
 
 /// Runs several at once, and tells of each when those before it are done.
 fn at_once(files: &[PathBuf], runner: &dyn Runner, jobs: usize, note: &mut dyn FnMut(Ran)) {
@@ -90,7 +100,10 @@ fn at_once(files: &[PathBuf], runner: &dyn Runner, jobs: usize, note: &mut dyn F
 }
 
 fn run_one(file: PathBuf, runner: &dyn Runner) -> Ran {
-    let scenario = Scenario::load(&file).map_err(|error| error.to_string())?;
+    let scenario = Scenario::load(&file).map_err(|error| Unreadable {
+        path: file.clone(),
+        message: error.to_string(),
+    })?;
     let began = Instant::now();
     let outcome = match runner.run(&scenario) {
         Ok(observed) => match scenario.expect.check(&observed) {
@@ -98,7 +111,10 @@ fn run_one(file: PathBuf, runner: &dyn Runner) -> Ran {
             differences => Outcome::Failed(differences),
         },
         Err(RunError::Unreadable(message)) => {
-            return Err(format!("{}: {message}", file.display()));
+            return Err(Unreadable {
+                message: format!("{}: {message}", file.display()),
+                path: file,
+            });
         }
         Err(RunError::Skipped(why)) => Outcome::Skipped(why),
         Err(error) => Outcome::Broken(error.to_string()),
@@ -163,7 +179,11 @@ mod tests {
         )
         .unwrap();
         let mut lines = Lines::default();
-        let (tally, verdicts) = run(&[folder.path().to_owned()], &Named, 1, &mut lines);
+        let Results {
+            tally,
+            verdicts,
+            unreadable,
+        } = run(&[folder.path().to_owned()], &Named, 1, &mut lines);
         let mut again = Lines::default();
         run(&[folder.path().to_owned()], &Named, 3, &mut again);
         assert_eq!(again.0, lines.0, "several at once are told of in order");
@@ -177,6 +197,11 @@ mod tests {
             }
         );
         assert_eq!(verdicts.len(), 4);
+        let names = unreadable
+            .iter()
+            .map(|file| file.path.strip_prefix(&folder));
+        let names: Vec<_> = names.map(|name| name.unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["file.scenario.yaml", "x.scenario.yaml"]);
         let text = lines
             .0
             .concat()

@@ -9,7 +9,6 @@ use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use swirl_coordinator::{Action, Refused, Service, StartRequest, Started};
 use swirl_embedded::Embedded;
-use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Secrets, Store, Summary, Tasks};
@@ -23,7 +22,12 @@ use crate::record::{Call, Observed, Recorder};
 pub enum Act {
     Start(StartRequest),
     Event(CloudEvent),
-    Operate(Which, Action),
+    Operate {
+        /// What the plan calls it.
+        name: String,
+        which: Which,
+        action: Action,
+    },
 }
 
 /// An instance, as an operator names it.
@@ -32,6 +36,23 @@ pub enum Which {
     /// Counted in the order of start, sub-workflows left out (decision 72).
     Index(usize),
     Id(String),
+}
+
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Which::Index(index) => write!(f, "{index}"),
+            Which::Id(id) => write!(f, "'{id}'"),
+        }
+    }
+}
+
+/// Something of the plan that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vain {
+    /// What the plan calls it: of a start, its request.
+    pub name: String,
+    pub why: String,
 }
 
 /// How a mocked function answers a call.
@@ -61,8 +82,15 @@ pub enum WorldError {
     Runtime(#[from] swirl_runtime::Error),
     #[error("a start was refused: {0}")]
     Start(#[from] Refused),
-    #[error("there is no such instance to {0}")]
-    NoInstance(String),
+    #[error(
+        "{name}: there is no instance {which}: {count} had been started by then, and the first is 0"
+    )]
+    NoInstance {
+        name: String,
+        which: Which,
+        /// Without sub-workflows.
+        count: usize,
+    },
     #[error(
         "virtual time stands still after {0} steps: a workflow goes round in circles, or starts \
          itself again, without ever waiting"
@@ -146,6 +174,8 @@ pub struct World {
     pool: LocalPool,
     /// Work done since virtual time moved; a bound against workflows that never rest.
     work: Arc<AtomicU64>,
+    refused: Vec<Vain>,
+    idle: Vec<Vain>,
 }
 
 /// How much may happen at one moment: what a hundred thousand branches need.
@@ -216,6 +246,8 @@ impl World {
             recorder,
             pool,
             work,
+            refused: Vec::new(),
+            idle: Vec::new(),
         };
         let _ = world.pool.spawner().spawn_local(pump);
         world
@@ -288,33 +320,57 @@ impl World {
     fn act(&mut self, act: Act) -> Result<(), WorldError> {
         let service = self.service.clone();
         match act {
-            Act::Start(request) => match self.wait(service.start(request))? {
-                Ok(Started::New(_) | Started::Existing(_)) => Ok(()),
-                // Whoever asked is told; the world goes on without the instance.
-                Err(Refused::Invalid(_) | Refused::Conflict { .. }) => Ok(()),
-                Err(refused @ Refused::Unknown(_)) => Err(refused.into()),
-            },
+            Act::Start(request) => {
+                let name = request.request.clone();
+                match self.wait(service.start(request))? {
+                    Ok(Started::New(_) | Started::Existing(_)) => {}
+                    Err(refused @ Refused::Unknown(_)) => return Err(refused.into()),
+                    // Whoever asked is told; the world goes on without the instance.
+                    Err(refused) => {
+                        let why = refused.to_string();
+                        self.refused.push(Vain { name, why });
+                    }
+                }
+                Ok(())
+            }
             Act::Event(event) => Ok(self.wait(service.publish(&event))?),
-            Act::Operate(which, action) => {
-                let id = self.find(&which)?;
-                let id = id.ok_or_else(|| WorldError::NoInstance(format!("{action:?}")))?;
-                self.wait(service.operate(&id, action))?;
+            Act::Operate {
+                name,
+                which,
+                action,
+            } => {
+                let all = self.instances()?;
+                let roots = all.iter().filter(|one| one.header.parent.is_none());
+                let found = match &which {
+                    Which::Index(index) => roots.clone().nth(*index),
+                    Which::Id(id) => all.iter().find(|one| one.header.id.as_str() == id),
+                };
+                let Some(found) = found else {
+                    let count = roots.count();
+                    return Err(WorldError::NoInstance { name, which, count });
+                };
+                let status = if found.suspended {
+                    "suspended"
+                } else {
+                    found.status.word()
+                };
+                if !self.wait(service.operate(&found.header.id, action))? {
+                    let why = format!("it had no effect: the instance was {status}");
+                    self.idle.push(Vain { name, why });
+                }
                 Ok(())
             }
         }
     }
 
-    fn find(&mut self, which: &Which) -> Result<Option<InstanceId>, WorldError> {
-        Ok(match which {
-            Which::Id(id) => Some(InstanceId::new(id.as_str())),
-            Which::Index(index) => {
-                let all = self.instances()?;
-                let roots = all
-                    .into_iter()
-                    .filter(|summary| summary.header.parent.is_none());
-                roots.map(|summary| summary.header.id.clone()).nth(*index)
-            }
-        })
+    /// Starts that gave no instance.
+    pub fn refused(&self) -> &[Vain] {
+        &self.refused
+    }
+
+    /// What an operator did without effect.
+    pub fn idle(&self) -> &[Vain] {
+        &self.idle
     }
 
     /// All instances, in the order of their start.

@@ -49,6 +49,7 @@ impl Actor<'_> {
                 let query: Vec<(&str, &str)> = request
                     .version
                     .iter()
+                    .filter(|version| !version.is_empty())
                     .map(|version| ("version", version.as_str()))
                     .collect();
                 let path = ["workflows", request.workflow.as_str(), "instances"];
@@ -69,7 +70,7 @@ impl Actor<'_> {
                 }
             }
             Act::Event(event) => self.publish(&event).await,
-            Act::Operate(which, action) => self.operate(&which, &action).await,
+            Act::Operate { which, action, .. } => self.operate(&which, &action).await,
         }
     }
 

