@@ -77,7 +77,7 @@ impl Ctx<'_> {
             params: &params,
             ..Sight::PLAIN
         };
-        let name = self.opt_string(obj, "name");
+        let name = self.opt_name(obj, "name");
         let condition = self.opt_expression(obj, "condition", sight.with_secrets());
         let (sleep_before, sleep_after) = self.sleeps(obj);
         let kind = self.invocation(obj);
@@ -361,7 +361,7 @@ impl Ctx<'_> {
                 return None;
             }
             None => Subflow {
-                workflow: self.string(node, "'subFlowRef'")?,
+                workflow: self.reference(node, "'subFlowRef'")?,
                 version: None,
                 detached: false,
                 on_parent_end: OnParentEnd::Terminate,
@@ -371,7 +371,7 @@ impl Ctx<'_> {
                 let obj = self.object(node, "a subFlowRef", known)?;
                 let version = obj
                     .get("version")
-                    .and_then(|node| self.text(node, "'version'"));
+                    .and_then(|node| self.version_reference(node));
                 let detached = self.invoke_async(obj);
                 let on_parent_end =
                     match self.word(obj, "onParentComplete", &["terminate", "continue"]) {
@@ -385,7 +385,7 @@ impl Ctx<'_> {
                         "the parent waits for the sub-workflow",
                     );
                 }
-                let workflow = self.need_string(obj, "a subFlowRef", "workflowId")?;
+                let workflow = self.workflow_reference(obj, "a subFlowRef")?;
                 Subflow {
                     workflow,
                     version,
@@ -495,6 +495,22 @@ mod tests {
             (
                 "{functionRef: f, sleep: {}}",
                 "error missing-property /states/0/actions/0/sleep 7",
+            ),
+            (
+                "{name: '', functionRef: f}",
+                "error bad-name /states/0/actions/0/name 7",
+            ),
+            (
+                "{subFlowRef: {workflowId: '${ .x }', version: 1}}",
+                "warning expression-not-evaluated /states/0/actions/0/subFlowRef/workflowId 7\nwarning version-not-semver /states/0/actions/0/subFlowRef/version 7",
+            ),
+            (
+                "{subFlowRef: '${ .x }'}",
+                "warning expression-not-evaluated /states/0/actions/0/subFlowRef 7",
+            ),
+            (
+                "{functionRef: {refName: e, invoke: async}}",
+                "warning ignored-property /states/0/actions/0/functionRef/invoke 7",
             ),
             (
                 "{functionRef: {refName: f, invoke: async}, retryRef: r}",

@@ -30,21 +30,6 @@ impl Ctx<'_> {
 
     /// By the language's OData schema, and `orderby` as its text has it.
     pub fn odata_arguments(&mut self, obj: Obj<'_>) {
-        const OPTIONS: &[&str] = &[
-            "compute",
-            "count",
-            "expand",
-            "filter",
-            "format",
-            "index",
-            "orderBy",
-            "orderby",
-            "schemaVersion",
-            "search",
-            "select",
-            "skip",
-            "top",
-        ];
         let what = "the arguments of an odata function";
         let arguments = obj.get("arguments").or(obj.get("parameters"));
         let arguments = arguments.filter(|node| node.members().is_some());
@@ -55,10 +40,61 @@ impl Ctx<'_> {
         if let Some(options) = arguments.get("queryOptions")
             && options.members().is_some()
         {
-            self.object(options, "'queryOptions'", OPTIONS);
+            let known: Vec<&str> = ODATA_OPTIONS.iter().map(|(name, _)| *name).collect();
+            self.object(options, "'queryOptions'", &known);
+            for member in options.members().unwrap_or_default() {
+                let found = ODATA_OPTIONS.iter().find(|(name, _)| *name == member.key());
+                if let Some((name, wanted)) = found {
+                    self.odata_option(member.value(), name, *wanted);
+                }
+            }
+        }
+    }
+
+    /// What an expression gives is checked when the call is made; null is as good as nothing.
+    fn odata_option(&mut self, node: &Node, name: &str, wanted: Wanted) {
+        let text = node.as_str();
+        let is_open = text.is_some_and(|text| text.contains("${")) || node.to_data().is_null();
+        let (fits, word) = match wanted {
+            Wanted::Text => (
+                text.is_some_and(|text| !text.is_empty()),
+                "a text that isn't empty",
+            ),
+            Wanted::Flag => (node.as_bool().is_some(), "true or false"),
+            Wanted::Count => {
+                let fits = node.is_number() && node.raw().parse::<u64>().is_ok();
+                (fits, "a whole number, 0 or more")
+            }
+        };
+        if !is_open && !fits {
+            self.wrong_type(node, &format!("the query option '{name}'"), word);
         }
     }
 }
+
+/// What a query option must be.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Text,
+    Flag,
+    Count,
+}
+
+const ODATA_OPTIONS: &[(&str, Wanted)] = &[
+    ("compute", Wanted::Text),
+    ("count", Wanted::Flag),
+    ("expand", Wanted::Text),
+    ("filter", Wanted::Text),
+    ("format", Wanted::Text),
+    ("index", Wanted::Text),
+    ("orderBy", Wanted::Text),
+    ("orderby", Wanted::Text),
+    ("schemaVersion", Wanted::Text),
+    ("search", Wanted::Text),
+    ("select", Wanted::Text),
+    ("skip", Wanted::Count),
+    ("top", Wanted::Count),
+];
 
 #[cfg(test)]
 mod tests {
@@ -98,6 +134,20 @@ mod tests {
                 String::new(),
             ),
             ("{queryOptions: '${ .options }'}", String::new()),
+            (
+                "{queryOptions: {top: '${ .n }', count: true, skip: null}}",
+                String::new(),
+            ),
+            (
+                "{queryOptions: {top: five}}",
+                format!("error wrong-type {at}/queryOptions/top 5"),
+            ),
+            (
+                "{queryOptions: {count: 1, skip: -1, filter: 2}}",
+                format!(
+                    "error wrong-type {at}/queryOptions/count 5\nerror wrong-type {at}/queryOptions/skip 5\nerror wrong-type {at}/queryOptions/filter 5"
+                ),
+            ),
             (
                 "{filter: a}",
                 format!("error unknown-property {at}/filter 5"),

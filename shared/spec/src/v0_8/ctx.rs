@@ -41,6 +41,8 @@ pub(crate) struct StateHead {
     pub name: String,
     pub spot: Spot,
     pub is_event: bool,
+    /// Where its `usedForCompensation` stands.
+    pub mark: Option<Spot>,
     pub used_for_compensation: bool,
     /// Where its `compensatedBy` stands.
     pub compensated_by: Option<Spot>,
@@ -85,6 +87,8 @@ pub(crate) struct Ctx<'a> {
     pub params: Vec<Arc<str>>,
     /// The state of the workflow timeout's `runBefore`.
     pub run_before: Option<(StateId, Spot)>,
+    /// Where the starting state is named.
+    pub start_spot: Option<Spot>,
 }
 
 /// Bytes of a name: of a workflow, its version, a state, a function, an event.
@@ -152,6 +156,7 @@ impl<'a> Ctx<'a> {
             compensating: false,
             params: Vec::new(),
             run_before: None,
+            start_spot: None,
         }
     }
 
@@ -337,6 +342,25 @@ impl<'a> Ctx<'a> {
     pub fn opt_string(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
         let node = obj.get(name)?;
         self.string(node, &format!("'{name}'"))
+    }
+
+    /// A name that may be left out, but not be empty.
+    pub fn opt_name(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
+        let node = obj.get(name)?;
+        if node.as_str() == Some("") {
+            self.check_name(node, &format!("'{name}'"), "");
+            return None;
+        }
+        self.opt_string(obj, name)
+    }
+
+    /// For people: an empty one says nothing, and does no harm.
+    pub fn description(&mut self, obj: Obj<'_>) -> Option<String> {
+        let node = obj.get("description")?;
+        match node.as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => self.string(node, "'description'"),
+        }
     }
 
     /// A string that must be there.

@@ -1,9 +1,12 @@
 //! Error definitions and states' `onErrors` (sections "Workflow Error Handling" and "Error
 //! Definition", decisions 24 to 26).
 
+use std::collections::HashSet;
+
 use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Handler};
 
 use super::ctx::{Ctx, Obj};
+use crate::codes;
 use crate::source::Node;
 
 impl Ctx<'_> {
@@ -17,7 +20,7 @@ impl Ctx<'_> {
             self.names.errors.unread = true;
             return;
         };
-        self.opt_string(obj, "description");
+        self.description(obj);
         let code = obj.get("code").and_then(|node| self.text(node, "'code'"));
         let Some(name) = self.need_string(obj, "an error", "name") else {
             self.names.errors.unread = true;
@@ -70,7 +73,13 @@ impl Ctx<'_> {
     fn error_set(&mut self, nodes: &[Node]) -> Option<ErrorSet> {
         let mut all = false;
         let mut ids = Vec::with_capacity(nodes.len());
+        let mut seen = HashSet::new();
         for node in nodes {
+            if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
+                let message = format!("the error '{name}' stands here more than once");
+                let hint = "name each error once".to_owned();
+                self.error(node, codes::DUPLICATE_NAME, message, hint);
+            }
             match node.as_str() {
                 Some("*") => all = true,
                 _ => {

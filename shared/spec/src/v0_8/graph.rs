@@ -73,40 +73,36 @@ impl Ctx<'_> {
                     "remove 'compensatedBy'".to_owned(),
                 );
             }
-            if !self.is_compensating(target) {
-                let message = format!("'{name}' compensates a state, and is not marked for it");
-                let hint = format!("set 'usedForCompensation: true' in '{name}'");
+            let head = self.states.get(target.0 as usize);
+            if head.is_some_and(|head| head.is_event) {
+                let message = format!("'{name}' is an event state: those cannot compensate");
+                let hint = "use a state of another type".to_owned();
                 self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
+            } else if let Some(head) = head.filter(|head| !head.used_for_compensation) {
+                let place = head.mark.clone().unwrap_or_else(|| head.spot.clone());
+                let message = format!(
+                    "'{name}' compensates '{}', and is not marked for it",
+                    self.name(state)
+                );
+                let hint = format!("set 'usedForCompensation: true' in '{name}'");
+                self.error_at(&place, codes::COMPENSATION_RULE, message, hint);
             } else if target == state {
                 let message = "a state cannot compensate itself";
                 self.error_at(&spot, codes::COMPENSATION_RULE, message, None);
             }
         }
-        let heads: Vec<(StateId, Spot, bool)> = (0u32..)
+        let heads: Vec<(StateId, Spot)> = (0u32..)
             .zip(&self.states)
             .filter(|(_, head)| head.used_for_compensation)
-            .map(|(index, head)| (StateId(index), head.spot.clone(), head.is_event))
+            .map(|(index, head)| (StateId(index), head.spot.clone()))
             .collect();
-        for (state, spot, is_event) in &heads {
-            if *is_event {
-                let message = format!(
-                    "'{}' is an event state: those cannot compensate",
-                    self.name(*state)
-                );
-                self.error_at(
-                    spot,
-                    codes::COMPENSATION_RULE,
-                    message,
-                    "use a state of another type".to_owned(),
-                );
-            }
-        }
         if self.is_compensating(start) {
             let message = format!(
                 "the workflow starts with '{}', which is used for compensation",
                 self.name(start)
             );
-            let spot = self.states[start.0 as usize].spot.clone();
+            let named = self.start_spot.clone();
+            let spot = named.unwrap_or_else(|| self.states[start.0 as usize].spot.clone());
             self.error_at(
                 &spot,
                 codes::COMPENSATION_RULE,
@@ -131,7 +127,7 @@ impl Ctx<'_> {
             self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
         }
         let used = self.reachable(targets);
-        for (state, spot, _) in heads.iter().filter(|(state, ..)| !used.contains(state)) {
+        for (state, spot) in heads.iter().filter(|(state, _)| !used.contains(state)) {
             let message = format!(
                 "'{}' is marked for compensation, and no state is compensated by it",
                 self.name(*state)
@@ -230,7 +226,7 @@ mod tests {
         );
         assert_eq!(
             of(&["name: A, compensatedBy: B, end: true", "name: B, end: true"]),
-            rule("/states/0/compensatedBy", 5) + "\nwarning unreachable-state /states/1 6"
+            rule("/states/1", 6) + "\nwarning unreachable-state /states/1 6"
         );
         assert_eq!(
             of(&[
@@ -279,6 +275,53 @@ mod tests {
                 "name: B, compensatedBy: A, end: true"
             ]),
             rule("/states/0", 5) + "\nwarning unreachable-state /states/1 6"
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: true",
+                "name: B, usedForCompensation: false, end: true"
+            ]),
+            "warning unreachable-state /states/1 6\n".to_owned()
+                + &rule("/states/1/usedForCompensation", 6)
+        );
+        assert_eq!(
+            of(&[
+                "name: A, compensatedBy: B, end: {compensate: true}",
+                "name: B, usedForCompensation: true, transition: {nextState: C, compensate: true}",
+                "name: C, usedForCompensation: true",
+            ]),
+            "warning ignored-property /states/1/transition/compensate 6"
+        );
+    }
+
+    #[test]
+    fn what_compensates_and_where_it_starts() {
+        let rule = |place: &str, line: u32| format!("error compensation-rule {place} {line}");
+        let marked = "- {name: A, type: inject, data: {}, usedForCompensation: true}\n";
+        let plain = "- {name: B, type: inject, data: {}, compensatedBy: A, end: true}\n";
+        for (start, place) in [
+            ("start: A", "/start"),
+            (
+                "start: {stateName: A, schedule: R/PT1H}",
+                "/start/stateName",
+            ),
+        ] {
+            let found = findings(&format!("{start}\nstates:\n{plain}{marked}"));
+            assert!(found.contains(&rule(place, 4)), "{found}");
+        }
+        let event = |mark: &str| {
+            findings(&format!(
+                "events: [{{name: e, type: e}}]\nstates:\n- {{name: B, type: inject, data: {{}}, compensatedBy: A, end: true}}\n- {{name: A, type: event, {mark}onEvents: [{{eventRefs: [e]}}], end: true}}\n"
+            ))
+        };
+        let cannot = rule("/states/0/compensatedBy", 6);
+        let lost = "\nwarning unreachable-state /states/1 7";
+        assert_eq!(event(""), format!("{cannot}{lost}"));
+        let unknown = "\nerror unknown-property /states/1/usedForCompensation 7";
+        let found = event("usedForCompensation: true, ");
+        assert_eq!(
+            found,
+            format!("{cannot}{unknown}\nwarning compensation-end-ignored /states/1/end 7")
         );
     }
 

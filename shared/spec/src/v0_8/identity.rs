@@ -5,6 +5,7 @@ use swirl_model::workflow::{Language, Version};
 use super::ctx::{Ctx, Obj, did_you_mean};
 use super::expression::Sight;
 use crate::codes;
+use crate::source::Node;
 
 impl Ctx<'_> {
     /// `id` or `key`: one of them (decision 2).
@@ -24,13 +25,13 @@ impl Ctx<'_> {
         }
         for name in ["id", "key", "name"] {
             if let Some(node) = root.get(name)
-                && let Some(text) = node.as_str()
+                && let Some(text) = node.as_str().filter(|text| !text.is_empty())
             {
                 self.check_name(node, &format!("'{name}'"), text);
             }
         }
-        let id = self.opt_string(root, "id");
-        let key = self.opt_string(root, "key");
+        let id = self.opt_name(root, "id");
+        let key = self.opt_name(root, "key");
         if root.has("id") && root.has("key") {
             self.exclusive(root, "a workflow definition", &["id", "key"]);
         }
@@ -39,8 +40,8 @@ impl Ctx<'_> {
         }
         self.workflow.id = id.or_else(|| key.clone()).unwrap_or_default();
         self.workflow.key = key;
-        self.workflow.name = self.opt_string(root, "name");
-        self.workflow.description = self.opt_string(root, "description");
+        self.workflow.name = self.opt_name(root, "name");
+        self.workflow.description = self.description(root);
         if let Some(node) = root.get("specVersion") {
             self.text(node, "'specVersion'");
         } else {
@@ -82,6 +83,44 @@ impl Ctx<'_> {
             );
         }
         self.workflow.version = Version::Literal(text);
+    }
+
+    /// `workflowId` of a reference.
+    pub fn workflow_reference(&mut self, obj: Obj<'_>, what: &str) -> Option<String> {
+        match obj.get("workflowId") {
+            Some(node) => self.reference(node, "'workflowId'"),
+            None => {
+                self.missing(obj, what, &["workflowId"]);
+                None
+            }
+        }
+    }
+
+    /// What a workflow is referred to by: nothing in it is evaluated.
+    pub fn reference(&mut self, node: &Node, what: &str) -> Option<String> {
+        self.warn_reference(node, what);
+        self.string(node, what)
+    }
+
+    pub fn version_reference(&mut self, node: &Node) -> Option<String> {
+        self.warn_reference(node, "'version'");
+        if node.is_number() {
+            let message = format!(
+                "'version' is the number {}, and versions are texts",
+                node.raw()
+            );
+            let hint = "write the version as it is deployed, in quotes".to_owned();
+            self.warn(node, codes::VERSION_NOT_SEMVER, message, hint);
+        }
+        self.text(node, "'version'")
+    }
+
+    fn warn_reference(&mut self, node: &Node, what: &str) {
+        if node.as_str().is_some_and(|text| text.contains("${")) {
+            let message = format!("{what} is plain text: the '${{' here is not evaluated");
+            let hint = "name a fixed workflow; a switch state can choose among several".to_owned();
+            self.warn(node, codes::EXPRESSION_NOT_EVALUATED, message, hint);
+        }
     }
 
     pub fn language(&mut self, root: Obj<'_>) {

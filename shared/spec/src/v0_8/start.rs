@@ -18,6 +18,7 @@ impl Ctx<'_> {
             return first;
         };
         if node.as_str().is_some() {
+            self.start_spot = Some(self.spot(node));
             return self.state_ref(node, "'start'").unwrap_or(first);
         }
         if node.members().is_none() {
@@ -34,9 +35,11 @@ impl Ctx<'_> {
             }
             None => self.missing(obj, "'start'", &["schedule"]),
         }
-        obj.get("stateName")
-            .and_then(|node| self.state_ref(node, "'stateName'"))
-            .unwrap_or(first)
+        let Some(node) = obj.get("stateName") else {
+            return first;
+        };
+        self.start_spot = Some(self.spot(node));
+        self.state_ref(node, "'stateName'").unwrap_or(first)
     }
 
     /// A schedule that lies wholly in the past starts nothing any more.

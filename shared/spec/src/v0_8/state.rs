@@ -39,12 +39,14 @@ impl Ctx<'_> {
                 }
             }
             let spot = self.spot(item);
-            let used = item.get("usedForCompensation").and_then(Node::as_bool);
+            let mark = item.get("usedForCompensation");
+            let is_event = text("type") == Some("event");
             let head = StateHead {
                 name,
                 spot,
-                is_event: text("type") == Some("event"),
-                used_for_compensation: used == Some(true),
+                is_event,
+                mark: mark.map(|node| self.spot(node)),
+                used_for_compensation: mark.and_then(Node::as_bool) == Some(true),
                 compensated_by: item.get("compensatedBy").map(|node| self.spot(node)),
             };
             self.states.push(head);
@@ -70,6 +72,8 @@ impl Ctx<'_> {
             Some(kind) => {
                 let mut known: Vec<&str> = COMMON.to_vec();
                 known.extend(kind.properties);
+                // An event state cannot compensate.
+                known.retain(|name| kind.word != "event" || *name != "usedForCompensation");
                 self.check_next_of_switch(node, kind);
                 self.object(node, &format!("a state of type '{}'", kind.word), &known)?
             }

@@ -42,7 +42,7 @@ impl Ctx<'_> {
             Some(_) => {
                 let known = &["nextState", "compensate", "produceEvents"];
                 let obj = self.object(node, "a transition", known)?;
-                let compensate = self.boolean(obj, "compensate", false);
+                let compensate = self.compensate(obj);
                 let produce = self.produced(obj);
                 match obj.get("nextState") {
                     Some(target) => (target, compensate, produce),
@@ -80,7 +80,7 @@ impl Ctx<'_> {
         let known = &["terminate", "produceEvents", "compensate", "continueAs"];
         let obj = self.object(node, "an end", known)?;
         let terminate = self.boolean(obj, "terminate", false);
-        let compensate = self.boolean(obj, "compensate", false);
+        let compensate = self.compensate(obj);
         let produce = self.produced(obj);
         let continue_as = obj.get("continueAs").map(|node| self.continue_as(node));
         let continues = continue_as.is_some();
@@ -107,9 +107,19 @@ impl Ctx<'_> {
         })
     }
 
+    /// Compensation isn't recursive: what compensates triggers none.
+    fn compensate(&mut self, obj: Obj<'_>) -> bool {
+        let compensate = self.boolean(obj, "compensate", false);
+        if let (true, true, Some(node)) = (compensate, self.compensating, obj.get("compensate")) {
+            let why = "the state itself is run by a compensation, which triggers no other";
+            self.ignored(node, "compensate", why);
+        }
+        compensate
+    }
+
     fn continue_as(&mut self, node: &Node) -> Option<ContinueAs> {
         if node.as_str().is_some() {
-            let workflow = self.string(node, "'continueAs'")?;
+            let workflow = self.reference(node, "'continueAs'")?;
             self.check_known_workflow(node, &workflow);
             return Some(ContinueAs {
                 workflow,
@@ -126,12 +136,12 @@ impl Ctx<'_> {
         let obj = self.object(node, "'continueAs'", known)?;
         let version = obj
             .get("version")
-            .and_then(|node| self.text(node, "'version'"));
+            .and_then(|node| self.version_reference(node));
         let data = obj.get("data").and_then(|node| self.payload(node));
         let timeout = obj
             .get("workflowExecTimeout")
             .and_then(|node| self.timeout_override(node));
-        let workflow = self.need_string(obj, "'continueAs'", "workflowId")?;
+        let workflow = self.workflow_reference(obj, "'continueAs'")?;
         self.check_known_workflow(node, &workflow);
         Some(ContinueAs {
             workflow,
