@@ -419,7 +419,6 @@ pub enum ActionKind {
         function: FunctionId,
         expression: ExprId,
         arguments: Option<Template>,
-        /// `invoke: async`.
         detached: bool,
     },
     Subflow(Subflow),
@@ -439,7 +438,6 @@ pub struct Call {
 pub struct EventAction {
     pub produce: Produce,
     pub consume: Option<EventId>,
-    /// Filters the consumed event's payload, as `actionDataFilter.results` does.
     pub timeout: Option<IsoDuration>,
     pub detached: bool,
 }

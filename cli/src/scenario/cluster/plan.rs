@@ -70,7 +70,11 @@ impl Actor<'_> {
                 }
             }
             Act::Event(event) => self.publish(&event).await,
-            Act::Operate { which, action, .. } => self.operate(&which, &action).await,
+            Act::Operate {
+                name,
+                which,
+                action,
+            } => self.operate(&name, &which, &action).await,
         }
     }
 
@@ -83,7 +87,7 @@ impl Actor<'_> {
         Ok(())
     }
 
-    async fn operate(&self, which: &Which, action: &Action) -> Result<(), RunError> {
+    async fn operate(&self, name: &str, which: &Which, action: &Action) -> Result<(), RunError> {
         let word = match action {
             Action::Cancel => "cancel",
             Action::Suspend => "suspend",
@@ -92,7 +96,7 @@ impl Actor<'_> {
             Action::Skip(_) | Action::Rerun(_) => return Err(failed("no scenario can say this")),
         };
         let id = self.find(which).await?;
-        let id = id.ok_or_else(|| failed(format!("there is no such instance to {word}")))?;
+        let id = id.ok_or_else(|| failed(format!("{name}: there is no instance {which}")))?;
         let path = ["instances", id.as_str(), word];
         let answer = self.api.post(&path, &[], &[], Vec::new(), Repeat::Never);
         let answer = answer.await;

@@ -78,6 +78,9 @@ impl Ctx<'_> {
                 let message = format!("'{name}' is an event state: those cannot compensate");
                 let hint = "use a state of another type".to_owned();
                 self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
+            } else if target == state {
+                let message = "a state cannot compensate itself";
+                self.error_at(&spot, codes::COMPENSATION_RULE, message, None);
             } else if let Some(head) = head.filter(|head| !head.used_for_compensation) {
                 let place = head.mark.clone().unwrap_or_else(|| head.spot.clone());
                 let message = format!(
@@ -86,9 +89,6 @@ impl Ctx<'_> {
                 );
                 let hint = format!("set 'usedForCompensation: true' in '{name}'");
                 self.error_at(&place, codes::COMPENSATION_RULE, message, hint);
-            } else if target == state {
-                let message = "a state cannot compensate itself";
-                self.error_at(&spot, codes::COMPENSATION_RULE, message, None);
             }
         }
         let heads: Vec<(StateId, Spot)> = (0u32..)
@@ -283,6 +283,10 @@ mod tests {
             ]),
             "warning unreachable-state /states/1 6\n".to_owned()
                 + &rule("/states/1/usedForCompensation", 6)
+        );
+        assert_eq!(
+            of(&["name: A, compensatedBy: A, end: true"]),
+            rule("/states/0/compensatedBy", 5)
         );
         assert_eq!(
             of(&[
