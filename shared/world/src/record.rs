@@ -36,8 +36,8 @@ pub struct Recorder {
     work: Arc<AtomicU64>,
 }
 
-/// What the start of a sub-workflow or continuation counts, in entries of history: it keeps about
-/// as much memory.
+/// What the start of a sub-workflow or continuation counts, and an event that is produced, in entries
+/// of history: it keeps about as much memory.
 const START_WORK: u64 = 20;
 
 impl Recorder {
@@ -76,7 +76,8 @@ impl Effects for Recorder {
                 lock.0.produced.push((instance.clone(), event.clone()));
             }
         }
-        if let Command::Start(_) = command {
+        // An event may start an instance, too.
+        if let Command::Start(_) | Command::Publish(_) = command {
             self.work.fetch_add(START_WORK, Ordering::Relaxed);
         }
         self.inner.carry_out(instance, command).await
