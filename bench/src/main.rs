@@ -17,6 +17,7 @@ mod servers;
 mod usage;
 mod waiting;
 
+use std::alloc::System;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -26,11 +27,11 @@ use measure::{Figure, median};
 use plan::Plan;
 use report::{FloorRow, Report};
 use servers::Servers;
+use swirl_expr::CountingAllocator;
 use swirl_model::{Data, data};
 
 #[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator<mimalloc::MiMalloc> =
-    swirl_expr::CountingAllocator::of(mimalloc::MiMalloc);
+static ALLOCATOR: CountingAllocator<System> = CountingAllocator::of(System);
 
 #[derive(Parser)]
 #[command(name = "cargo xtask bench", about = "Measures Swirl and its floor.")]
