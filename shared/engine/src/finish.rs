@@ -183,10 +183,13 @@ impl Ctx<'_> {
     }
 
     /// Puts an event into the outbox.
-    pub fn produce(&mut self, produce: &Produce, input: &Data) -> Step {
+    pub fn produce(
+        &mut self,
+        produce: &Produce,
+        input: &Data,
+    ) -> Result<CloudEvent, WorkflowError> {
         let produced = self.produced(produce, input)?;
-        self.publish(produced);
-        Ok(())
+        Ok(self.publish(produced))
     }
 
     fn produced(&self, produce: &Produce, input: &Data) -> Result<Produced, WorkflowError> {
@@ -211,7 +214,7 @@ impl Ctx<'_> {
     }
 
     /// The event's id is derived, so a repeat is the same event.
-    fn publish(&mut self, produced: Produced) {
+    fn publish(&mut self, produced: Produced) -> CloudEvent {
         let def = self.def.clone();
         let event = &def.workflow[produced.event];
         let Produced {
@@ -242,7 +245,8 @@ impl Ctx<'_> {
         if !values.is_empty() {
             self.command(Command::Correlate(values));
         }
-        self.command(Command::Publish(produced));
+        self.command(Command::Publish(produced.clone()));
+        produced
     }
 
     /// Attributes of a produced event that any event definition correlates by (decision 49).

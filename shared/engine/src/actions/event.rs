@@ -3,7 +3,7 @@
 //! The answer is subscribed to in the same commit that puts the event into the outbox, so it cannot
 //! come too early.
 
-use swirl_model::event::Event;
+use swirl_model::event::{Event, EventMatch};
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, EventAction};
 use swirl_model::{CloudEvent, Data, WorkflowError, error::names};
@@ -28,8 +28,8 @@ impl Ctx<'_> {
             self.produce(&kind.produce, &data)?;
             return self.action_done(None);
         };
-        self.produce(&kind.produce, &data)?;
-        let filter = self.event_match(answer)?;
+        let request = self.produce(&kind.produce, &data)?;
+        let filter = answering(self.event_match(answer)?, &request);
         self.subscribe_answer(filter);
         match (&kind.timeout, &action.timeout) {
             (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
@@ -80,4 +80,15 @@ impl Ctx<'_> {
             id: event.id.clone(),
         });
     }
+}
+
+/// The answer has what the request said: the instance's own values may be those of another request
+/// (decision 49).
+fn answering(mut filter: EventMatch, request: &CloudEvent) -> EventMatch {
+    for (attribute, value) in &mut filter.correlation {
+        if value.is_none() {
+            *value = request.attribute(attribute);
+        }
+    }
+    filter
 }
