@@ -148,11 +148,14 @@ pub async fn correlation_is_learnt(b: Backend) {
 
 pub async fn early_events_are_kept(b: Backend) {
     let kept = [filter("t", &[("order", None)])];
+    b.create(new("b")).await;
+    b.create(new("c")).await;
     b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
     b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
     b.offer(&event("3", "t", &[("order", "1")]), &kept).await;
-    for id in ["a", "b"] {
-        b.create(new(id)).await;
+    b.create(new("a")).await;
+    // One that began later, and those that were there, and come to their waits later.
+    for id in ["a", "b", "c"] {
         let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
         let wait = Command::Subscribe(subscription(1, kept.to_vec()));
         b.act(&root(id), change(vec![known, wait])).await;
@@ -166,8 +169,34 @@ pub async fn early_events_are_kept(b: Backend) {
         b.offer(&event("4", "t", &[("order", "1")]), &kept)
             .await
             .woken,
-        [root("a"), root("b")]
+        [root("a"), root("b"), root("c")]
     );
+}
+
+/// What somebody had is not early for one that begins later.
+pub async fn an_event_that_was_used_is_not_early(b: Backend) {
+    let kept = [filter("t", &[("order", None)])];
+    let begin = async |id: &str| {
+        b.create(new(id)).await;
+        let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
+        let wait = Command::Subscribe(subscription(1, kept.to_vec()));
+        b.act(&root(id), change(vec![known, wait])).await;
+    };
+    begin("a").await;
+    b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+    b.offer(&event("2", "t", &[("order", "1")]), &kept).await;
+    assert_eq!(got(&b, "a").await, ["1"]);
+    begin("b").await;
+    assert_eq!(got(&b, "b").await, ["2"], "nobody had that one");
+    begin("c").await;
+    assert!(got(&b, "c").await.is_empty());
+    // What the one that had it could not use is free again, and early.
+    let items = b.inbox(&root("b")).await;
+    let late = change(Vec::new()).consumed(&[&items[0].id]);
+    let second = event("2", "t", &[("order", "1")]);
+    b.act(&root("b"), late.refused(&second)).await;
+    begin("d").await;
+    assert_eq!(got(&b, "d").await, ["2"]);
 }
 
 pub async fn events_without_correlation_are_not_kept(b: Backend) {
@@ -195,15 +224,17 @@ pub async fn events_without_correlation_are_not_kept(b: Backend) {
 
 pub async fn an_early_event_goes_to_one_who_knows_nothing(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
+    b.create(new("c")).await;
     b.offer(&event("1", "t", &[("order", "1")]), &kept).await;
     b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
     b.waiting("a", kept.clone()).await;
     b.waiting("b", kept.clone()).await;
-    b.waiting("c", kept.clone()).await;
     assert_eq!(got(&b, "a").await, ["1"]);
     assert_eq!(got(&b, "b").await, ["2"]);
+    let wait = Command::Subscribe(subscription(1, kept));
+    b.act(&root("c"), change(vec![wait])).await;
     assert!(got(&b, "c").await.is_empty());
-    // One who has learnt the value gets what others had.
+    // One who was there, and has learnt the value, gets what others had.
     b.act(
         &root("c"),
         change(vec![Command::Correlate(vec![(

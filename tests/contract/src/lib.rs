@@ -91,7 +91,7 @@ macro_rules! event_suite {
         $crate::cases! { @$mode event_cases, $make, $run,
             events {
                 an_event_reaches_who_waits, a_slot_takes_one_event, correlation_is_learnt,
-                early_events_are_kept, events_without_correlation_are_not_kept,
+                early_events_are_kept, an_event_that_was_used_is_not_early, events_without_correlation_are_not_kept,
                 an_early_event_goes_to_one_who_knows_nothing, an_addressed_event,
                 an_event_is_known_once_confirmed, an_unconfirmed_event_has_the_same_outcome,
                 what_was_not_used_is_given_back, a_refused_commit_gives_nothing_back,
@@ -99,8 +99,10 @@ macro_rules! event_suite {
             }
             starts {
                 each_event_starts_one, a_correlated_event_continues, while_it_is_being_started,
-                a_start_counts_as_consumed, a_set_of_events_starts_one,
-                sets_keep_correlations_apart, a_set_is_dropped_when_late
+                a_start_counts_as_consumed, what_started_one_is_not_early,
+                one_that_is_being_started_was_there, a_set_of_events_starts_one,
+                sets_keep_correlations_apart, sets_of_unlike_rules, a_constant_binds_nothing,
+                a_faulted_instance_is_over, a_set_is_dropped_when_late
             }
         }
     };

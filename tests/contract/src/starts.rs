@@ -1,7 +1,7 @@
 //! Events that start instances.
 
 use swirl_model::CloudEvent;
-use swirl_model::event::{Command, EventMatch};
+use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_ports::{Offered, Trigger};
@@ -145,6 +145,45 @@ pub async fn a_start_counts_as_consumed(b: Backend) {
     assert!(b.inbox(&root("b")).await.is_empty(), "another had it");
 }
 
+/// An instance begins when its event comes, however long its creation takes.
+pub async fn one_that_is_being_started_was_there(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    let first = event("1", "t", &[("order", "1")]);
+    offer(&b, &first, &only, 0).await;
+    b.waiting("b", vec![by_order("u")]).await;
+    let between = event("2", "u", &[("order", "1")]);
+    b.offer(&between, &[by_order("u")]).await;
+    create(&b, "a", &first).await;
+    b.waiting("c", vec![by_order("u")]).await;
+    let wait = Command::Subscribe(subscription(1, vec![by_order("u"), by_order("t")]));
+    b.act(&root("a"), change(vec![wait])).await;
+    let got = async |id| event_ids(&b.inbox(&root(id)).await);
+    assert_eq!(got("a").await, ["2"]);
+    assert_eq!(got("b").await, ["2"]);
+    assert!(got("c").await.is_empty());
+}
+
+/// What has started an instance isn't early for those that begin later.
+pub async fn what_started_one_is_not_early(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    for (id, instance) in [("1", "a"), ("2", "b")] {
+        let event = event(id, "t", &[("order", "1")]);
+        assert_eq!(offer(&b, &event, &only, 0).await.starts.len(), 1);
+        create(&b, instance, &event).await;
+        b.events.confirm(&event, at(0)).await.unwrap();
+        let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
+        b.act(&root(instance), change(vec![wait])).await;
+        assert!(b.inbox(&root(instance)).await.is_empty(), "{instance}");
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        b.act(&root(instance), change(vec![end]).at(Cursor::Ended))
+            .await;
+    }
+}
+
 pub async fn a_set_of_events_starts_one(b: Backend) {
     let all = trigger(vec![filter("t", &[]), filter("u", &[])], false);
     let give = async |id: &str, kind| {
@@ -171,6 +210,108 @@ pub async fn sets_keep_correlations_apart(b: Backend) {
     assert_eq!(give("4", "t", "2").await, "4 2");
     assert_eq!(give("5", "t", "2").await, "", "that one is being started");
     assert_eq!(give("6", "u", "2").await, "");
+}
+
+/// Events whose definitions have unlike rules go together by the attributes that they share.
+pub async fn sets_of_unlike_rules(b: Backend) {
+    let give = async |id: &str, kind: &str, attributes: &[(&str, &str)], trigger: &Trigger| {
+        let offered = offer(&b, &event(id, kind, attributes), trigger, 0).await;
+        start_ids(&offered).concat().join(" ")
+    };
+    let both = [("order", None), ("line", None)];
+    let more = trigger(vec![filter("t", &both), by_order("u")], false);
+    assert_eq!(
+        give("1", "t", &[("order", "1"), ("line", "1")], &more).await,
+        ""
+    );
+    assert_eq!(
+        give("2", "t", &[("order", "2"), ("line", "1")], &more).await,
+        ""
+    );
+    assert_eq!(give("3", "u", &[("order", "2")], &more).await, "2 3");
+    assert_eq!(
+        give("4", "u", &[("order", "1"), ("line", "2")], &more).await,
+        "1 4"
+    );
+
+    let mut chain = trigger(
+        vec![
+            filter("v", &both),
+            filter("w", &[("line", None)]),
+            by_order("x"),
+        ],
+        false,
+    );
+    chain.definition = definition("chain");
+    assert_eq!(
+        give("5", "v", &[("order", "5"), ("line", "7")], &chain).await,
+        ""
+    );
+    assert_eq!(
+        give("6", "w", &[("line", "8")], &chain).await,
+        "",
+        "another line"
+    );
+    assert_eq!(give("7", "x", &[("order", "5")], &chain).await, "");
+    assert_eq!(give("8", "w", &[("line", "7")], &chain).await, "5 8 7");
+
+    let mut one = trigger(vec![by_order("y"), filter("z", &[])], false);
+    one.definition = definition("one");
+    assert_eq!(give("9", "z", &[], &one).await, "");
+    assert_eq!(give("10", "y", &[("order", "1")], &one).await, "10 9");
+}
+
+/// A rule with a constant is a filter: it doesn't say to which instance an event belongs.
+pub async fn a_constant_binds_nothing(b: Backend) {
+    let constant = |kind, value| filter(kind, &[("unit", Some(value))]);
+    let only = trigger(vec![constant("t", "a")], true);
+    let first = event("1", "t", &[("unit", "a")]);
+    assert_eq!(start_ids(&offer(&b, &first, &only, 0).await), [["1"]]);
+    create(&b, "a", &first).await;
+    b.events.confirm(&first, at(0)).await.unwrap();
+    let second = event("2", "t", &[("unit", "a")]);
+    assert_eq!(start_ids(&offer(&b, &second, &only, 0).await), [["2"]]);
+
+    let mut pair = trigger(vec![constant("u", "a"), constant("v", "b")], false);
+    pair.definition = definition("pair");
+    let unit = |id, kind, unit| event(id, kind, &[("unit", unit)]);
+    assert!(
+        offer(&b, &unit("3", "u", "a"), &pair, 0)
+            .await
+            .starts
+            .is_empty()
+    );
+    assert!(
+        offer(&b, &unit("4", "v", "a"), &pair, 0)
+            .await
+            .starts
+            .is_empty()
+    );
+    let offered = offer(&b, &unit("5", "v", "b"), &pair, 0).await;
+    assert_eq!(start_ids(&offered), [["3", "5"]]);
+}
+
+/// One that has faulted takes no starts, until somebody has it go on.
+pub async fn a_faulted_instance_is_over(b: Backend) {
+    let only = trigger(vec![by_order("t")], true);
+    let order = |id: &str| event(id, "t", &[("order", "1")]);
+    let first = order("1");
+    offer(&b, &first, &only, 0).await;
+    create(&b, "a", &first).await;
+    b.events.confirm(&first, at(0)).await.unwrap();
+    let fails = Command::End {
+        status: EndStatus::Faulted,
+        output: None,
+        error: Some(fault()),
+    };
+    b.act(&root("a"), change(vec![fails])).await;
+    let second = order("2");
+    assert_eq!(start_ids(&offer(&b, &second, &only, 0).await), [["2"]]);
+    b.events.confirm(&second, at(0)).await.unwrap();
+    b.add(&root("a"), Input::Retry).await;
+    let reopen = change(vec![Command::Reopen]).consumed(&["retry"]);
+    b.act(&root("a"), reopen).await;
+    assert!(offer(&b, &order("3"), &only, 0).await.starts.is_empty());
 }
 
 pub async fn a_set_is_dropped_when_late(b: Backend) {

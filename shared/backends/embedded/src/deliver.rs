@@ -108,11 +108,12 @@ impl State {
             return None;
         }
         let untouched = had.is_none_or(BTreeSet::is_empty);
+        let was_there = kept.is_none_or(|place| inst.born < place);
         let correlation = &inst.instance.state.correlation;
         let fits = |filter: &&swirl_model::event::EventMatch| {
             let fit = fit(filter, correlation, event);
             if early {
-                fit.early(untouched)
+                fit.early(untouched, was_there)
             } else {
                 fit != Fit::No
             }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
+use swirl_model::instance::Status;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Begun, Correlation, Outcome, Set, addressee, attributes_to_keep, bound, fitting,
+    Begun, Correlation, Outcome, Set, addressee, attributes_to_keep, has_all, roles,
 };
 use swirl_ports::{Error, EventLog, Offered, Result, Trigger};
 
@@ -16,7 +17,7 @@ use crate::Embedded;
 use crate::kept::KeptEvent;
 use crate::known::KnownEvent;
 use crate::record::Key;
-use crate::state::State;
+use crate::state::{Inst, State};
 
 #[async_trait]
 impl EventLog for Embedded {
@@ -101,10 +102,10 @@ impl State {
     fn check_room(&self, event: &CloudEvent, triggers: &[Trigger], at: Timestamp) -> Result<()> {
         let (size, limit) = (self.sets.len(), self.options.sets_max);
         let needs_room = |trigger: &Trigger| {
+            let roles = roles(trigger, event);
             !trigger.exclusive
-                && fitting(trigger, event).is_some_and(|(places, values)| {
-                    !self.sets.has_place(trigger, &places, &values, at)
-                })
+                && !roles.is_empty()
+                && !self.sets.has_place(trigger, event, &roles, at)
         };
         if size < limit || addressee(event).is_some() || !triggers.iter().any(needs_room) {
             return Ok(());
@@ -173,24 +174,26 @@ impl State {
 
     /// What a trigger makes of an event (decision 75).
     fn begin(&mut self, trigger: &Trigger, event: &CloudEvent, at: Timestamp) -> Option<Begun> {
-        let (places, values) = fitting(trigger, event)?;
-        let filter = &trigger.events[*places.first()?];
-        if bound(filter, &values) && self.is_taken(&trigger.definition.workflow, &values) {
+        let roles = roles(trigger, event);
+        let first = roles.first()?;
+        let workflow = &trigger.definition.workflow;
+        let mut bound = roles.iter().filter(|role| role.bound);
+        if bound.any(|role| self.is_taken(workflow, &role.values)) {
             return None;
         }
         if trigger.exclusive {
             let start = StartEvent {
-                def: filter.def.0,
+                def: trigger.events[first.place].def.0,
                 event: event.clone(),
             };
             return Some(Begun {
                 definition: trigger.definition.clone(),
                 events: vec![start],
-                correlation: values,
+                correlation: first.told.clone(),
             });
         }
         let new = self.next();
-        let filled = self.sets.fill(trigger, event, &places, values, at, new);
+        let filled = self.sets.fill(trigger, event, &roles, at, new);
         for number in filled.changed {
             self.touch(Key::Set(number));
         }
@@ -200,16 +203,8 @@ impl State {
     /// Whether an active instance of the workflow, or one that is being started, has all of these
     /// values.
     fn is_taken(&self, workflow: &std::sync::Arc<str>, values: &Correlation) -> bool {
-        let has_all = |all: &Correlation| {
-            values
-                .iter()
-                .all(|(name, value)| all.get(name) == Some(value))
-        };
-        if self
-            .known
-            .starting(workflow)
-            .any(|begun| has_all(&begun.correlation))
-        {
+        let mut starting = self.known.starting(workflow);
+        if starting.any(|begun| has_all(&begun.correlation, values)) {
             return true;
         }
         let sets = values.iter().map(|(name, value)| {
@@ -221,10 +216,11 @@ impl State {
         else {
             return false;
         };
-        fewest.all().iter().any(|seq| {
-            self.instances
-                .get(seq)
-                .is_some_and(|inst| has_all(&inst.instance.state.correlation))
-        })
+        // One that has faulted is over, unless it is tried again.
+        let has_it = |inst: &Inst| {
+            inst.status() == Status::Running && has_all(&inst.instance.state.correlation, values)
+        };
+        let mut found = fewest.all().iter();
+        found.any(|seq| self.instances.get(seq).is_some_and(|inst| has_it(inst)))
     }
 }

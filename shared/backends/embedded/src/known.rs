@@ -38,6 +38,10 @@ impl Known {
         self.events.get(self.keys.get(key)?)
     }
 
+    pub fn place(&self, key: &str) -> Option<u64> {
+        self.keys.get(key).copied()
+    }
+
     pub fn first(&self) -> Option<(u64, &KnownEvent)> {
         self.events
             .first_key_value()

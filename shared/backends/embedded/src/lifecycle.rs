@@ -48,13 +48,13 @@ impl State {
             ..InstanceState::default()
         };
         self.ids.insert(id.clone(), seq);
-        self.instances.insert(
-            seq,
-            Box::new(Inst::new(Instance {
-                header: header.into(),
-                state,
-            })),
-        );
+        let instance = Instance {
+            header: header.into(),
+            state,
+        };
+        let born = self.born(seq, &events);
+        self.instances
+            .insert(seq, Box::new(Inst::new(instance, born)));
         let (scope, timers) = (root.id.clone(), root.timers.clone());
         self.put_scope(seq, root);
         for timer in timers {
@@ -101,6 +101,19 @@ impl State {
             .next()
             .map(|begun| begun.correlation.clone())
             .unwrap_or_default()
+    }
+
+    /// An instance that events start begins with the last of them, however long its creation takes.
+    fn born(&self, seq: Seq, events: &[StartEvent]) -> u64 {
+        let places = events
+            .iter()
+            .map(|start| self.known.place(&start.event.key()));
+        let last = places
+            .collect::<Option<Vec<_>>>()
+            .into_iter()
+            .flatten()
+            .max();
+        last.unwrap_or(seq)
     }
 
     /// Ends an instance; returns those that end with it.

@@ -55,6 +55,9 @@ struct StateRecord {
     state: InstanceState,
     history_first: u64,
     history_next: u64,
+    /// Absent: when it was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    born: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -177,6 +180,7 @@ impl State {
                     state: inst.instance.state.clone(),
                     history_first: inst.history_first,
                     history_next: inst.history_next,
+                    born: (inst.born != *seq).then_some(inst.born),
                 })
             }),
             Key::Child(seq, id) => inst(seq)
@@ -270,10 +274,13 @@ impl State {
                 let state = InstanceState::default();
                 self.instances.insert(
                     n,
-                    Box::new(Inst::new(Instance {
-                        header: header.into(),
-                        state,
-                    })),
+                    Box::new(Inst::new(
+                        Instance {
+                            header: header.into(),
+                            state,
+                        },
+                        n,
+                    )),
                 );
             }
             "instance" => {
@@ -282,6 +289,7 @@ impl State {
                 inst.instance.state = record.state;
                 inst.history_first = record.history_first;
                 inst.history_next = record.history_next;
+                inst.born = record.born.unwrap_or(n);
             }
             "child" => {
                 let child = read(key, value)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::Trigger;
-use swirl_ports::matching::{Correlation, Set};
+use swirl_ports::matching::{Correlation, Role, Set, group_of};
 
 #[derive(Default)]
 pub(crate) struct Sets {
@@ -51,14 +51,15 @@ impl Sets {
     pub fn has_place(
         &self,
         trigger: &Trigger,
-        places: &[usize],
-        values: &Correlation,
+        event: &CloudEvent,
+        roles: &[Role],
         at: Timestamp,
     ) -> bool {
-        let key = (trigger.definition.workflow.clone(), group(values));
+        let values = group_of(trigger, event);
+        let key = (trigger.definition.workflow.clone(), group(&values));
         let sets = self.groups.get(&key).into_iter().flatten();
         let mut sets = sets.filter_map(|number| self.sets.get(number));
-        sets.any(|set| !set.too_old(trigger, at) && set.free(places).is_some())
+        sets.any(|set| !set.too_old(trigger, at) && set.free(roles).is_some())
     }
 
     fn remove(&mut self, place: u64) -> Option<Set> {
@@ -72,18 +73,18 @@ impl Sets {
         Some(set)
     }
 
-    /// Puts an event into the first set where one of its places is free, else into a new one
+    /// Puts an event into the first set that has a free place for it, else into a new one
     /// (decision 75); sets whose time is over are dropped first.
     pub fn fill(
         &mut self,
         trigger: &Trigger,
         event: &CloudEvent,
-        places: &[usize],
-        values: Correlation,
+        roles: &[Role],
         at: Timestamp,
         new: u64,
     ) -> Filled {
         let mut filled = Filled::default();
+        let values = group_of(trigger, event);
         let key = (trigger.definition.workflow.clone(), group(&values));
         let all: Vec<u64> = self
             .groups
@@ -103,23 +104,23 @@ impl Sets {
                 filled.changed.push(number);
                 continue;
             }
-            if let Some(place) = set.free(places) {
-                chosen = Some((number, place));
+            if let Some(role) = set.free(roles) {
+                chosen = Some((number, role));
                 break;
             }
         }
-        let (number, place) = match (chosen, places.first()) {
+        let (number, role) = match (chosen, roles.first()) {
             (Some(chosen), _) => chosen,
-            (None, Some(place)) => {
+            (None, Some(role)) => {
                 let definition = trigger.definition.clone();
                 self.insert(new, Set::new(definition, values));
-                (new, *place)
+                (new, role)
             }
             (None, None) => return filled,
         };
         filled.changed.push(number);
         let set = self.sets.get_mut(&number);
-        if set.is_some_and(|set| set.put(trigger, place, event, at)) {
+        if set.is_some_and(|set| set.put(trigger, role, event, at)) {
             filled.complete = self.remove(number);
         }
         filled

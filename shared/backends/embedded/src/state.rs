@@ -65,6 +65,8 @@ pub(crate) struct State {
 
 pub(crate) struct Inst {
     pub instance: Instance,
+    /// Its place among the kept events: those that came later came while it was there.
+    pub born: u64,
     // Boxed here and below: a map's node has room for eleven, and most maps have one.
     pub scopes: BTreeMap<ScopeId, Box<Entry>>,
     pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
@@ -172,9 +174,10 @@ pub(crate) fn branch_of(scope: &ScopeId) -> Option<(ScopeId, u32, u32)> {
 }
 
 impl Inst {
-    pub fn new(instance: Instance) -> Inst {
+    pub fn new(instance: Instance, born: u64) -> Inst {
         Inst {
             instance,
+            born,
             scopes: BTreeMap::new(),
             forks: BTreeMap::new(),
             outbox: BTreeMap::new(),

@@ -61,7 +61,7 @@ impl Redis {
             found => exists(&json(&bytes(found)?, &format!("instance {id}"))?, &header),
         };
         if !events.is_empty() {
-            self.started(&id, events).await?;
+            self.started(&id, events, !correlation.is_empty()).await?;
         }
         // Also where it exists: what was to follow its creation may not have been reached.
         if created != (Created::Exists { conflict: true }) {

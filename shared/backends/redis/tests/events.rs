@@ -108,10 +108,13 @@ async fn each_event_reaches_each_instance_once() {
                 tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
             }
         };
+        // Those that are there when the events come.
+        for n in 0..8 {
+            one.create(new(&format!("i{n}"))).await;
+        }
         let subscribe = async |b: &Backend, first: usize| {
             for n in (first..8).step_by(2) {
                 let id = format!("i{n}");
-                b.create(new(&id)).await;
                 let slots = vec![by_order("t"); 6];
                 let wait = Command::Subscribe(subscription(1, slots));
                 let order = known(&(n % 3).to_string());
@@ -187,6 +190,7 @@ async fn an_offer_may_die_anywhere() {
         one.waiting("kind", vec![filter("t", &[]), filter("t", &[])])
             .await;
         one.create(new("value")).await;
+        one.create(new("late")).await;
         let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
         one.act(&root("value"), change(vec![known("1"), wait]))
             .await;
@@ -214,12 +218,13 @@ async fn an_offer_may_die_anywhere() {
             .await
             .unwrap();
         assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
-        // Somebody who comes later gets what is kept, if it is for him.
-        two.create(new("late")).await;
+        // One that was there, and comes to its wait later, gets what is kept; a later one doesn't.
         let wait = Command::Subscribe(subscription(1, kept.to_vec()));
         two.act(&root("late"), change(vec![known("1"), wait])).await;
         assert_eq!(got(&two, "late").await, ["1"], "after {polls} polls");
         two.waiting("later", kept.to_vec()).await;
+        let order = change(vec![known("1")]);
+        two.act(&root("later"), order).await;
         let later = got(&two, "later").await;
         assert!(later.is_empty(), "others had it: {polls} polls");
         if done.is_some() {

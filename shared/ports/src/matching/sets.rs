@@ -8,7 +8,7 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 
-use super::{Begun, Correlation};
+use super::{Begun, Correlation, Role};
 use crate::events::Trigger;
 
 /// A set that is not complete yet.
@@ -17,8 +17,14 @@ pub struct Set {
     pub definition: DefinitionId,
     /// By the place in the definition's list; a newer version may have other places.
     pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
-    /// The correlation values that they share.
+    /// The values that every event of the set has, as far as it has them.
     pub values: Correlation,
+    /// By what values its events go together so far.
+    #[serde(default)]
+    pub agreed: Correlation,
+    /// What its events tell of the instance.
+    #[serde(default)]
+    pub told: Correlation,
 }
 
 impl Set {
@@ -26,6 +32,8 @@ impl Set {
         Set {
             definition,
             events: BTreeMap::new(),
+            agreed: values.clone(),
+            told: Correlation::new(),
             values,
         }
     }
@@ -60,27 +68,35 @@ impl Set {
         }
     }
 
-    /// The first of these places that is free.
-    pub fn free(&self, places: &[usize]) -> Option<usize> {
-        let mut places = places.iter();
-        places
-            .find(|place| !self.events.contains_key(place))
-            .copied()
+    /// The first of these roles that is free, and whose values are those of the other events as far
+    /// as they have the same attributes.
+    pub fn free<'a>(&self, roles: &'a [Role]) -> Option<&'a Role> {
+        let agrees = |(name, value)| self.agreed.get(name).is_none_or(|agreed| agreed == value);
+        roles
+            .iter()
+            .find(|role| !self.events.contains_key(&role.place) && role.values.iter().all(agrees))
     }
 
     /// True: the set is complete now.
     pub fn put(
         &mut self,
         trigger: &Trigger,
-        place: usize,
+        role: &Role,
         event: &CloudEvent,
         at: Timestamp,
     ) -> bool {
         let start = StartEvent {
-            def: trigger.events[place].def.0,
+            def: trigger.events[role.place].def.0,
             event: event.clone(),
         };
-        self.events.insert(place, (at, start));
+        self.events.insert(role.place, (at, start));
+        let note = |all: &mut Correlation, new: &Correlation| {
+            for (name, value) in new {
+                all.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        };
+        note(&mut self.agreed, &role.values);
+        note(&mut self.told, &role.told);
         self.events.len() == trigger.events.len()
     }
 
@@ -89,7 +105,7 @@ impl Set {
         Begun {
             definition: self.definition,
             events: self.events.into_values().map(|(_, start)| start).collect(),
-            correlation: self.values,
+            correlation: self.told,
         }
     }
 }

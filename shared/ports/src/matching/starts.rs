@@ -1,5 +1,7 @@
 //! What events start.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
@@ -73,21 +75,63 @@ impl Begun {
     }
 }
 
-/// The places that an event may take in a trigger, and the correlation values that it has there.
-pub fn fitting(trigger: &Trigger, event: &CloudEvent) -> Option<(Vec<usize>, Correlation)> {
-    let places = trigger.events.iter().enumerate();
-    let mut places = places
-        .filter(|(_, filter)| may_start(filter, event))
-        .peekable();
-    let values = learnt(places.peek()?.1, event);
-    let places = places.filter(|(_, filter)| learnt(filter, event) == values);
-    Some((places.map(|(place, _)| place).collect(), values))
+/// What an event may be in a trigger.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Role {
+    /// In the trigger's list of events.
+    pub place: usize,
+    /// What it tells of the instance: all attributes that its definition names.
+    pub told: Correlation,
+    /// Those by which it finds its instance and the events that belong to it. A rule with a constant
+    /// is only a filter.
+    pub values: Correlation,
+    /// It has all of them: it goes to an active instance, and starts one only if there is none
+    /// (decision 75).
+    pub bound: bool,
 }
 
-/// Whether these values bind an event to one instance: it goes to an active one, and starts one
-/// only if there is none (decision 75).
-pub fn bound(filter: &EventMatch, values: &Correlation) -> bool {
-    !filter.correlation.is_empty() && values.len() == filter.correlation.len()
+/// What an event may be in a trigger, in the order of its list.
+pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
+    let places = trigger.events.iter().enumerate();
+    let fitting = places.filter(|(_, filter)| may_start(filter, event));
+    let role = |(place, filter): (usize, &EventMatch)| {
+        let (told, open) = (learnt(filter, event), open(filter));
+        let mut values = told.clone();
+        values.retain(|name, _| open.contains(&**name));
+        let bound = !open.is_empty() && values.len() == open.len();
+        Role {
+            place,
+            told,
+            values,
+            bound,
+        }
+    };
+    fitting.map(role).collect()
+}
+
+/// The values by which all events of a trigger go together, as far as this one has them. Sets of
+/// other values need not be looked at.
+pub fn group_of(trigger: &Trigger, event: &CloudEvent) -> Correlation {
+    let all = trigger.events.iter().map(open);
+    let common = all.reduce(|common, open| &common & &open);
+    let names = common.unwrap_or_default().into_iter();
+    names
+        .filter_map(|name| Some((name.as_str().into(), event.attribute(&name)?)))
+        .collect()
+}
+
+/// Whether these are all among those.
+pub fn has_all(those: &Correlation, these: &Correlation) -> bool {
+    these
+        .iter()
+        .all(|(name, value)| those.get(name) == Some(value))
+}
+
+/// The attributes, in lower case, whose values come from events.
+fn open(filter: &EventMatch) -> BTreeSet<String> {
+    let rules = filter.correlation.iter();
+    let open = rules.filter(|(_, constant)| constant.is_none());
+    open.map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 
 /// Whether an event may start an instance as one of these.

@@ -35,15 +35,23 @@ impl Redis {
             .unwrap_or_default())
     }
 
-    /// An instance was started by these events: it has had them.
-    pub(crate) async fn started(&self, id: &InstanceId, events: &[StartEvent]) -> Result<()> {
+    /// An instance was started by these events: it has had them. `correlates`: it does from the
+    /// beginning.
+    pub(crate) async fn started(
+        &self,
+        id: &InstanceId,
+        events: &[StartEvent],
+        correlates: bool,
+    ) -> Result<()> {
         let mut had_kept = false;
+        let mut last: Option<String> = None;
         for start in events {
             let digest = event_digest(&start.event);
             let Some((generation, kept)) = self.kept_event(&digest).await? else {
                 continue;
             };
             had_kept = true;
+            last = last.max(Some(generation.clone()));
             let [_, _, had] = look_keys(self, id);
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(had).arg(&generation).arg(&digest);
@@ -55,6 +63,13 @@ impl Redis {
         }
         if !had_kept {
             return Ok(());
+        }
+        // It begins with the last of them, however long its creation takes.
+        if correlates && let Some(last) = last {
+            let [_, waits, _] = look_keys(self, id);
+            let mut cmd = redis::cmd("HSET");
+            cmd.arg(waits).arg("B").arg(last);
+            self.query::<i64>(cmd).await?;
         }
         let mut woken: Vec<ScopeRef> = Vec::new();
         self.reindex(id, &mut woken).await

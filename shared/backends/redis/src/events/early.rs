@@ -203,11 +203,17 @@ impl Redis {
         let (digest, generation) = (&candidate.digest, &candidate.generation);
         let delivery = Delivery::new(&kept.event, generation.clone(), true);
         let instances = std::slice::from_ref(instance);
+        let mut was_there = None;
         for wait in &waiting.waits {
             let Some(place) = waiting.find(wait, &kept.event, true, &[]) else {
                 continue;
             };
-            if place.unknown
+            let was_there = match was_there {
+                Some(known) => known,
+                None => *was_there.insert(self.was_there(instance, waiting, generation).await?),
+            };
+            let must_be_untouched = !place.fit.early(false, was_there);
+            if must_be_untouched
                 && !self
                     .note_had(digest, generation, Had::Claim, instances)
                     .await?
@@ -221,7 +227,7 @@ impl Redis {
                 self.had(instance, candidate, kept).await?;
                 return Ok(Some(after));
             }
-            if place.unknown {
+            if must_be_untouched {
                 self.note_had(digest, generation, Had::Free, instances)
                     .await?;
             }
@@ -233,6 +239,26 @@ impl Redis {
             }
         }
         Ok(None)
+    }
+
+    /// Whether an instance had begun when an event came. One that events start begins with them.
+    async fn was_there(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        generation: &str,
+    ) -> Result<bool> {
+        let micros = |text: &str| text.parse::<u64>().ok();
+        let born = match &waiting.born {
+            Some(born) => micros(born),
+            None => {
+                let mut cmd = redis::cmd("HGET");
+                cmd.arg(self.keys().hash_of(instance)).arg("lw");
+                let place: Option<String> = self.query(cmd).await?;
+                place.and_then(|place| micros(place.split('\u{1}').nth(1)?))
+            }
+        };
+        Ok(born <= micros(generation))
     }
 
     /// An event that an instance could not use, and that its commit set free, is free for all that

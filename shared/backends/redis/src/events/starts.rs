@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Begun, Correlation, Set, bound, fitting};
+use swirl_ports::matching::{Begun, Correlation, Role, Set, group_of, has_all, roles};
 use swirl_ports::{Error, Result, Trigger};
 
 use super::names::{StartKeys, start_digest};
@@ -56,9 +56,9 @@ struct Chance<'a> {
     trigger: &'a Trigger,
     event: &'a CloudEvent,
     digest: &'a str,
-    places: Vec<usize>,
-    values: Correlation,
-    bound: bool,
+    roles: Vec<Role>,
+    /// Sets and claims stand under these.
+    group: Correlation,
     at: Timestamp,
 }
 
@@ -85,28 +85,28 @@ impl Redis {
     ) -> Result<(Vec<Begun>, Vec<String>)> {
         let (mut starts, mut claims) = (Vec::new(), Vec::new());
         for trigger in triggers {
-            let Some((places, values)) = fitting(trigger, event) else {
+            let roles = roles(trigger, event);
+            let Some(first) = roles.first() else {
                 continue;
             };
-            let Some(filter) = places.first().map(|place| &trigger.events[*place]) else {
-                continue;
-            };
-            let bound = bound(filter, &values);
-            if trigger.exclusive && !bound {
-                starts.push(alone(trigger, event, places[0], values));
+            if trigger.exclusive && !first.bound {
+                starts.push(alone(trigger, event, first));
                 continue;
             }
+            let group = match trigger.exclusive {
+                true => first.values.clone(),
+                false => group_of(trigger, event),
+            };
             let chance = Chance {
                 trigger,
                 event,
                 digest,
-                places,
-                values,
-                bound,
+                roles,
+                group,
                 at,
             };
             let workflow = &trigger.definition.workflow;
-            claims.push(start_digest(workflow, &chance.values));
+            claims.push(start_digest(workflow, &chance.group));
             starts.extend(self.take_chance(&chance).await?);
         }
         Ok((starts, claims))
@@ -114,13 +114,10 @@ impl Redis {
 
     async fn take_chance(&self, chance: &Chance<'_>) -> Result<Option<Begun>> {
         let workflow = &chance.trigger.definition.workflow;
-        if chance.bound
-            && !chance.trigger.exclusive
-            && self.is_active(workflow, &chance.values).await?
-        {
+        if !chance.trigger.exclusive && self.is_meant(chance).await? {
             return Ok(None);
         }
-        let key = start_digest(workflow, &chance.values);
+        let key = start_digest(workflow, &chance.group);
         let mut claim = self.claim(&key, chance).await?;
         if let Claim::Taken(by) = &claim
             && self.drop_stale(&key, by).await?
@@ -131,11 +128,22 @@ impl Redis {
             return Ok(None);
         };
         // Looked at after the claim: whoever was being started before is active by now.
-        if begun.is_some() && chance.bound && self.is_active(workflow, &chance.values).await? {
+        if begun.is_some() && self.is_meant(chance).await? {
             self.give_up_claim(&key, chance.digest, GiveUp::All).await?;
             return Ok(None);
         }
         Ok(begun)
+    }
+
+    /// Whether the event goes to an active instance.
+    async fn is_meant(&self, chance: &Chance<'_>) -> Result<bool> {
+        let workflow = &chance.trigger.definition.workflow;
+        for role in chance.bound() {
+            if self.is_active(workflow, &role.values).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn claim(&self, key: &str, chance: &Chance<'_>) -> Result<Claim> {
@@ -269,28 +277,41 @@ impl Redis {
             self.query::<Option<String>>(cmd)
         });
         let statuses = futures::future::try_join_all(checks).await?;
-        let active = |status: &Option<String>| matches!(status.as_deref(), Some("r" | "f"));
-        Ok(statuses.iter().any(active))
+        // One that has faulted is over, unless it is tried again.
+        Ok(statuses.iter().any(|status| status.as_deref() == Some("r")))
     }
 }
 
-fn alone(trigger: &Trigger, event: &CloudEvent, place: usize, values: Correlation) -> Begun {
+impl Chance<'_> {
+    fn bound(&self) -> impl Iterator<Item = &Role> {
+        self.roles.iter().filter(|role| role.bound)
+    }
+}
+
+fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> Begun {
     Begun {
         definition: trigger.definition.clone(),
         events: vec![StartEvent {
-            def: trigger.events[place].def.0,
+            def: trigger.events[role.place].def.0,
             event: event.clone(),
         }],
-        correlation: values,
+        correlation: role.told.clone(),
     }
 }
 
 impl Group {
     /// Who else is starting the instance that is meant.
     fn taken(&self, chance: &Chance<'_>) -> Option<Vec<String>> {
-        let others = chance.bound && !self.begun.contains_key(chance.digest);
-        let taken = others && !self.begun.is_empty();
-        taken.then(|| self.begun.keys().cloned().collect())
+        if self.begun.contains_key(chance.digest) {
+            return None;
+        }
+        let is_meant = |begun: &Begun| {
+            let mut roles = chance.bound();
+            roles.any(|role| has_all(&begun.correlation, &role.values))
+        };
+        let meant = self.begun.iter().filter(|(_, begun)| is_meant(begun));
+        let by: Vec<String> = meant.map(|(digest, _)| digest.clone()).collect();
+        (!by.is_empty()).then_some(by)
     }
 
     fn take(&mut self, chance: &Chance<'_>) -> Result<Change> {
@@ -302,9 +323,8 @@ impl Group {
             return Ok(Change::Found(Some(begun.clone())));
         }
         let begun = if chance.trigger.exclusive {
-            let values = chance.values.clone();
-            let place = chance.places.first().copied().unwrap_or_default();
-            Some(alone(chance.trigger, chance.event, place, values))
+            let first = chance.roles.first();
+            first.map(|first| alone(chance.trigger, chance.event, first))
         } else {
             if self.placed.contains(chance.digest) {
                 return Ok(Change::Found(None));
@@ -325,13 +345,13 @@ impl Group {
             && self.done.is_empty()
     }
 
-    /// Puts an event into the first set where one of its places is free, else into a new one
+    /// Puts an event into the first set that has a free place for it, else into a new one
     /// (decision 75); sets whose time is over are dropped first.
     fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<Begun>> {
         let Chance {
             trigger,
             event,
-            places,
+            roles,
             at,
             ..
         } = chance;
@@ -340,23 +360,23 @@ impl Group {
         }
         self.sets.retain(|set| !set.too_old(trigger, *at));
         let mut sets = self.sets.iter().enumerate();
-        let found = sets.find_map(|(index, set)| Some((index, set.free(places)?)));
-        let (index, place) = match (found, places.first()) {
+        let found = sets.find_map(|(index, set)| Some((index, set.free(roles)?)));
+        let (index, role) = match (found, roles.first()) {
             (Some(found), _) => found,
-            (None, Some(place)) => {
+            (None, Some(role)) => {
                 let (size, limit) = (self.sets.len(), GROUP_MAX);
                 if size >= limit {
                     let what = "the list of events that wait for others to start an instance";
                     let what = what.to_owned();
                     return Err(Error::TooLarge { what, size, limit });
                 }
-                let set = Set::new(trigger.definition.clone(), chance.values.clone());
+                let set = Set::new(trigger.definition.clone(), chance.group.clone());
                 self.sets.push(set);
-                (size, *place)
+                (size, role)
             }
             (None, None) => return Ok(None),
         };
-        let complete = self.sets[index].put(trigger, place, event, *at);
+        let complete = self.sets[index].put(trigger, role, event, *at);
         Ok(complete.then(|| self.sets.remove(index).begun()))
     }
 }

@@ -12,7 +12,7 @@ use super::names::{digest, start_digest};
 use crate::connect::damaged;
 
 /// Fields of the hash: `w:<scope>:<wait>` a wait, `c:<attribute>` a value, `W` the workflow, `over`,
-/// `F` events were given back, `x:<bucket>:<scope>:<wait>` and `a:<start>` where it stands: `0` it
+/// `F` events were given back, `B` the generation of the event that started it, `x:<bucket>:<scope>:<wait>` and `a:<start>` where it stands: `0` it
 /// will, `1` it does.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
@@ -24,6 +24,8 @@ pub(super) struct Waiting {
     pub workflow: String,
     pub over: bool,
     pub freed: Option<String>,
+    /// Where an event started it, and it correlates from the beginning.
+    pub born: Option<String>,
     /// Notes of where it stands, and whether it does.
     pub notes: HashMap<String, bool>,
 }
@@ -45,8 +47,7 @@ pub(super) struct Place {
     slot: usize,
     pub item: InboxItem,
     pub learnt: Correlation,
-    /// No value binds the two yet.
-    pub unknown: bool,
+    pub fit: Fit,
     /// What the instance must still know: name, and `=value` or nothing.
     pub expected: Vec<(String, String)>,
 }
@@ -87,6 +88,7 @@ impl Waiting {
                 _ if name == "W" => found.workflow = value,
                 _ if name == "over" => found.over = true,
                 _ if name == "F" => found.freed = Some(value),
+                _ if name == "B" => found.born = Some(value),
                 _ => {}
             }
         }
@@ -141,16 +143,17 @@ impl Waiting {
         refused: &[String],
     ) -> Option<Place> {
         wait.slots.iter().enumerate().find_map(|(index, slot)| {
-            let fits = |filter: &&EventMatch| {
+            let fits = |filter: &EventMatch| {
                 let fit = fit(filter, &self.correlation, event);
                 // Whether it is untouched is found out by claiming it.
-                if early {
-                    fit.early(true)
-                } else {
-                    fit != Fit::No
-                }
+                let fits = match early {
+                    true => fit.early(true, true),
+                    false => fit != Fit::No,
+                };
+                fits.then_some(fit)
             };
-            let filter = slot.filters.iter().find(fits)?;
+            let mut filters = slot.filters.iter();
+            let (filter, fit) = filters.find_map(|filter| Some((filter, fits(filter)?)))?;
             let item = InboxItem::new(Input::Event {
                 wait: wait.wait,
                 slot: slot.slot,
@@ -161,7 +164,7 @@ impl Waiting {
                 slot: index,
                 item,
                 learnt: learnt(filter, event),
-                unknown: fit(filter, &self.correlation, event) == Fit::Unknown,
+                fit,
                 expected: self.expected(filter),
             })
         })
