@@ -380,6 +380,34 @@ impl Ctx<'_> {
         }
     }
 
+    /// A timeout of a state, an action or a branch. Once `workflowExecTimeout` has passed, it is the
+    /// end of what was left to finish, and that of the workflow has precedence (0.8, "Workflow
+    /// Timeouts"): nothing is handled and nothing retried. True: that is done.
+    pub fn is_last_timeout(&mut self, error: &WorkflowError) -> bool {
+        match self.scope.role {
+            Role::Root => {
+                let is_last = self.scope.timed_out && !self.in_run_before();
+                if is_last {
+                    self.abandon();
+                    self.time_out();
+                }
+                is_last
+            }
+            Role::Detached { .. } => false,
+            // The root scope, which hears of it, ends the instance.
+            Role::Branch { .. } | Role::Iteration { .. } | Role::Action { .. } => {
+                let timeout = self.workflow_timeout_setting();
+                let end = timeout.map(|timeout| timeout.duration.add_to(self.header.started_at));
+                let is_last = end.is_some_and(|end| end <= self.now());
+                if is_last {
+                    self.abandon();
+                    self.fail(error.clone());
+                }
+                is_last
+            }
+        }
+    }
+
     /// The instance is to be terminated, after `runBefore`.
     fn time_out(&mut self) {
         self.disarm(|_| true);

@@ -41,6 +41,16 @@ pub fn branch_scope(def: &Definition, fork: &Fork, index: u32) -> Scope {
     scope
 }
 
+fn is_timeout(error: &WorkflowError) -> bool {
+    let timeouts = [
+        names::STATE_TIMEOUT,
+        names::ACTION_TIMEOUT,
+        names::BRANCH_TIMEOUT,
+        names::EVENT_TIMEOUT,
+    ];
+    timeouts.contains(&error.name.as_str())
+}
+
 impl Ctx<'_> {
     pub fn fork(
         &mut self,
@@ -129,27 +139,36 @@ impl Ctx<'_> {
             .iter()
             .find(|(_, result)| !matches!(result, BranchResult::Done { .. }));
         match bad {
+            Some((_, BranchResult::Failed(error)))
+                if is_timeout(error) && self.is_last_timeout(error) => {}
             Some((index, BranchResult::Failed(error))) => {
                 self.work(Work::Fork(ForkRun {
                     failed: Some(*index),
                     ..run
                 }));
                 self.raise(error.clone());
-                return Ok(());
             }
             Some((_, BranchResult::Terminated { data, parents })) => {
                 self.abandon();
                 self.terminate(data.clone(), *parents);
-                return Ok(());
             }
-            _ => {}
+            _ => return self.branches_done(fork, &run, results),
         }
+        Ok(())
+    }
+
+    fn branches_done(
+        &mut self,
+        fork: u32,
+        run: &ForkRun,
+        results: Vec<(u32, BranchResult)>,
+    ) -> Result<(), Rejection> {
         let batch = results.is_empty() && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
             return Err(Rejection::ForkOver);
         }
         self.emit(Event::Joined { fork });
-        let step = self.join(&run, results);
+        let step = self.join(run, results);
         self.settle(step);
         Ok(())
     }

@@ -187,8 +187,12 @@ impl Ctx<'_> {
             "the state '{}' took longer than stateExecTimeout",
             state.name
         );
+        let error = WorkflowError::timeout(names::STATE_TIMEOUT, message);
+        if self.is_last_timeout(&error) {
+            return;
+        }
         self.abandon();
-        self.raise(WorkflowError::timeout(names::STATE_TIMEOUT, message));
+        self.raise(error);
     }
 
     pub fn branch_timeout(&mut self) {

@@ -144,6 +144,9 @@ impl Ctx<'_> {
             self.action_name(action)
         );
         let error = WorkflowError::timeout(names::ACTION_TIMEOUT, message);
+        if self.is_last_timeout(&error) {
+            return;
+        }
         let step = self.action_failed(error);
         self.settle(step);
     }

@@ -60,6 +60,9 @@ impl Ctx<'_> {
             names::EVENT_TIMEOUT,
             "the event to consume did not come within consumeEventTimeout",
         );
+        if self.is_last_timeout(&error) {
+            return;
+        }
         let step = self.action_failed(error);
         self.settle(step);
     }
