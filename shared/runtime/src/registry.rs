@@ -7,7 +7,7 @@ use swirl_engine::Definition;
 use swirl_model::event::EventMatch;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{StateKind, Template, Wait, When, Workflow};
+use swirl_model::workflow::{StateKind, Template, Wait, Workflow};
 use swirl_ports::{DefinitionRecord, Definitions, Trigger};
 
 use crate::Error;
@@ -284,13 +284,6 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
     let StateKind::Event(state) = &workflow[start].kind else {
         return None;
     };
-    // A schedule says when instances are created; events then only continue them.
-    if matches!(
-        workflow.schedule.as_ref().map(|schedule| &schedule.when),
-        Some(When::Cron { .. } | When::Interval(_))
-    ) {
-        return None;
-    }
     let mut events = Vec::new();
     for id in state.entries.iter().flat_map(|entry| &entry.events) {
         if !events.iter().any(|found: &EventMatch| found.def == *id) {

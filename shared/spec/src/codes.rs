@@ -73,6 +73,7 @@ codes! {
     COMPENSATION_RULE = "compensation-rule": "A breach of the rules for compensation.";
     COMPENSATION_UNUSED = "compensation-unused": "A compensating state that compensates nothing.";
     CONTINUE_AS_TERMINATE = "continue-as-terminate": "'terminate: false' beside 'continueAs'.";
+    CORRELATION_NEEDS_DATA = "correlation-needs-data": "A start event's correlation value that depends on an instance's data.";
     CORRELATION_ON_PRODUCED = "correlation-on-produced": "Correlation of a produced event.";
     DOCUMENT_TOO_LARGE = "document-too-large": "The document has more bytes than allowed.";
     DUPLICATE_KEY = "duplicate-key": "An object has a key twice.";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use swirl_model::Data;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{Language, Retry, StateId, Workflow};
+use swirl_model::workflow::{EventId, Language, Retry, StateId, Workflow};
 
 use super::expression::Pool;
 use super::names::{FunctionEntry, Names, Table};
@@ -89,6 +89,8 @@ pub(crate) struct Ctx<'a> {
     pub run_before: Option<(StateId, Spot)>,
     /// Where the starting state is named.
     pub start_spot: Option<Spot>,
+    /// Where values of correlation rules stand: by event and rule.
+    pub correlation_values: Vec<(EventId, usize, Spot)>,
 }
 
 /// Bytes of a name: of a workflow, its version, a state, a function, an event.
@@ -157,6 +159,7 @@ impl<'a> Ctx<'a> {
             params: Vec::new(),
             run_before: None,
             start_spot: None,
+            correlation_values: Vec::new(),
         }
     }
 

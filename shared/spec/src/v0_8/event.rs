@@ -118,6 +118,11 @@ impl Ctx<'_> {
                 let place = obj.get("contextAttributeName").unwrap_or(item);
                 self.duplicate(place, "correlation attribute", &name);
             }
+            if let Some(node) = obj.get("contextAttributeValue") {
+                let id = EventId(self.workflow.events.len() as u32);
+                let spot = self.spot(node);
+                self.correlation_values.push((id, list.len(), spot));
+            }
             list.push(Correlation {
                 attribute: attribute.into(),
                 value,

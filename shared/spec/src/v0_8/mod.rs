@@ -8,6 +8,7 @@ mod action;
 mod auth;
 mod call;
 mod check;
+mod correlation;
 mod ctx;
 mod error;
 mod event;

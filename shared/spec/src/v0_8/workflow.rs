@@ -84,6 +84,7 @@ impl Ctx<'_> {
         if !states.is_empty() {
             self.check_graph(start);
             self.check_schedule(root, start);
+            self.start_event_values(start);
         }
         self.check_keep_active(root);
     }
@@ -247,7 +248,7 @@ impl Ctx<'_> {
             self.warn(
                 place,
                 codes::SCHEDULED_EVENT_START,
-                "the workflow has a schedule and starts with an event state: something must send the events at those times",
+                "the workflow has a schedule and starts with an event state: events start instances, and those that the schedule starts wait for further ones",
                 "let another state be the first, or remove the schedule".to_owned(),
             );
         }
