@@ -88,9 +88,16 @@ pub fn assign(
     given
 }
 
-/// Two lists beside each other; rows that differ are marked with `!`.
+/// Two lists beside each other; rows that differ are marked with `!`. Of long ones, those from a
+/// little before the first of these.
 pub fn side_by_side(expected: &[String], got: &[String], same: &[bool]) -> Vec<String> {
     const CELL_MAX: usize = 60;
+    const CONTEXT: usize = 3;
+    let rows = expected.len().max(got.len());
+    let differs = (0..rows).find(|row| !same.get(*row).copied().unwrap_or(false));
+    let last = rows.saturating_sub(SHOWN_MAX);
+    let from = differs.unwrap_or(0).saturating_sub(CONTEXT).min(last);
+    let to = rows.min(from + SHOWN_MAX);
     let left: Vec<String> = expected.iter().map(|text| cut(text, CELL_MAX)).collect();
     let width = left
         .iter()
@@ -99,7 +106,10 @@ pub fn side_by_side(expected: &[String], got: &[String], same: &[bool]) -> Vec<S
         .unwrap_or(0)
         .max("expected".len());
     let mut lines = vec![format!("  {:width$}   got", "expected")];
-    for row in 0..expected.len().max(got.len()) {
+    if from > 0 {
+        lines.push(format!("  {from} before"));
+    }
+    for row in from..to {
         let mark = if same.get(row).copied().unwrap_or(false) {
             ' '
         } else {
@@ -111,6 +121,9 @@ pub fn side_by_side(expected: &[String], got: &[String], same: &[bool]) -> Vec<S
             .map_or("-".to_owned(), |text| cut(text, CELL_MAX));
         lines.push(format!("{mark} {left:width$}   {right}"));
     }
+    if to < rows {
+        lines.push(format!("  and {} more", rows - to));
+    }
     lines
 }
 
@@ -118,7 +131,7 @@ fn show(value: &Data) -> String {
     cut(&value.to_string(), VALUE_CHARS_MAX)
 }
 
-fn shorten(mut lines: Vec<String>) -> Vec<String> {
+pub fn shorten(mut lines: Vec<String>) -> Vec<String> {
     if lines.len() > SHOWN_MAX {
         let more = lines.len() - SHOWN_MAX;
         lines.truncate(SHOWN_MAX);
@@ -204,6 +217,24 @@ fn escape(name: &str) -> String {
 mod tests {
     use super::*;
     use swirl_model::data;
+
+    #[test]
+    fn of_long_lists_some_rows_are_shown() {
+        let texts = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>();
+        let mut same = vec![true; 2_000];
+        let lines = side_by_side(&texts(1), &texts(2_000), &same[..1]);
+        assert_eq!(lines.len(), 22, "{lines:?}");
+        assert_eq!(lines[21], "  and 1980 more");
+        same[1_000] = false;
+        let lines = side_by_side(&texts(2_000), &texts(2_000), &same);
+        assert_eq!(lines[1], "  997 before");
+        assert!(lines[5].starts_with("! 1000 "), "{lines:?}");
+        assert_eq!(lines[22], "  and 983 more");
+        same.fill(true);
+        let lines = side_by_side(&texts(2_000), &texts(2_001), &same);
+        assert_eq!(lines[1], "  1981 before");
+        assert_eq!(lines.len(), 22, "{lines:?}");
+    }
 
     #[test]
     fn places_that_differ() {

@@ -180,7 +180,7 @@ impl Expect {
                     "{} instances were started; say what holds for each under 'instances'",
                     details.len()
                 );
-                note(found, "expect", message, details);
+                note(found, "expect", message, differ::shorten(details));
             }
         }
     }

@@ -31,15 +31,14 @@ pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Opti
         let left: Vec<String> = wanted.iter().map(Row::text).collect();
         let right: Vec<String> = got.iter().map(R::seen_text).collect();
         let mut lines = side_by_side(&left, &right, &same);
+        let mut details = Vec::new();
         for (index, (row, seen)) in wanted.iter().zip(got).enumerate() {
             if !row.fits(seen) {
-                lines.extend(
-                    row.details(seen)
-                        .into_iter()
-                        .map(|line| format!("  [{index}] {line}")),
-                );
+                let all = row.details(seen).into_iter();
+                details.extend(all.map(|line| format!("  [{index}] {line}")));
             }
         }
+        lines.extend(differ::shorten(details));
         return Some(lines);
     }
     let given = assign(wanted.len(), got.len(), |row, seen| {
@@ -59,7 +58,7 @@ pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Opti
             lines.push(format!("not expected, got: {}", R::seen_text(seen)));
         }
     }
-    Some(lines)
+    Some(differ::shorten(lines))
 }
 
 impl Row for WantedCall {

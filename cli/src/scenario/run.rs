@@ -498,4 +498,24 @@ expect: {{status: faulted}}
             assert!(error.starts_with("virtual time stands still"), "{error}");
         }
     }
+
+    #[test]
+    fn circles_of_events_end() {
+        let error = failure(
+            "
+workflows:
+  - id: w
+    version: 1.0.0
+    specVersion: '0.8'
+    events:
+      - {name: E, type: e, correlation: [{contextAttributeName: k}]}
+      - {name: P, type: e, kind: produced}
+    states:
+      - {name: A, type: event, onEvents: [{eventRefs: [E]}], transition: {nextState: A, produceEvents: [{eventRef: P, contextAttributes: {k: '1'}}]}}
+events: [{at: PT0S, event: {type: e, source: s, k: '1'}}]
+expect: {instances: []}
+",
+        );
+        assert!(error.starts_with("virtual time stands still"), "{error}");
+    }
 }

@@ -36,6 +36,9 @@ pub struct Recorder {
     work: Arc<AtomicU64>,
 }
 
+/// How much may happen at one moment: what a hundred thousand branches need.
+pub(crate) const WORK_MAX: u64 = 3_000_000;
+
 /// What the start of a sub-workflow or continuation counts, and an event that is produced, in entries
 /// of history: it keeps about as much memory.
 const START_WORK: u64 = 20;
@@ -76,9 +79,12 @@ impl Effects for Recorder {
                 lock.0.produced.push((instance.clone(), event.clone()));
             }
         }
-        // An event may start an instance, too.
-        if let Command::Start(_) | Command::Publish(_) = command {
-            self.work.fetch_add(START_WORK, Ordering::Relaxed);
+        // An event may start an instance, too. Who wakes itself by what it produces is driven in one
+        // go: nobody else could stop it.
+        if let Command::Start(_) | Command::Publish(_) = command
+            && self.work.fetch_add(START_WORK, Ordering::Relaxed) > WORK_MAX
+        {
+            return std::future::pending().await;
         }
         self.inner.carry_out(instance, command).await
     }

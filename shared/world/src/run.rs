@@ -15,7 +15,7 @@ use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Secrets, Store, Su
 use swirl_runtime::{Driver, Lower, Registry, Settings};
 
 use crate::clock::VirtualClock;
-use crate::record::{Call, Observed, Recorder};
+use crate::record::{Call, Observed, Recorder, WORK_MAX};
 
 /// What the plan of a run does to the world.
 #[derive(Debug, Clone)]
@@ -177,9 +177,6 @@ pub struct World {
     refused: Vec<Vain>,
     idle: Vec<Vain>,
 }
-
-/// How much may happen at one moment: what a hundred thousand branches need.
-const WORK_MAX: u64 = 3_000_000;
 
 /// What a call counts beside its entries of history: it is noted down with its arguments.
 const CALL_WORK: u64 = 10;

@@ -7,7 +7,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::Input;
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_ports::InboxItem;
-use swirl_ports::matching::{Correlation, Fit, addressee, fit, learnt};
+use swirl_ports::matching::{Correlation, Fit, addressee, bucket_of, fit, learnt};
 
 use crate::record::{Key, inbox_key};
 use crate::state::{Seq, State};
@@ -149,35 +149,58 @@ impl State {
     }
 
     /// The first kept event that fits a wait.
-    fn next_kept(&self, seq: Seq, scope: &ScopeId, wait: u32) -> Option<Arc<CloudEvent>> {
-        let inst = self.instances.get(&seq)?;
-        let entry = inst.scopes.get(scope)?;
-        let found = entry.waits.iter().find(|found| found.wait == wait)?;
-        let correlation = &inst.instance.state.correlation;
-        let filters = found.slots.iter().flat_map(|slot| &slot.filters);
-        let lists: Vec<&[u64]> = filters
-            .map(|filter| self.kept.candidates(filter, correlation))
-            .filter(|list| !list.is_empty())
+    fn next_kept(&mut self, seq: Seq, scope: &ScopeId, wait: u32) -> Option<Arc<CloudEvent>> {
+        let buckets = self.buckets_of(seq, scope, wait);
+        let seen: Vec<(Arc<str>, u64)> = buckets
+            .into_iter()
+            .map(|bucket| {
+                let after = self.see(seq, &bucket);
+                (bucket, after)
+            })
             .collect();
-        let merged;
-        let places: &[u64] = match lists[..] {
-            [] => return None,
-            [only] => only,
-            _ => {
-                let all: BTreeSet<u64> = lists.into_iter().flatten().copied().collect();
-                merged = all.into_iter().collect::<Vec<u64>>();
-                &merged
-            }
-        };
-        places.iter().find_map(|place| {
-            let kept = self.kept.get(*place)?;
+        let lists = seen
+            .iter()
+            .flat_map(|(bucket, after)| self.kept.candidates(bucket, *after))
+            .collect();
+        let inst = self.instances.get(&seq)?;
+        in_order(lists).find_map(|place| {
+            let kept = self.kept.get(place)?;
             let mine = addressee(&kept.event).is_none_or(|id| id == *inst.id());
             let fits = mine
                 && self
-                    .find_slot(seq, scope, wait, &kept.event, true, Some(*place))
+                    .find_slot(seq, scope, wait, &kept.event, true, Some(place))
                     .is_some();
             fits.then(|| kept.event.clone())
         })
+    }
+
+    /// Where a wait looks for early events.
+    fn buckets_of(&self, seq: Seq, scope: &ScopeId, wait: u32) -> BTreeSet<Arc<str>> {
+        let inst = self.instances.get(&seq);
+        let entry = inst.and_then(|inst| Some((inst, inst.scopes.get(scope)?)));
+        let Some((inst, entry)) = entry else {
+            return BTreeSet::new();
+        };
+        let waits = entry.waits.iter().filter(|found| found.wait == wait);
+        let filters = waits.flat_map(|wait| wait.slots.iter().flat_map(|slot| &slot.filters));
+        filters
+            .filter(|filter| !filter.correlation.is_empty())
+            .map(|filter| bucket_of(filter, &inst.instance.state.correlation))
+            .collect()
+    }
+
+    /// The place in a bucket up to which an instance needn't look at what others had: it wasn't
+    /// there yet, or had it itself.
+    fn see(&mut self, seq: Seq, bucket: &Arc<str>) -> u64 {
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return u64::MAX;
+        };
+        let before = inst.seen.get(bucket).copied().unwrap_or(inst.born);
+        let seen = self.kept.had_up_to(bucket, before, seq);
+        if seen != before {
+            inst.seen.insert(bucket.clone(), seen);
+        }
+        seen
     }
 
     /// An event that an instance could not use is free for it again, and goes to whatever else of
@@ -188,6 +211,9 @@ impl State {
         };
         if !self.kept.released(place, seq) {
             return;
+        }
+        if let Some(inst) = self.instances.get_mut(&seq) {
+            inst.seen.clear();
         }
         self.touch(Key::Got(place, seq));
         for (_, scope, wait) in self.waits_of(seq) {
@@ -263,4 +289,15 @@ impl State {
             woken.push(scope);
         }
     }
+}
+
+/// The members of sorted lists in order, each once.
+fn in_order(mut lists: Vec<&[u64]>) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || {
+        let next = *lists.iter().filter_map(|list| list.first()).min()?;
+        for list in &mut lists {
+            *list = list.strip_prefix(&[next]).unwrap_or(list);
+        }
+        Some(next)
+    })
 }

@@ -112,30 +112,31 @@ impl Inbox {
     }
 
     pub fn has_operator(&self) -> bool {
-        self.waiting > 0 && self.inputs().any(Input::is_operator)
+        let mut inputs = self.last().filter_map(|entry| entry.input.as_deref());
+        inputs.any(Input::is_operator)
+    }
+
+    /// Those that wait, from the last one on: what is only remembered mostly stands before them.
+    fn last(&self) -> impl Iterator<Item = &Entry> {
+        let waiting = self.entries.values().rev().filter(|e| e.input.is_some());
+        waiting.take(self.waiting)
     }
 
     /// Whether there is something that this lease has not been given.
     pub fn has_news(&self, token: u64, frozen: bool) -> bool {
-        self.waiting > 0
-            && self
-                .entries
-                .values()
-                .any(|entry| entry.is_news(token, frozen))
+        self.waiting > 0 && self.last().any(|entry| entry.is_news(token, frozen))
     }
 
     /// What this lease has not been given yet; it counts as given from now on. While the instance
     /// stands still (`frozen`) only what an operator said is given.
     pub fn hand_out(&mut self, token: u64, frozen: bool) -> Vec<InboxItem> {
+        let last = self.entries.values_mut().rev();
+        let waiting = last.filter(|entry| entry.input.is_some());
         let mut items = Vec::new();
-        if self.waiting == 0 {
-            return items;
-        }
-        for entry in self
-            .entries
-            .values_mut()
-            .filter(|entry| entry.is_news(token, frozen))
-        {
+        for entry in waiting.take(self.waiting) {
+            if !entry.is_news(token, frozen) {
+                continue;
+            }
             entry.handed = token;
             if let Some(input) = &entry.input {
                 items.push(InboxItem {
@@ -144,6 +145,7 @@ impl Inbox {
                 });
             }
         }
+        items.reverse();
         items
     }
 

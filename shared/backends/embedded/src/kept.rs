@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Correlation, bucket_of, buckets_of, is_valued};
+use swirl_ports::matching::buckets_of;
 
 use crate::buckets::Buckets;
 use crate::state::Seq;
@@ -29,7 +28,7 @@ pub(crate) struct Kept {
     events: BTreeMap<u64, KeptEvent>,
     keys: HashMap<String, u64>,
     by_value: Buckets,
-    /// Those that nobody had yet.
+    /// Those that nobody had yet, by value or by kind alone.
     free: Buckets,
 }
 
@@ -53,26 +52,24 @@ impl Kept {
     }
 
     pub fn insert(&mut self, place: u64, kept: KeptEvent) {
-        let (kinds, values) = kept.buckets();
-        values
-            .iter()
-            .for_each(|bucket| self.by_value.insert(bucket, place));
-        kinds
-            .iter()
-            .for_each(|bucket| self.free.insert(bucket, place));
+        for (bucket, is_value) in kept.buckets() {
+            self.free.insert(&bucket, place);
+            if is_value {
+                self.by_value.insert(&bucket, place);
+            }
+        }
         self.keys.insert(kept.event.key(), place);
         self.events.insert(place, kept);
     }
 
     pub fn remove(&mut self, place: u64) -> Option<KeptEvent> {
         let kept = self.events.remove(&place)?;
-        let (kinds, values) = kept.buckets();
-        values
-            .iter()
-            .for_each(|bucket| self.by_value.remove(bucket, place));
-        kinds
-            .iter()
-            .for_each(|bucket| self.free.remove(bucket, place));
+        for (bucket, is_value) in kept.buckets() {
+            self.free.remove(&bucket, place);
+            if is_value {
+                self.by_value.remove(&bucket, place);
+            }
+        }
         self.keys.remove(&kept.event.key());
         Some(kept)
     }
@@ -83,10 +80,9 @@ impl Kept {
             return false;
         };
         if kept.consumers.is_empty() {
-            kept.buckets()
-                .0
-                .iter()
-                .for_each(|bucket| self.free.remove(bucket, place));
+            for (bucket, _) in kept.buckets() {
+                self.free.remove(&bucket, place);
+            }
         }
         kept.consumers.insert(by);
         true
@@ -99,30 +95,87 @@ impl Kept {
         };
         let had = kept.consumers.remove(&by);
         if had && kept.consumers.is_empty() {
-            kept.buckets()
-                .0
-                .iter()
-                .for_each(|bucket| self.free.insert(bucket, place));
+            for (bucket, _) in kept.buckets() {
+                self.free.insert(&bucket, place);
+            }
         }
         had
     }
 
-    /// Kept events that may be for this filter.
-    pub fn candidates(&self, filter: &EventMatch, correlation: &Correlation) -> &[u64] {
-        if filter.correlation.is_empty() {
-            return &[];
-        }
-        let bucket = bucket_of(filter, correlation);
-        if is_valued(&bucket) {
-            self.by_value.get(&bucket)
-        } else {
-            self.free.get(&bucket)
-        }
+    /// Kept events that may be for an instance: those that nobody had, and those that came after
+    /// this place, each in order.
+    pub fn candidates(&self, bucket: &str, after: u64) -> [&[u64]; 2] {
+        let later = self.by_value.get(bucket);
+        let first = later.partition_point(|place| *place <= after);
+        [self.free.get(bucket), &later[first..]]
+    }
+
+    /// The last event of a bucket up to which an instance had all that came after this place.
+    pub fn had_up_to(&self, bucket: &str, after: u64, by: Seq) -> u64 {
+        let [_, later] = self.candidates(bucket, after);
+        let had = |place: &&u64| {
+            let kept = self.events.get(*place);
+            kept.is_some_and(|kept| kept.consumers.contains(&by))
+        };
+        later
+            .iter()
+            .take_while(had)
+            .last()
+            .copied()
+            .unwrap_or(after)
     }
 }
 
 impl KeptEvent {
-    fn buckets(&self) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
-        buckets_of(&self.event, self.attributes.iter().map(|name| &**name))
+    /// Where it is looked for, and whether by a value.
+    fn buckets(&self) -> impl Iterator<Item = (Arc<str>, bool)> + use<> {
+        let attributes = self.attributes.iter().map(|name| &**name);
+        let (kinds, values) = buckets_of(&self.event, attributes);
+        let kinds = kinds.into_iter().map(|bucket| (bucket, false));
+        kinds.chain(values.into_iter().map(|bucket| (bucket, true)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+
+    use super::*;
+
+    fn keep(kept: &mut Kept, place: u64) {
+        let event = data!({
+            "specversion": "1.0", "id": place.to_string(), "source": "/s", "type": "t", "k": "1",
+        });
+        let event = KeptEvent {
+            event: Arc::new(serde_json::from_str(&event.to_string()).unwrap()),
+            at: Timestamp(0),
+            attributes: BTreeSet::from(["k".into()]),
+            consumers: BTreeSet::new(),
+        };
+        kept.insert(place, event);
+    }
+
+    /// However many events somebody had, he looks at what is new to him.
+    #[test]
+    fn what_somebody_had_is_not_looked_at_again() {
+        let bucket = "tt\0k\x001".to_owned();
+        let mut kept = Kept::default();
+        for place in 1..=5 {
+            keep(&mut kept, place);
+        }
+        assert_eq!(kept.candidates(&bucket, 5), [&[1, 2, 3, 4, 5][..], &[]]);
+        for place in 1..=3 {
+            assert!(kept.consumed(place, 9));
+        }
+        assert_eq!(kept.had_up_to(&bucket, 0, 9), 3);
+        assert_eq!(kept.candidates(&bucket, 3), [&[4, 5][..], &[4, 5]]);
+        // For another one, that was there when they came, or was not.
+        assert_eq!(kept.had_up_to(&bucket, 0, 8), 0);
+        assert_eq!(kept.candidates(&bucket, 0)[1], [1, 2, 3, 4, 5]);
+        assert!(kept.released(2, 9));
+        assert_eq!(kept.had_up_to(&bucket, 0, 9), 1);
+        assert_eq!(kept.candidates(&bucket, 5), [&[2, 4, 5][..], &[]]);
+        kept.remove(2);
+        assert_eq!(kept.candidates(&bucket, 5), [&[4, 5][..], &[]]);
     }
 }

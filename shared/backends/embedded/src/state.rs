@@ -67,6 +67,8 @@ pub(crate) struct Inst {
     pub instance: Instance,
     /// Its place among the kept events: those that came later came while it was there.
     pub born: u64,
+    /// By bucket, the kept events that it has seen the last of: it had all up to there.
+    pub seen: HashMap<Arc<str>, u64>,
     // Boxed here and below: a map's node has room for eleven, and most maps have one.
     pub scopes: BTreeMap<ScopeId, Box<Entry>>,
     pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
@@ -178,6 +180,7 @@ impl Inst {
         Inst {
             instance,
             born,
+            seen: HashMap::new(),
             scopes: BTreeMap::new(),
             forks: BTreeMap::new(),
             outbox: BTreeMap::new(),
