@@ -8,7 +8,7 @@ use swirl_ports::matching::addressee;
 
 use super::deliver::Delivery;
 use super::index::PAGE;
-use super::names::{BucketKeys, look_keys};
+use super::names::{BucketKeys, EventKeys, look_keys};
 use super::shard::{Had, Kept};
 use super::waiting::{Stand, Waiting};
 use crate::Redis;
@@ -59,9 +59,14 @@ impl Redis {
         mut candidates: Vec<Candidate>,
         woken: &mut Vec<ScopeRef>,
     ) -> Result<Option<Box<Waiting>>> {
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        let born = self.born(instance, waiting).await?;
         while !candidates.is_empty() {
             let next = self.next_pages(&candidates);
             let new = self.not_had(instance, candidates).await?;
+            let new = self.not_others(instance, born, new).await?;
             for chunk in new.chunks(FETCH) {
                 let bodies = chunk
                     .iter()
@@ -77,7 +82,7 @@ impl Redis {
                         }
                     };
                     let given = self
-                        .give(instance, waiting, candidate, &kept, woken)
+                        .give(instance, waiting, born, candidate, &kept, woken)
                         .await?;
                     if given.is_some() {
                         return Ok(given);
@@ -168,6 +173,37 @@ impl Redis {
         Ok(new)
     }
 
+    /// Without those that came before the instance began, and that others had already. Claiming says
+    /// it for sure; this spares it where many are left of a value.
+    async fn not_others(
+        &self,
+        instance: &InstanceId,
+        born: u64,
+        mut candidates: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>> {
+        let early = candidates
+            .iter()
+            .filter(|candidate| !was_there(born, &candidate.generation));
+        let mut reads = Vec::new();
+        for candidate in early {
+            let had = EventKeys::of(self.keys(), &candidate.digest).had(&candidate.digest);
+            let mut count = redis::cmd("SCARD");
+            count.arg(&had);
+            let mut mine = redis::cmd("SISMEMBER");
+            mine.arg(had).arg(instance.as_str());
+            reads.extend([count, mine]);
+        }
+        if reads.is_empty() {
+            return Ok(candidates);
+        }
+        let answers: Vec<i64> = self.read_all(&reads).await?;
+        let mut others = answers.chunks_exact(2).map(|pair| pair[0] - pair[1]);
+        candidates.retain(|candidate| {
+            was_there(born, &candidate.generation) || others.next().unwrap_or_default() == 0
+        });
+        Ok(candidates)
+    }
+
     /// Takes an event out of a bucket, unless it has come there anew.
     async fn unseat(&self, candidate: &Candidate) -> Result<()> {
         let key = BucketKeys::new(self.keys(), &candidate.bucket).kept;
@@ -193,6 +229,7 @@ impl Redis {
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
+        born: u64,
         candidate: &Candidate,
         kept: &Kept,
         woken: &mut Vec<ScopeRef>,
@@ -203,14 +240,10 @@ impl Redis {
         let (digest, generation) = (&candidate.digest, &candidate.generation);
         let delivery = Delivery::new(&kept.event, generation.clone(), true);
         let instances = std::slice::from_ref(instance);
-        let mut was_there = None;
+        let was_there = was_there(born, generation);
         for wait in &waiting.waits {
             let Some(place) = waiting.find(wait, &kept.event, true, &[]) else {
                 continue;
-            };
-            let was_there = match was_there {
-                Some(known) => known,
-                None => *was_there.insert(self.was_there(instance, waiting, generation).await?),
             };
             let must_be_untouched = !place.fit.early(false, was_there);
             if must_be_untouched
@@ -241,24 +274,20 @@ impl Redis {
         Ok(None)
     }
 
-    /// Whether an instance had begun when an event came. One that events start begins with them.
-    async fn was_there(
-        &self,
-        instance: &InstanceId,
-        waiting: &Waiting,
-        generation: &str,
-    ) -> Result<bool> {
-        let micros = |text: &str| text.parse::<u64>().ok();
-        let born = match &waiting.born {
-            Some(born) => micros(born),
+    /// When an instance began, in the time of generations. One that events start begins with them.
+    async fn born(&self, instance: &InstanceId, waiting: &Waiting) -> Result<u64> {
+        let place: Option<String> = match &waiting.born {
+            Some(born) => return Ok(born.parse().unwrap_or_default()),
             None => {
                 let mut cmd = redis::cmd("HGET");
                 cmd.arg(self.keys().hash_of(instance)).arg("lw");
-                let place: Option<String> = self.query(cmd).await?;
-                place.and_then(|place| micros(place.split('\u{1}').nth(1)?))
+                self.query(cmd).await?
             }
         };
-        Ok(born <= micros(generation))
+        let micros = place.as_ref().and_then(|place| place.split('\u{1}').nth(1));
+        Ok(micros
+            .and_then(|micros| micros.parse().ok())
+            .unwrap_or(u64::MAX))
     }
 
     /// An event that an instance could not use, and that its commit set free, is free for all that
@@ -284,4 +313,9 @@ impl Redis {
         }
         Ok(())
     }
+}
+
+/// Whether an instance had begun when an event came.
+fn was_there(born: u64, generation: &str) -> bool {
+    generation.parse::<u64>().is_ok_and(|came| born <= came)
 }
