@@ -114,18 +114,16 @@ impl Expect {
         found
     }
 
-    /// Who lists all instances has said what is to come of each start. What an operator did without
-    /// effect is told where something else is wrong.
+    /// Starts that were refused and what else had no effect may explain what is wrong.
     fn check_plan(&self, observed: &Observed, found: &mut Vec<Difference>) {
-        if self.instances.is_none() || !found.is_empty() {
-            for (key, why) in &observed.refused_starts {
-                note(found, key, format!("the start was refused: {why}"), vec![]);
-            }
+        if found.is_empty() {
+            return;
         }
-        if !found.is_empty() {
-            for (key, why) in &observed.idle {
-                note(found, key, why.clone(), vec![]);
-            }
+        for (key, why) in &observed.refused_starts {
+            note(found, key, format!("the start was refused: {why}"), vec![]);
+        }
+        for (key, why) in &observed.idle {
+            note(found, key, why.clone(), vec![]);
         }
     }
 

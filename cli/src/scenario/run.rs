@@ -37,7 +37,7 @@ impl Runner for VirtualRunner {
                 ..Observed::default()
             });
         }
-        known_functions(scenario, &readings)?;
+        let unknown = unknown_functions(scenario, &readings);
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
         let mut world = World::new(
@@ -66,7 +66,9 @@ impl Runner for VirtualRunner {
         {
             return Err(error.into());
         }
-        observe(scenario, &mut world)
+        let mut observed = observe(scenario, &mut world)?;
+        observed.idle.extend(unknown);
+        Ok(observed)
     }
 }
 
@@ -122,8 +124,8 @@ fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
     documents
 }
 
-/// A mock of a function that no definition has would say nothing about any workflow.
-fn known_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Result<(), RunError> {
+/// Mocks of functions that no definition has. They harm nothing, but may be meant for another one.
+fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec<(String, String)> {
     let workflows = readings
         .iter()
         .filter_map(|(_, reading)| reading.workflow.as_ref());
@@ -131,25 +133,17 @@ fn known_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Resul
         .flat_map(|workflow| &workflow.functions)
         .map(|function| &*function.name)
         .collect();
-    let Some(name) = scenario
-        .functions
-        .keys()
-        .find(|name| !known.contains(name.as_str()))
-    else {
-        return Ok(());
-    };
-    let names: Vec<String> = known.iter().map(|name| format!("'{name}'")).collect();
-    let hint = match swirl_spec::suggest::did_you_mean(name, known.iter().copied()) {
-        Some(best) => format!("did you mean '{best}'? "),
-        None => String::new(),
-    };
-    let there_are = match names.is_empty() {
-        true => "there are none".to_owned(),
-        false => format!("there are {}", names.join(", ")),
-    };
-    Err(RunError::Failed(format!(
-        "'functions' says how '{name}' answers, and no workflow has a function of this name; {hint}{there_are}"
-    )))
+    let mocks = scenario.functions.keys();
+    let unknown = mocks.filter(|name| !known.contains(name.as_str()));
+    let told = unknown.map(|name| {
+        let hint = match swirl_spec::suggest::did_you_mean(name, known.iter().copied()) {
+            Some(best) => format!("; did you mean '{best}'?"),
+            None => String::new(),
+        };
+        let why = format!("no workflow has a function of this name{hint}");
+        (format!("functions.{name}"), why)
+    });
+    told.collect()
 }
 
 /// Deploys the definitions; returns the id of the first.
@@ -424,8 +418,13 @@ expect: {status: completed}
     #[test]
     fn a_mock_that_nobody_calls_by_this_name() {
         assert!(run(ONE).is_ok());
-        let error = failure(&ONE.replace("{check: {return", "{chekc: {return"));
-        insta::assert_snapshot!(error, @"'functions' says how 'chekc' answers, and no workflow has a function of this name; did you mean 'check'? there are 'check'");
+        let more = ONE.replace("{return: {}}}", "{return: {}}, chekc: {return: 1}}");
+        let idle = run(&more).unwrap().idle;
+        let told = (
+            "functions.chekc",
+            "no workflow has a function of this name; did you mean 'check'?",
+        );
+        assert_eq!(idle, [(told.0.to_owned(), told.1.to_owned())]);
         // What is refused isn't run: what it has functions for is unknown.
         let refused = ONE
             .replace("end: true", "end: 7")
