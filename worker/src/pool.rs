@@ -14,6 +14,8 @@ use tracing::Instrument;
 
 use crate::given_up::stand_still;
 
+/// How long a task may lead on from scope to scope: others wait for its place.
+const LEAD_MAX: Duration = Duration::from_secs(1);
 /// How soon a task whose scope could not be driven is tried again.
 const AGAIN_MS: u64 = 1_000;
 /// How long handing back may take: the store and the queue are told.
@@ -72,12 +74,14 @@ pub async fn run(
         let (driver, progress, is_over) = (driver.clone(), settings.progress, is_over.clone());
         let (places, local_scopes) = (places.clone(), settings.local_scopes);
         running.spawn(async move {
+            let until = Instant::now() + LEAD_MAX;
             let span = swirl_runtime::log_span(&task.scope);
             let first = drive(&driver, task, progress, is_over.clone());
             let mut next = first.instrument(span).await;
             for _ in 0..local_scopes {
                 // Somebody else goes on where this worker is to stop.
-                let Some(scope) = next.take_if(|_| !places.is_closed()) else {
+                let goes_on = !places.is_closed() && Instant::now() < until;
+                let Some(scope) = next.take_if(|_| goes_on) else {
                     break;
                 };
                 let span = swirl_runtime::log_span(&scope);

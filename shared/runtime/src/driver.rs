@@ -292,7 +292,9 @@ impl Driver {
                         observer.committed(observed);
                     }
                     is_woken = wake.contains(&run.lease.scope);
-                    if self.settings.keeps_one && released && !yields && !is_woken {
+                    // Effects come first, and may take their time: then others may go on meanwhile.
+                    let ends_here = released && !yields && !is_woken && outbox.is_empty();
+                    if self.settings.keeps_one && ends_here {
                         run.next = (!wake.is_empty()).then(|| wake.remove(0));
                     }
                     if !wake.is_empty() {

@@ -19,8 +19,8 @@ pub const SETTINGS: &[Setting] = &[
         "worker.local_scopes",
         count(0, 100_000),
         "How many scopes a task may lead on to in the same worker, one after another: a branch of a fork, \
-         what follows when the last branch is done. All others are tasks of their own, which any \
-         worker takes. With 0 each scope is a task.",
+         what follows when the last branch is done. After a second, or as many, the next one is a task of its \
+         own, as all others are, which any worker takes. With 0 each scope is a task.",
     )
     .default("100")
     .worker(),

@@ -37,13 +37,17 @@ async fn structured(dev: &Dev) {
     );
     let done = having(dev, &id, "completed").await;
     assert_eq!(done["output"]["by"], "s1", "{done:#}");
-    // It is kept for those who come later, and sent again it is still the same event.
-    let later = started(dev, "waiter", json!({"order": "structured"})).await;
-    let done = having(dev, &later, "completed").await;
-    assert_eq!(done["output"]["by"], "s1", "{done:#}");
+    // Sent again it is still the same event.
     publish(dev, &[STRUCTURED], event("s1", "structured").to_string())
         .await
         .is(202);
+    // One that nobody waits for yet is kept for who comes later.
+    publish(dev, &[STRUCTURED], event("s2", "early").to_string())
+        .await
+        .is(202);
+    let later = started(dev, "waiter", json!({"order": "early"})).await;
+    let done = having(dev, &later, "completed").await;
+    assert_eq!(done["output"]["by"], "s2", "{done:#}");
 }
 
 async fn batched(dev: &Dev) {

@@ -11,9 +11,13 @@ use swirl_model::scope::{Fork, Role, Scope};
 use swirl_ports::{Commit, Committed, Lease, Result};
 
 use crate::Redis;
+use crate::connect::damaged;
 use crate::record::{encode, end_letter, flags};
 use crate::reply::text;
 use crate::script::{Lazy, Script};
+
+/// More branches or history entries at once are for the general function (`WIDE` in the script).
+const WIDE: usize = 500;
 
 static PLAIN: Lazy = Lazy::new(|| Script::alone(include_str!("lua/plain.lua")));
 
@@ -37,6 +41,7 @@ impl<'a> Steps<'a> {
         if !(is_root || is_branch)
             || matches!(scope.role, Role::Detached { .. })
             || !commit.refused.is_empty()
+            || commit.history.len() > WIDE
         {
             return None;
         }
@@ -49,7 +54,8 @@ impl<'a> Steps<'a> {
                     }
                 }
                 Command::Fork(fork) if is_root && steps.is_before_fork() => {
-                    if fork.parent != scope.id {
+                    let open = fork.open.min(fork.total) as usize;
+                    if fork.parent != scope.id || !(1..=WIDE).contains(&open) {
                         return None;
                     }
                     steps.fork = Some(fork);
@@ -121,11 +127,12 @@ impl Redis {
             Ok(answer) => answer,
             Err(error) => return Some(Err(error)),
         };
-        let committed = text(answer).map(|answer| read(&answer, &commit.lease.scope));
-        if !matches!(committed, Ok(None)) {
-            self.inner.plain.fetch_add(1, Ordering::Relaxed);
-        }
-        committed.transpose()
+        let committed = match text(answer) {
+            Ok(answer) if answer == "general" => return None,
+            answer => answer.and_then(|answer| read(&answer, &commit.lease.scope)),
+        };
+        self.inner.plain.fetch_add(1, Ordering::Relaxed);
+        Some(committed)
     }
 
     /// How many commits took the short way.
@@ -211,20 +218,21 @@ impl Redis {
     }
 }
 
-/// `None`: it is no plain commit.
-fn read(answer: &str, scope: &ScopeRef) -> Option<Committed> {
+fn read(answer: &str, scope: &ScopeRef) -> Result<Committed> {
+    let bad = || damaged("the answer to a commit", format!("'{answer}'"));
     let mut parts = answer.split_ascii_whitespace();
     let released = match parts.next() {
         Some("0") => false,
         Some("1") => true,
-        _ => return None,
+        _ => return Err(bad()),
     };
-    let token: u64 = parts.next()?.parse().ok()?;
+    let token = parts.next().and_then(|token| token.parse().ok());
+    let token: u64 = token.ok_or_else(bad)?;
     let wake = parts.map(|name| ScopeRef {
         instance: scope.instance.clone(),
         scope: ScopeId::new(name),
     });
-    Some(Committed::Done {
+    Ok(Committed::Done {
         outbox: Vec::new(),
         wake: wake.collect(),
         released,

@@ -2,6 +2,8 @@
 //! two namespaces, one for each, compared after every step by all that Redis holds.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::BTreeSet;
+
 use swirl_contract::kit::*;
 use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
@@ -91,6 +93,22 @@ impl Side {
             lines.extend(texts.into_iter().map(|text| format!("{key}: {text}")));
         }
         lines
+    }
+
+    /// So that scores show whether they were set since.
+    fn age_ready(&mut self) {
+        let key = format!("{{{}:0}}:ready", self.namespace);
+        let members: Vec<Vec<u8>> = redis::cmd("ZRANGE")
+            .arg(&key)
+            .arg(0)
+            .arg(-1)
+            .query(&mut self.link)
+            .unwrap();
+        for member in members {
+            let mut age = redis::cmd("ZADD");
+            age.arg(&key).arg("XX").arg(1).arg(member);
+            age.exec(&mut self.link).unwrap();
+        }
     }
 
     fn plain_text(&self, bytes: &[u8]) -> String {
@@ -233,7 +251,19 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
         if dice.one_in(25) {
             commands.push(Command::Publish(event("e1", "told", &[])));
         }
-        if dice.one_in(12) {
+        let is_joined = held.inbox.iter().any(|item| item.id.starts_with("fork-"));
+        let goes = dice.roll(3);
+        if is_joined && goes < 2 {
+            commands.clear();
+            let last = known.forks.last();
+            commands.extend(last.map(|(fork, _)| Command::CloseFork(*fork)));
+        }
+        if is_joined && goes == 1 {
+            let number = known.forks.len() as u32 + 1;
+            known.forks.push((number, 2));
+            commands.push(fork("r", number, 2, 2, 2));
+        }
+        if is_joined && goes == 0 || dice.one_in(20) {
             scope.cursor = Cursor::Ended;
             let status = match dice.roll(5) {
                 0 => EndStatus::Faulted,
@@ -302,10 +332,23 @@ fn told(committed: &Committed) -> String {
     }
 }
 
+fn named(command: &Command) -> &'static str {
+    match command {
+        Command::CloseFork(_) => "close",
+        Command::Fork(_) => "fork",
+        Command::Report(BranchResult::Done { .. }) => "done",
+        Command::Report(_) => "failed",
+        Command::End { .. } => "end",
+        _ => "other",
+    }
+}
+
 /// Both sides, kept in step.
 struct Pair {
     general: Side,
     plain: Side,
+    /// What took the short way: commands, and whether the lease was held.
+    seen: BTreeSet<String>,
 }
 
 impl Pair {
@@ -344,7 +387,7 @@ impl Pair {
 
     /// Whether the holder goes on.
     async fn commit(
-        &self,
+        &mut self,
         seed: u64,
         known: &mut Known,
         held: &mut (Held, Held),
@@ -357,9 +400,17 @@ impl Pair {
         let commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
         let twin = some_commit(&mut Dice(seed), known, &held.1, again);
         let scope = commit.scope.clone();
+        let what: Vec<&str> = commit.commands.iter().map(named).collect();
+        let what = format!("{} held {}", what.join(" "), commit.lease.is_taken());
+        let before = self.plain.store.plain_commits();
+        self.general.age_ready();
+        self.plain.age_ready();
         let general = self.general.store.commit(commit).await.unwrap();
         let plain = self.plain.store.commit(twin).await.unwrap();
         assert_eq!(told(&general), told(&plain), "{}", held.0.lease.scope);
+        if self.plain.store.plain_commits() > before {
+            self.seen.insert(what);
+        }
         let Committed::Done {
             released, token, ..
         } = general
@@ -401,12 +452,14 @@ impl Pair {
 #[tokio::test]
 async fn the_short_way_leaves_what_the_general_one_leaves() {
     let mut commits = 0;
+    let mut seen = BTreeSet::new();
     let mut plain = 0;
-    for seed in 1..=40 {
+    for seed in 1..=150 {
         let server = RedisServer::start().unwrap();
         let mut pair = Pair {
             general: Side::new(&server, "general", false).await,
             plain: Side::new(&server, "short", true).await,
+            seen: std::mem::take(&mut seen),
         };
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 32 | seed));
         let mut known = Known::default();
@@ -447,7 +500,7 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
                 }
                 _ => {
                     let scope = some_scope(&mut dice, &known);
-                    let lazily = !dice.one_in(4);
+                    let lazily = dice.roll(3) > 0;
                     if let Some(mut held) = pair.hold(&scope, lazily).await {
                         // Somebody else may be faster.
                         let other = if dice.one_in(8) {
@@ -479,10 +532,25 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
         }
         assert_eq!(pair.general.store.plain_commits(), 0);
         plain += pair.plain.store.plain_commits();
+        seen = pair.seen;
     }
     println!("{plain} of {commits} commits took the short way");
-    assert!(
-        plain * 3 > commits,
-        "{plain} of {commits} took the short way"
-    );
+    for what in [
+        "",
+        "fork",
+        "close",
+        "close fork",
+        "done",
+        "failed",
+        "end",
+        "close end",
+    ] {
+        for held in [false, true] {
+            let what = format!("{what} held {held}");
+            assert!(
+                seen.contains(&what),
+                "'{what}' never took the short way: {seen:?}"
+            );
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl Process {
             settings: Settings {
                 lease_ms: 4_000,
                 renew_ms: Some(1_500),
-                keeps_one: false,
+                keeps_one: (skew_ms + ahead_ms) % 2 == 0,
             },
         });
         let mut process = Process {

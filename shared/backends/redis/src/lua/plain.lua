@@ -35,13 +35,12 @@ local function remember(seen, items)
   return seen
 end
 
--- What a parent is told of a fork; `results` of its branches in order, false where there is none.
+-- What a parent is told of a fork: with the results of its branches in order, false where there is none,
+-- or without, where it only is to open the next batch.
 local function joined(number, fork, results)
   local parts = {}
-  if fork[FAILED] > 0 or fork[OPEN] ~= fork[NEEDED] or fork[OPEN] == fork[TOTAL] then
-    for at = 1, fork[OPEN] do
-      if results[at] then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. results[at] .. ']' end
-    end
+  for at = 1, results and fork[OPEN] or 0 do
+    if results[at] then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. results[at] .. ']' end
   end
   return '{"Joined":{"fork":' .. number .. ',"results":[' .. concat(parts, ',') .. ']}}'
 end
@@ -108,21 +107,23 @@ local function main(KEYS, ARGV)
   if name then
     fork = fork_of(found[11])
     if not fork or #fork ~= 9 or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
-      or gone and list or not match(found[12] or '', '^%d+ g? %d+$') then return GENERAL end
+      or gone and (list or not has(letters, 'p')) or not match(found[12] or '', '^%d+ g? %d+$') then return GENERAL end
     if has(letters, 'p') then
       local result = ARGV[rest]
       local place = sub(result, 1, 7) == '{"Done"' and DONE or FAILED
       fork[place] = fork[place] + 1
       if fork[TOLD] == 0 and (place == FAILED or fork[DONE] >= fork[NEEDED]) then
-        if fork[OPEN] > WIDE then return GENERAL end
-        if fork[OPEN] > 1 then
-          local fields = {}
-          for at = 1, fork[OPEN] do fields[at] = 'b:' .. name .. '.' .. (at - 1) end
-          results = call('HMGET', K, unpack(fields))
-        else
-          results = {}
+        if fork[FAILED] > 0 or fork[OPEN] ~= fork[NEEDED] or fork[OPEN] == fork[TOTAL] then
+          if fork[OPEN] > WIDE then return GENERAL end
+          if fork[OPEN] > 1 then
+            local fields = {}
+            for at = 1, fork[OPEN] do fields[at] = 'b:' .. name .. '.' .. (at - 1) end
+            results = call('HMGET', K, unpack(fields))
+          else
+            results = {}
+          end
+          results[index + 1] = result
         end
-        results[index + 1] = result
         fork[TOLD], fork[TELLINGS] = 1, fork[TELLINGS] + 1
         box = found[14] and unpacked(found[14]) or {}
         local id = 'fork-' .. number .. '-' .. fork[TELLINGS]
@@ -145,7 +146,7 @@ local function main(KEYS, ARGV)
   end
   local forking = has(letters, 'f') and ARGV[rest]
   local open = forking and tonumber(ARGV[rest + 3])
-  if forking and open > WIDE then return GENERAL end
+  if forking and (open < 1 or open > WIDE) then return GENERAL end
   local forks
   if closing or forking then
     forks = {}
