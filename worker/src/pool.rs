@@ -71,27 +71,14 @@ pub async fn run(
             next = next => next,
         };
         let Ok(place) = place else { break };
-        let (driver, progress, is_over) = (driver.clone(), settings.progress, is_over.clone());
-        let (places, local_scopes) = (places.clone(), settings.local_scopes);
+        let lead = Lead {
+            driver: driver.clone(),
+            settings: settings.clone(),
+            places: places.clone(),
+            is_over: is_over.clone(),
+        };
         running.spawn(async move {
-            let until = Instant::now() + LEAD_MAX;
-            let span = swirl_runtime::log_span(&task.scope);
-            let first = drive(&driver, task, progress, is_over.clone());
-            let mut next = first.instrument(span).await;
-            for _ in 0..local_scopes {
-                // Somebody else goes on where this worker is to stop.
-                let goes_on = !places.is_closed() && Instant::now() < until;
-                let Some(scope) = next.take_if(|_| goes_on) else {
-                    break;
-                };
-                let span = swirl_runtime::log_span(&scope);
-                next = go_on(&driver, scope, is_over.clone())
-                    .instrument(span)
-                    .await;
-            }
-            if let Some(scope) = next {
-                driver.queue.push(vec![scope]).await;
-            }
+            lead.follow(task).await;
             drop(place);
         });
     }
@@ -116,24 +103,47 @@ async fn ended(running: &mut JoinSet<()>) {
     while running.join_next().await.is_some() {}
 }
 
-/// A scope that another one led on to. What cannot be driven gets a task, which the queue watches.
-async fn go_on(
-    driver: &Driver,
-    scope: ScopeRef,
+/// A task, and the scopes that it leads on to.
+struct Lead {
+    driver: Arc<Driver>,
+    settings: Settings,
+    /// Closed when the worker is to stop.
+    places: Arc<Semaphore>,
     is_over: watch::Receiver<bool>,
-) -> Option<ScopeRef> {
-    match driver.drive_until(&scope, over(is_over)).await {
-        Ok(Driven::Wholly) => None,
-        Ok(Driven::On(next)) => Some(next),
-        Ok(Driven::Stopped) => {
-            driver.queue.push(vec![scope]).await;
-            None
+}
+
+impl Lead {
+    async fn follow(&self, task: Task) {
+        let until = Instant::now() + LEAD_MAX;
+        let span = swirl_runtime::log_span(&task.scope);
+        let progress = self.settings.progress;
+        let first = drive(&self.driver, task, progress, self.is_over.clone());
+        let mut next = first.instrument(span).await;
+        for _ in 0..self.settings.local_scopes {
+            // Somebody else goes on where this worker is to stop.
+            let goes_on = !self.places.is_closed() && Instant::now() < until;
+            let Some(scope) = next.take_if(|_| goes_on) else {
+                break;
+            };
+            let span = swirl_runtime::log_span(&scope);
+            next = self.go_on(scope).instrument(span).await;
         }
-        Err(error) => {
-            tracing::warn!(%error, "a scope is put off");
-            driver.queue.push(vec![scope]).await;
-            None
+        if let Some(scope) = next {
+            self.driver.queue.push(vec![scope]).await;
         }
+    }
+
+    /// A scope that has no task. What cannot be driven gets one, which the queue watches.
+    async fn go_on(&self, scope: ScopeRef) -> Option<ScopeRef> {
+        let stop = over(self.is_over.clone());
+        match self.driver.drive_until(&scope, stop).await {
+            Ok(Driven::Wholly) => return None,
+            Ok(Driven::On(next)) => return Some(next),
+            Ok(Driven::Stopped) => {}
+            Err(error) => tracing::warn!(%error, "a scope is put off"),
+        }
+        self.driver.queue.push(vec![scope]).await;
+        None
     }
 }
 

@@ -6,11 +6,11 @@ use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
 use swirl_model::scope::{
-    BranchResult, Cursor, Fork, ForkOrigin, ForkRun, Position, Purpose, Role, Scope, StartEvent,
-    Timer, TimerKind, Work,
+    ActionStep, BranchResult, Cursor, Fork, ForkOrigin, ForkRun, ListRun, Position, Purpose, Role,
+    Scope, StartEvent, Timer, TimerKind, Work,
 };
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{EventId, StateId};
+use swirl_model::workflow::{EventId, ListId, StateId};
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
 use swirl_ports::store::Record;
 use swirl_ports::{
@@ -192,6 +192,33 @@ pub fn trigger(events: Vec<EventMatch>, exclusive: bool) -> Trigger {
     }
 }
 
+/// A scope under a call.
+pub fn calling(call: u32) -> Cursor {
+    blocked(Work::List(ListRun {
+        list: ListId(0),
+        index: 0,
+        end: 1,
+        attempt: 1,
+        waited_ms: 0,
+        step: ActionStep::Call { call, at: at(0) },
+    }))
+}
+
+/// As a driver begins with it.
+pub fn scope_of(record: &Record) -> Scope {
+    match record {
+        Record::Scope(scope) => scope.clone(),
+        Record::Branch { fork, index } => {
+            let role = Role::Branch {
+                state: StateId(0),
+                index: *index,
+            };
+            let id = fork.parent.child(fork.fork, *index);
+            Scope::new(id, role, fork.data.clone())
+        }
+    }
+}
+
 /// The ids of events in inbox items.
 pub fn event_ids(items: &[InboxItem]) -> Vec<String> {
     let ids = items.iter().filter_map(|item| match &item.input {
@@ -290,20 +317,7 @@ impl Backend {
     }
 
     pub async fn try_commit(&self, held: &mut Held, change: Change) -> Option<Outcome> {
-        let mut scope = match &held.record {
-            Record::Scope(scope) => scope.clone(),
-            Record::Branch { fork, index } => {
-                let role = Role::Branch {
-                    state: StateId(0),
-                    index: *index,
-                };
-                Scope::new(
-                    fork.parent.child(fork.fork, *index),
-                    role,
-                    fork.data.clone(),
-                )
-            }
-        };
+        let mut scope = scope_of(&held.record);
         scope.cursor = change.cursor.unwrap_or(match scope.cursor {
             Cursor::Fresh => blocked(Work::Events),
             other => other,

@@ -90,6 +90,17 @@ impl Secrets for Nobody {
     }
 }
 
+fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
+    let lower = Box::new(|_: &_| Err("all are known".to_owned()));
+    Service {
+        store: store.clone(),
+        events: store.clone(),
+        queue,
+        clock: Arc::new(SystemClock),
+        registry: Arc::new(Registry::new(store.clone(), lower)),
+    }
+}
+
 async fn started(service: &Service, document: &str) -> InstanceId {
     let none = swirl_spec::resource::MapResources::default();
     let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
@@ -122,17 +133,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         Arc::new(MemoryQueue::default()),
     );
     let clock = Arc::new(SystemClock);
-    let registry = |reason: &'static str| {
-        let lower = Box::new(move |_: &_| Err(reason.to_owned()));
-        Arc::new(Registry::new(store.clone(), lower))
-    };
-    let service = Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue: queue.clone(),
-        clock: clock.clone(),
-        registry: registry("all are known"),
-    };
+    let service = service(&store, queue.clone());
     let id = started(&service, DOCUMENT).await;
     // The worker has been started without something that the definition needs.
     let driver = Driver {
@@ -143,7 +144,10 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         secrets: Arc::new(Nobody),
         clock,
         effects: Arc::new(service.clone()),
-        registry: registry("no such connector"),
+        registry: Arc::new(Registry::new(
+            store.clone(),
+            Box::new(|_: &_| Err("no such connector".to_owned())),
+        )),
         settings: Settings::default(),
         observer: None,
     };
@@ -226,14 +230,8 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
         Arc::new(Embedded::memory()),
         Arc::new(MemoryQueue::default()),
     );
-    let (clock, lower) = (Arc::new(SystemClock), Box::new(|_: &_| Err(String::new())));
-    let service = Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue: queue.clone(),
-        clock: clock.clone(),
-        registry: Arc::new(Registry::new(store.clone(), lower)),
-    };
+    let clock = Arc::new(SystemClock);
+    let service = service(&store, queue.clone());
     let root = ScopeRef::root(started(&service, CALLS).await);
     let (called, mut calls) = unbounded_channel();
     let driver = Arc::new(Driver {
@@ -306,14 +304,8 @@ async fn tasks_of_forks(local_scopes: usize) -> usize {
     let store = Arc::new(Embedded::memory());
     let (tasks, pulled) = unbounded_channel();
     let queue = Arc::new(Counting(tasks, AtomicUsize::new(0)));
-    let (clock, lower) = (Arc::new(SystemClock), Box::new(|_: &_| Err(String::new())));
-    let service = Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue: queue.clone(),
-        clock: clock.clone(),
-        registry: Arc::new(Registry::new(store.clone(), lower)),
-    };
+    let clock = Arc::new(SystemClock);
+    let service = service(&store, queue.clone());
     let id = started(&service, FORKS).await;
     let driver = Driver {
         store: store.clone(),

@@ -36,12 +36,14 @@ struct Arguments<'a> {
 impl Redis {
     pub(crate) async fn commit_scope(&self, mut commit: Commit) -> Result<Committed> {
         let attempt = self.attempt();
-        if let Some(committed) = self.commit_plainly(&mut commit, attempt).await {
+        let rev = commit.scope.rev;
+        commit.scope.rev += 1;
+        if let Some(committed) = self.commit_plainly(&commit, rev, attempt).await {
             return committed;
         }
         let Commit {
             lease,
-            mut scope,
+            scope,
             consumed,
             refused,
             history,
@@ -53,8 +55,6 @@ impl Redis {
         } = commit;
         let id = &lease.scope.instance;
         let gone = is_gone(&scope, &commands);
-        let rev = scope.rev;
-        scope.rev += 1;
         let mut keys = self.keys().of(id, Span::All);
         let lists = |command: &Command| matches!(command, Command::End { .. } | Command::Reopen);
         if commands.iter().any(lists) {

@@ -105,19 +105,18 @@ pub(crate) fn is_gone(scope: &Scope, commands: &[Command]) -> bool {
 }
 
 impl Redis {
-    /// `None`: it is for the general function; nothing has been written.
+    /// `None`: it is for the general function; nothing has been written. `rev`: the revision that was
+    /// read, before that of the record.
     pub(crate) async fn commit_plainly(
         &self,
-        commit: &mut Commit,
+        commit: &Commit,
+        rev: u64,
         attempt: u64,
     ) -> Option<Result<Committed>> {
         if !self.options().plain {
             return None;
         }
-        let rev = commit.scope.rev;
-        commit.scope.rev += 1;
         let call = self.plain_call(commit, rev, attempt);
-        commit.scope.rev = rev;
         let call = match call {
             Ok(call) => call?,
             Err(error) => return Some(Err(error)),

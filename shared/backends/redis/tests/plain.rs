@@ -9,8 +9,7 @@ use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{ActionStep, BranchResult, Cursor, ListRun, Role, Scope, Work};
-use swirl_model::workflow::{ListId, StateId};
+use swirl_model::scope::{BranchResult, Cursor, Work};
 use swirl_ports::store::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Created, Held, InboxItem, NewInstance, Released, Store,
@@ -139,17 +138,6 @@ impl Side {
     }
 }
 
-fn calling(call: u32) -> Cursor {
-    blocked(Work::List(ListRun {
-        list: ListId(0),
-        index: 0,
-        end: 1,
-        attempt: 1,
-        waited_ms: 0,
-        step: ActionStep::Call { call, at: at(0) },
-    }))
-}
-
 /// What is known of the instance: enough to do things that make sense, and some that don't.
 #[derive(Default)]
 struct Known {
@@ -193,16 +181,7 @@ fn some_input(dice: &mut Dice, known: &mut Known) -> Input {
 fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> Commit {
     let name = held.lease.scope.scope.clone();
     let is_root = name.as_str() == "r";
-    let mut scope = match &held.record {
-        Record::Scope(scope) => scope.clone(),
-        Record::Branch { fork, index } => {
-            let role = Role::Branch {
-                state: StateId(0),
-                index: *index,
-            };
-            Scope::new(name.clone(), role, fork.data.clone())
-        }
-    };
+    let mut scope = scope_of(&held.record);
     let mut release = true;
     scope.cursor = match dice.roll(6) {
         0 => Cursor::Fresh,
@@ -427,6 +406,22 @@ impl Pair {
         !released
     }
 
+    /// A commit, and what is still held after it.
+    async fn turn(
+        &mut self,
+        dice: &mut Dice,
+        known: &mut Known,
+        mut held: (Held, Held),
+        again: bool,
+    ) -> Option<(Held, Held)> {
+        let seed = dice.roll(u64::MAX) | 1;
+        if self.commit(seed, known, &mut held, again).await {
+            return Some(held);
+        }
+        self.give_back(&held).await;
+        None
+    }
+
     async fn give_back(&self, held: &(Held, Held)) {
         loop {
             let general = self.general.store.release(&held.0.lease).await.unwrap();
@@ -489,41 +484,26 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
                     }
                 }
                 2 | 3 if !kept.is_empty() => {
-                    let mut held = kept.swap_remove(dice.roll(kept.len() as u64) as usize);
-                    let seed = dice.roll(u64::MAX) | 1;
+                    let held = kept.swap_remove(dice.roll(kept.len() as u64) as usize);
                     commits += 1;
-                    if pair.commit(seed, &mut known, &mut held, true).await {
-                        kept.push(held);
-                    } else {
-                        pair.give_back(&held).await;
-                    }
+                    kept.extend(pair.turn(&mut dice, &mut known, held, true).await);
                 }
                 _ => {
                     let scope = some_scope(&mut dice, &known);
                     let lazily = dice.roll(3) > 0;
-                    if let Some(mut held) = pair.hold(&scope, lazily).await {
+                    if let Some(held) = pair.hold(&scope, lazily).await {
                         // Somebody else may be faster.
                         let other = if dice.one_in(8) {
                             pair.hold(&scope, true).await
                         } else {
                             None
                         };
-                        let seed = dice.roll(u64::MAX) | 1;
                         commits += 1;
-                        if pair.commit(seed, &mut known, &mut held, false).await {
-                            kept.push(held);
-                        } else {
-                            pair.give_back(&held).await;
-                        }
-                        if let Some(mut other) = other {
+                        kept.extend(pair.turn(&mut dice, &mut known, held, false).await);
+                        if let Some(other) = other {
                             commits += 1;
-                            let seed = dice.roll(u64::MAX) | 1;
                             pair.compare(&what);
-                            if pair.commit(seed, &mut known, &mut other, false).await {
-                                kept.push(other);
-                            } else {
-                                pair.give_back(&other).await;
-                            }
+                            kept.extend(pair.turn(&mut dice, &mut known, other, false).await);
                         }
                     }
                 }

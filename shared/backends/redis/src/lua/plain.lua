@@ -1,6 +1,6 @@
 -- A commit as most are, in one straight line: of the root or of a branch of it, which changes no timers
 -- or waits, has no effects or late events, and consumed all that the inbox held. It leaves what commit.lua would
--- leave (a test compares them) for a third of the cost. Whatever is unusual is seen before anything is
+-- leave (a test compares them) for half the cost. Whatever is unusual is seen before anything is
 -- written, and left to commit.lua.
 --
 -- KEYS: 1 instance, 2 ready, 3 what it waits for, 4 history, 5 ended; 6.. where it ends, the listings of
