@@ -67,8 +67,8 @@ impl Plan {
 
     /// Iterations of a foreach.
     pub fn fan_outs(&self) -> Vec<usize> {
-        let all = [10, 100, 1_000, 10_000];
-        all[..if self.quick { 3 } else { 4 }].to_vec()
+        let all = [10, 100, 1_000, 10_000, 100_000];
+        all[..if self.quick { 3 } else { 5 }].to_vec()
     }
 
     /// States that an instance goes through.
@@ -79,15 +79,15 @@ impl Plan {
 
     /// Instances that wait.
     pub fn crowds(&self) -> Vec<usize> {
-        let all = [100, 1_000, 10_000, 100_000];
-        all[..if self.quick { 2 } else { 4 }].to_vec()
+        let all = [100, 1_000, 10_000, 100_000, 1_000_000];
+        all[..if self.quick { 2 } else { 5 }].to_vec()
     }
 
     pub fn workers(&self) -> Vec<usize> {
         if self.quick {
             vec![1, 2]
         } else {
-            vec![1, 2, 3, 4]
+            vec![1, 2, 4, 8]
         }
     }
 }

@@ -52,6 +52,9 @@ pub enum Rejection {
     Blocked,
 }
 
+/// Few steps have more; each time that their list grows, all of them are moved.
+const EVENTS_USUAL: usize = 16;
+
 /// Tells a scope an input and runs it until it blocks.
 pub fn step(
     def: &Arc<Definition>,
@@ -68,7 +71,7 @@ pub fn step(
         header,
         env,
         scope,
-        events: Vec::new(),
+        events: Vec::with_capacity(EVENTS_USUAL),
         commands: Vec::new(),
         pause: false,
         prepared: None,

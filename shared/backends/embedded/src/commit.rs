@@ -1,13 +1,14 @@
 //! A commit, applied: all of it or nothing.
 
-use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_model::event::{Command, Input};
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Fork, Reported, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Commit, Committed, InboxItem, OutboxEntry, Released};
 
-use crate::record::{Key, Write, inbox_key};
+use crate::page::Page;
+use crate::record::{Key, inbox_key};
 use crate::state::{ForkEntry, Seq, State, branch_of};
 
 /// Where a commit takes place, and what comes of it.
@@ -20,13 +21,14 @@ struct Place {
 }
 
 impl State {
-    pub fn commit(&mut self, commit: Commit) -> Committed {
+    /// `page`: the history of the commit.
+    pub fn commit(&mut self, commit: Commit, page: Page) -> Committed {
         let Commit {
             lease,
             mut scope,
             consumed,
             refused,
-            history,
+            history: _,
             commands,
             at,
             if_quiet,
@@ -91,7 +93,7 @@ impl State {
         for command in commands {
             self.carry_out(&mut place, command);
         }
-        self.append(seq, history);
+        self.append(seq, page);
         for event in &refused {
             self.give_back(seq, event, &mut place.wake);
         }
@@ -439,44 +441,5 @@ impl State {
         if let Some((parent, fork, _)) = branch_of(id) {
             self.prune_fork(seq, &parent, fork);
         }
-    }
-
-    /// The oldest entries go where there are too many; how many is known from the first number.
-    fn append(&mut self, seq: Seq, entries: Vec<HistoryEntry>) {
-        if entries.is_empty() {
-            return;
-        }
-        let (max, durable) = (self.options.history_max.max(1), self.durable);
-        let Some(inst) = self.instances.get_mut(&seq) else {
-            return;
-        };
-        for entry in entries {
-            let number = inst.history_next;
-            inst.history_next += 1;
-            if durable {
-                let key = Key::History(seq, number).text();
-                match serde_json::to_vec(&entry) {
-                    Ok(value) => self.writes.push(Write {
-                        key,
-                        value: Some(value),
-                    }),
-                    Err(error) => {
-                        let reason = format!("it cannot be written as JSON: {error}");
-                        self.broken = Some(swirl_ports::Error::Damaged { what: key, reason });
-                    }
-                }
-            } else {
-                inst.history.push_back(entry);
-            }
-            if inst.history_next - inst.history_first > max {
-                let key = Key::History(seq, inst.history_first).text();
-                inst.history_first += 1;
-                inst.history.pop_front();
-                if durable {
-                    self.writes.push(Write { key, value: None });
-                }
-            }
-        }
-        self.touch(Key::State(seq));
     }
 }

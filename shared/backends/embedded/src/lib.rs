@@ -19,6 +19,7 @@ mod kept;
 mod known;
 mod lifecycle;
 mod options;
+mod page;
 mod queue;
 mod record;
 mod sets;

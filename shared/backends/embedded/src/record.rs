@@ -40,6 +40,7 @@ pub(crate) enum Key {
     Got(u64, Seq),
     Known(u64),
     Set(u64),
+    /// See [`crate::page`].
     History(Seq, u64),
 }
 
@@ -144,9 +145,6 @@ fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
 impl State {
     /// All records that were touched, as they are now.
     pub fn take_writes(&mut self) -> Result<Vec<Write>, Error> {
-        if let Some(error) = self.broken.take() {
-            return Err(error);
-        }
         let mut writes = std::mem::take(&mut self.writes);
         for key in std::mem::take(&mut self.touched) {
             let value = self.encode(&key).map_err(|error| Error::Damaged {
@@ -439,7 +437,7 @@ impl State {
     }
 }
 
-fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
+pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| Error::Damaged {
         what: key.to_owned(),
         reason: error.to_string(),

@@ -57,8 +57,6 @@ pub(crate) struct State {
     pub durable: bool,
     pub touched: BTreeSet<Key>,
     pub writes: Vec<Write>,
-    /// What could not be made into a record.
-    pub broken: Option<swirl_ports::Error>,
     /// To be woken when the lock is given back.
     pub wakers: Vec<Waker>,
 }

@@ -19,6 +19,7 @@ use swirl_ports::{
 
 use crate::Embedded;
 use crate::journal::redeem;
+use crate::page::{self, Page};
 use crate::record::{HISTORY, Key};
 use crate::state::{Entry, Hold, Seq, State};
 
@@ -70,8 +71,10 @@ impl Store for Embedded {
         self.read(|state| state.find(instance).is_some_and(|(_, inst)| !inst.frozen()))
     }
 
-    async fn commit(&self, commit: Commit) -> Result<Committed> {
-        self.write(|state| state.commit(commit)).await
+    async fn commit(&self, mut commit: Commit) -> Result<Committed> {
+        let history = std::mem::take(&mut commit.history);
+        let page = Page::new(history, self.journal().is_some())?;
+        self.write(|state| state.commit(commit, page)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<Released> {
@@ -136,22 +139,17 @@ impl Store for Embedded {
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
         let found = self.read(|state| {
             let (seq, inst) = state.find(id)?;
-            Some((seq, inst.history.iter().cloned().collect::<Vec<_>>()))
+            let entries: Vec<_> = inst.history.iter().cloned().collect();
+            Some((seq, inst.history_first, entries))
         })?;
-        let Some((seq, entries)) = found else {
+        let Some((seq, first, entries)) = found else {
             return Ok(Vec::new());
         };
         let Some(journal) = self.journal() else {
             return Ok(entries);
         };
-        let pairs = redeem(journal.read(format!("{HISTORY}{seq:016x}/"))).await?;
-        let decode = |(key, value): (String, Vec<u8>)| {
-            serde_json::from_slice(&value).map_err(|error| Error::Damaged {
-                what: key,
-                reason: error.to_string(),
-            })
-        };
-        pairs.into_iter().map(decode).collect()
+        let records = redeem(journal.read(format!("{HISTORY}{seq:016x}/"))).await?;
+        page::entries(records, first)
     }
 
     async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {

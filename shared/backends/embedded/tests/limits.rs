@@ -128,37 +128,55 @@ fn the_oldest_history_goes() {
         });
         let found = block_on(async {
             b.create(new("a")).await;
-            let held = b.hold(&root("a")).await;
-            let Record::Scope(scope) = held.record else {
-                panic!("no record")
-            };
-            let event = |fork| Event::Joined { fork };
             let entry = |fork| HistoryEntry {
                 at: at(0),
                 scope: ScopeId::root(),
-                event: event(fork),
+                event: Event::Joined { fork },
             };
-            let commit = Commit {
-                lease: held.lease,
-                scope,
-                consumed: vec![],
-                refused: Vec::new(),
-                history: (0..5).map(entry).collect(),
-                commands: vec![],
-                at: at(0),
-                if_quiet: false,
-                release: false,
-                lease_ms: 1,
-            };
-            b.store.commit(commit).await.unwrap();
-            b.store.history(&InstanceId::new("a")).await.unwrap()
+            // The last commit alone is more than may stay.
+            let mut found = Vec::new();
+            for forks in [0..2, 2..4, 4..6, 6..11] {
+                let held = b.hold(&root("a")).await;
+                let Record::Scope(scope) = held.record else {
+                    panic!("no record")
+                };
+                let commit = Commit {
+                    lease: held.lease,
+                    scope,
+                    consumed: vec![],
+                    refused: Vec::new(),
+                    history: forks.map(entry).collect(),
+                    commands: vec![],
+                    at: at(0),
+                    if_quiet: false,
+                    release: true,
+                    lease_ms: 1,
+                };
+                b.store.commit(commit).await.unwrap();
+                let history = b.store.history(&InstanceId::new("a")).await.unwrap();
+                let forks = history.into_iter().map(|entry| match entry.event {
+                    Event::Joined { fork } => fork,
+                    _ => panic!("{entry:?}"),
+                });
+                found.push(forks.collect::<Vec<_>>());
+            }
+            found
         });
-        let forks = found.iter().map(|entry| match entry.event {
-            Event::Joined { fork } => fork,
-            _ => panic!("{entry:?}"),
-        });
-        assert_eq!(forks.collect::<Vec<_>>(), [2, 3, 4]);
+        let wanted = [vec![0, 1], vec![1, 2, 3], vec![3, 4, 5], vec![8, 9, 10]];
+        assert_eq!(found, wanted, "durable: {durable}");
+        drop(b);
+        if durable {
+            assert_eq!(history_records(folder.path()), 1);
+        }
     }
+}
+
+fn history_records(folder: &std::path::Path) -> usize {
+    let db = fjall::Database::builder(folder.join("data"))
+        .open()
+        .unwrap();
+    let space = db.keyspace("history", fjall::KeyspaceCreateOptions::default);
+    space.unwrap().iter().count()
 }
 
 #[test]

@@ -74,6 +74,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
                 scope: run.scope.id.clone(),
                 event,
             };
+            decided.history.reserve(events.len());
             let kept = events.into_iter().filter(Event::is_history);
             decided.history.extend(kept.map(entry));
             decided.commands.extend(commands);

@@ -1,0 +1,125 @@
+//! History: what a commit added to it is one record, named after the number of its last entry. The oldest
+//! entries go where there are too many; a record goes with its last one.
+
+use swirl_model::event::HistoryEntry;
+use swirl_ports::Error;
+
+use crate::record::{HISTORY, Key, Write, read};
+use crate::state::{Seq, State};
+
+/// What a commit adds.
+pub(crate) enum Page {
+    /// For memory alone.
+    Entries(Vec<HistoryEntry>),
+    /// So many entries as their record. Made before the lock is taken: it is the largest of a commit.
+    Record { entries: u64, json: Vec<u8> },
+}
+
+impl Page {
+    pub fn new(entries: Vec<HistoryEntry>, durable: bool) -> Result<Page, Error> {
+        if !durable {
+            return Ok(Page::Entries(entries));
+        }
+        let json = serde_json::to_vec(&entries).map_err(|error| Error::Damaged {
+            what: "history".to_owned(),
+            reason: format!("it cannot be written as JSON: {error}"),
+        })?;
+        let entries = entries.len() as u64;
+        Ok(Page::Record { entries, json })
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Page::Entries(entries) => entries.len() as u64,
+            Page::Record { entries, .. } => *entries,
+        }
+    }
+}
+
+impl State {
+    pub fn append(&mut self, seq: Seq, page: Page) {
+        let max = self.options.history_max.max(1);
+        let Some(inst) = self.instances.get_mut(&seq).filter(|_| page.len() > 0) else {
+            return;
+        };
+        inst.history_next += page.len();
+        let first = inst.history_next.saturating_sub(max);
+        let gone = inst.history_first..first.max(inst.history_first);
+        inst.history_first = gone.end;
+        match page {
+            Page::Entries(entries) => {
+                inst.history.extend(entries);
+                inst.history.drain(..(gone.end - gone.start) as usize);
+            }
+            Page::Record { json, .. } => {
+                let last = inst.history_next - 1;
+                let write = |number, value| Write {
+                    key: Key::History(seq, number).text(),
+                    value,
+                };
+                self.writes.push(write(last, Some(json)));
+                self.writes.extend(gone.map(|number| write(number, None)));
+            }
+        }
+        self.touch(Key::State(seq));
+    }
+}
+
+/// The entries of records as they were read, from the number `first` on.
+pub(crate) fn entries(
+    records: Vec<(String, Vec<u8>)>,
+    first: u64,
+) -> Result<Vec<HistoryEntry>, Error> {
+    let mut entries = Vec::new();
+    for (key, value) in records {
+        let number = key
+            .strip_prefix(HISTORY)
+            .and_then(|key| key.split_once('/'));
+        let number = number.and_then(|(_, number)| u64::from_str_radix(number, 16).ok());
+        let last = number.ok_or_else(|| Error::Damaged {
+            what: key.clone(),
+            reason: "its key has no number".to_owned(),
+        })?;
+        // Earlier there was a record for each entry.
+        let mut page: Vec<HistoryEntry> = if value.starts_with(b"[") {
+            read(&key, &value)?
+        } else {
+            vec![read(&key, &value)?]
+        };
+        let stale = (first + page.len() as u64).saturating_sub(last + 1);
+        entries.extend(page.drain(page.len().min(stale as usize)..));
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_one_entry_and_of_many() {
+        let entry = |fork| HistoryEntry {
+            at: swirl_model::time::Timestamp(0),
+            scope: swirl_model::ids::ScopeId::root(),
+            event: swirl_model::event::Event::Joined { fork },
+        };
+        let record = |last: u64, json: serde_json::Result<Vec<u8>>| {
+            (Key::History(7, last).text(), json.unwrap_or_default())
+        };
+        let page = |forks: std::ops::RangeInclusive<u32>| {
+            serde_json::to_vec(&forks.map(entry).collect::<Vec<_>>())
+        };
+        let records = vec![
+            record(3, serde_json::to_vec(&entry(3))),
+            record(5, page(4..=5)),
+            record(8, page(6..=8)),
+        ];
+        let count = |first| entries(records.clone(), first).map(|found| found.len());
+        assert_eq!(
+            [count(0), count(5), count(8)].map(Result::ok),
+            [Some(6), Some(4), Some(1)]
+        );
+        let error = entries(vec![("history/7".to_owned(), Vec::new())], 0);
+        assert!(matches!(error, Err(Error::Damaged { .. })), "{error:?}");
+    }
+}
