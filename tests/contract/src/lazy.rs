@@ -3,8 +3,8 @@
 
 use swirl_model::data;
 use swirl_model::event::{Command, Input};
-use swirl_model::scope::{ActionStep, Cursor, ListRun, Work};
-use swirl_model::workflow::ListId;
+use swirl_model::scope::Work;
+use swirl_ports::store::Record;
 use swirl_ports::{Acquired, Released};
 
 use crate::Backend;
@@ -15,17 +15,6 @@ fn leaving(commands: Vec<Command>) -> Change {
         release: true,
         ..change(commands).at(blocked(Work::Sleep))
     }
-}
-
-fn calling(call: u32) -> Cursor {
-    blocked(Work::List(ListRun {
-        list: ListId(0),
-        index: 0,
-        end: 1,
-        attempt: 1,
-        waited_ms: 0,
-        step: ActionStep::Call { call, at: at(0) },
-    }))
 }
 
 pub async fn whose_commit_comes_first_counts(b: Backend) {
@@ -143,6 +132,35 @@ pub async fn a_branch_reads_the_same(b: Backend) {
         .await
         .unwrap();
     assert!(matches!(closed, Acquired::Gone), "it may not begin yet");
+}
+
+/// What branches have in common may be kept by who read it; what changes may not.
+pub async fn branches_read_the_same_one_after_another(b: Backend) {
+    b.create(new("a")).await;
+    let begun = change(vec![fork("r", 1, 3, 1, 1)]).at(forked(1, 3));
+    b.act(&root("a"), begun).await;
+    let first = b.hold_lazily(&scope("a", "r.1.0")).await;
+    b.release(&first).await;
+    let more = Command::ExtendFork {
+        fork: 1,
+        open: 3,
+        needed: 3,
+    };
+    b.act(&root("a"), change(vec![more]).at(forked(1, 3))).await;
+    for branch in ["r.1.1", "r.1.2", "r.1.0"] {
+        let branch = scope("a", branch);
+        let looked = b.hold_lazily(&branch).await;
+        b.release(&looked).await;
+        let held = b.hold(&branch).await;
+        b.release(&held).await;
+        let open = |record: &Record| match record {
+            Record::Branch { fork, .. } => (fork.open, fork.needed),
+            Record::Scope(scope) => panic!("{scope:?}"),
+        };
+        assert_eq!(open(&looked.record), (3, 3));
+        assert_eq!(format!("{:?}", looked.record), format!("{:?}", held.record));
+        assert_eq!(looked.header, held.header);
+    }
 }
 
 pub async fn a_call_under_way_is_taken(b: Backend) {

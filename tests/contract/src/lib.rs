@@ -66,6 +66,7 @@ macro_rules! store_suite {
                 a_holder_is_left_in_peace, what_came_between_is_not_lost,
                 who_goes_on_hears_what_came_between,
                 nothing_begins_in_an_instance_that_stands_still, a_branch_reads_the_same,
+                branches_read_the_same_one_after_another,
                 a_call_under_way_is_taken
             }
             forks {

@@ -12,10 +12,11 @@ use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;
 use crate::connect::damaged;
+use crate::origins::Origin;
 use crate::reply::json;
 
 /// Fields before those of forks around the scope.
-const OWN: [&str; 7] = ["s", "p", "h", "m:", "l:", "q:", "r:"];
+const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
 
 /// A fork's numbers, as the prelude of the scripts has them.
 type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32);
@@ -52,101 +53,167 @@ fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T>
     rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
 }
 
+/// Reads what there is of a scope and of the forks around it.
+fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_origin: bool) -> Cmd {
+    let name = scope.scope.as_str();
+    let mut read = Cmd::new();
+    read.arg("HMGET").arg(key);
+    for field in OWN {
+        if field.ends_with(':') {
+            read.arg(format!("{field}{name}"));
+        } else {
+            read.arg(field);
+        }
+    }
+    if !forks.is_empty() {
+        read.arg(format!("b:{name}"));
+    }
+    for (parent, fork, _) in forks {
+        read.arg(format!("g:{fork}")).arg(format!("m:{parent}"));
+    }
+    if with_origin {
+        read.arg("h");
+        if let Some((_, fork, _)) = forks.first() {
+            read.arg(format!("f:{fork}"));
+        }
+    }
+    read
+}
+
+enum Look {
+    Held(Box<Held>),
+    /// Who acquires it hears what is the matter.
+    Refused,
+    /// What was known of the fork is of an earlier time.
+    Stale,
+}
+
 impl Redis {
     /// `None`: nobody may just look at it (it is held, over, suspended, or a call is under way); who
     /// acquires it hears what is the matter.
     pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
-        let name = scope.scope.as_str();
-        let forks = forks_around(name);
+        let forks = forks_around(scope.scope.as_str());
+        let fork = forks.first().map(|(_, fork, _)| fork);
+        let origin = fork.and_then(|fork| self.origins().get(&scope.instance, fork));
+        let look = match self.look_with(scope, &forks, origin).await? {
+            Look::Stale => self.look_with(scope, &forks, None).await?,
+            look => look,
+        };
+        Ok(match look {
+            Look::Held(held) => Some(*held),
+            Look::Refused | Look::Stale => None,
+        })
+    }
+
+    /// `origin`: what is known of the innermost fork; else it is read with the rest.
+    async fn look_with(
+        &self,
+        scope: &ScopeRef,
+        forks: &[(&str, &str, u32)],
+        origin: Option<Origin>,
+    ) -> Result<Look> {
         let key = self.keys().hash_of(&scope.instance);
-        let mut read = Cmd::new();
-        read.arg("HMGET").arg(&key);
-        for field in OWN {
-            if field.ends_with(':') {
-                read.arg(format!("{field}{name}"));
-            } else {
-                read.arg(field);
-            }
-        }
-        if let Some((_, fork, _)) = forks.first() {
-            read.arg(format!("b:{name}")).arg(format!("f:{fork}"));
-        }
-        for (parent, fork, _) in &forks {
-            read.arg(format!("g:{fork}")).arg(format!("m:{parent}"));
-        }
+        let read = command(&key, scope, forks, origin.is_none());
         let found: Vec<Option<Vec<u8>>> = self.query(read).await?;
         let mut found = found.into_iter();
         let mut next = || found.next().flatten();
-        let (status, suspended, header) = (next(), next(), next());
+        let (status, suspended) = (next(), next());
         let (marks, lease, inbox, record) = (next(), next(), next(), next());
         let is_open = marks.as_ref().is_none_or(|text| is_plain(text));
         if status.as_deref() != Some(b"r") || suspended.is_some() || lease.is_some() || !is_open {
-            return Ok(None);
+            return Ok(Look::Refused);
         }
         let seen = marks.as_deref().map_or(0, stamp);
-        let mut origin = None;
-        if !forks.is_empty() {
-            if next().is_some() {
-                return Ok(None);
-            }
-            origin = next();
+        let is_reported = !forks.is_empty() && next().is_some();
+        if is_reported {
+            return Ok(Look::Refused);
         }
-        let mut innermost: Option<Numbers> = None;
-        for (_, fork, _) in &forks {
-            let (numbers, around) = (next(), next());
-            let Some(numbers) = numbers else {
-                return Ok(None);
+        let mut innermost: Option<(Numbers, Vec<u8>)> = None;
+        for (_, fork, _) in forks {
+            let (Some(numbers), Some(around)) = (next(), next()) else {
+                return Ok(Look::Refused);
             };
             let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
             let is_closed = numbers.4 == 1;
-            if is_closed || around.is_none_or(|marks| !is_plain(&marks)) {
-                return Ok(None);
+            if is_closed || !is_plain(&around) {
+                return Ok(Look::Refused);
             }
-            innermost.get_or_insert(numbers);
+            innermost.get_or_insert((numbers, around));
         }
         let what = scope.to_string();
-        let record = match (record, origin, innermost, forks.first()) {
+        let (header, fork) = match (origin, &innermost) {
+            (Some(origin), Some((_, around))) => {
+                if origin.marks != *around {
+                    return Ok(Look::Stale);
+                }
+                (origin.header, Some(origin.fork))
+            }
+            (_, innermost) => {
+                let (Some(header), fork) = (next(), next()) else {
+                    return Ok(Look::Refused);
+                };
+                let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
+                let header: Arc<Header> = json::<Header>(&header, &what)?.into();
+                let is_begun = record.is_some();
+                let fork = fork.filter(|_| !is_begun);
+                let fork: Option<Arc<Fork>> = match fork {
+                    Some(fork) => Some(json::<Fork>(&fork, &what)?.into()),
+                    None => None,
+                };
+                // A branch without others is all that will ever ask for it.
+                if let (Some((numbers, around)), Some(fork), Some((_, name, _))) =
+                    (innermost, &fork, forks.first())
+                    && numbers.0 > 1
+                {
+                    let origin = Origin {
+                        marks: around.clone(),
+                        header: header.clone(),
+                        fork: fork.clone(),
+                        bytes,
+                    };
+                    self.origins().keep(&scope.instance, name, origin);
+                }
+                (header, fork)
+            }
+        };
+        let record = match (record, fork, innermost, forks.first()) {
             (Some(record), ..) => {
                 let record: Scope = json(&record, &what)?;
                 if record.pending_call().is_some() {
-                    return Ok(None);
+                    return Ok(Look::Refused);
                 }
                 Record::Scope(record)
             }
-            (None, Some(origin), Some(numbers), Some((_, _, index))) if *index < numbers.1 => {
-                let fork: Fork = json(&origin, &what)?;
+            (None, Some(fork), Some((numbers, _)), Some((_, _, index))) if *index < numbers.1 => {
                 let fork = Fork {
                     open: numbers.1,
                     needed: numbers.2,
                     told: numbers.3 == 1,
                     closed: false,
-                    ..fork
+                    ..Arc::unwrap_or_clone(fork)
                 };
                 Record::Branch {
                     fork,
                     index: *index,
                 }
             }
-            _ => return Ok(None),
+            _ => return Ok(Look::Refused),
         };
         let Some(inbox) = self.inbox_of(&key, scope, inbox).await? else {
-            return Ok(None);
+            return Ok(Look::Refused);
         };
-        let header: Header = match header {
-            Some(header) => json(&header, &what)?,
-            None => return Ok(None),
+        let lease = Lease {
+            scope: scope.clone(),
+            token: Lease::UNTAKEN,
+            seen,
         };
-        Ok(Some(Held {
-            lease: Lease {
-                scope: scope.clone(),
-                token: Lease::UNTAKEN,
-                seen,
-            },
-            header: Arc::new(header),
+        Ok(Look::Held(Box::new(Held {
+            lease,
+            header,
             record,
             inbox,
             closed: false,
-        }))
+        })))
     }
 
     /// `None`: what waits was taken meanwhile.

@@ -19,6 +19,7 @@ mod lifecycle;
 mod listing;
 mod news;
 mod options;
+mod origins;
 mod overdue;
 mod plain;
 mod record;
@@ -38,6 +39,7 @@ use connect::Link;
 use keys::Keys;
 use news::News;
 pub use options::{ConnectError, Options, Tls, Topology};
+use origins::Origins;
 use script::{Lazy, Script};
 
 /// How things are written. A namespace of another layout is refused, for its instances could not be
@@ -61,6 +63,7 @@ struct Inner {
     attempts: AtomicU64,
     /// Commits that took the short way.
     plain: AtomicU64,
+    origins: Origins,
     news: Arc<News>,
     listening: AbortHandle,
     shards: RwLock<Vec<u16>>,
@@ -89,6 +92,7 @@ impl Redis {
                 process,
                 attempts: AtomicU64::new(0),
                 plain: AtomicU64::new(0),
+                origins: Origins::new(),
                 listening: tokio::spawn(listen).abort_handle(),
                 news,
                 shards: RwLock::new((0..options.shards).collect()),
@@ -118,6 +122,10 @@ impl Redis {
 
     pub(crate) fn news(&self) -> &News {
         &self.inner.news
+    }
+
+    pub(crate) fn origins(&self) -> &Origins {
+        &self.inner.origins
     }
 
     pub(crate) fn process(&self) -> &str {
