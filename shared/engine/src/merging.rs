@@ -9,24 +9,25 @@ use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
     pub fn merge_into_data(&mut self, to: Option<PathId>, value: &Data) -> Step {
+        let data = self.merged(to, value)?;
+        self.set_data(data);
+        Ok(())
+    }
+
+    /// The state data with a value merged into it.
+    pub fn merged(&self, to: Option<PathId>, value: &Data) -> Result<Data, WorkflowError> {
         let mismatch = |error: swirl_model::merge::Mismatch| {
             WorkflowError::new(names::MERGE_TYPE_MISMATCH, error.to_string())
         };
-        let data = match to {
-            None => {
-                let mut data = self.scope.data.clone();
-                merge(&mut data, value).map_err(mismatch)?;
-                data
-            }
-            Some(path) => {
-                let view = self.view();
-                let mut target = view.get(path, &self.scope.data)?;
-                merge(&mut target, value).map_err(mismatch)?;
-                view.set(path, &self.scope.data, target)?
-            }
+        let Some(path) = to else {
+            let mut data = self.scope.data.clone();
+            merge(&mut data, value).map_err(mismatch)?;
+            return Ok(data);
         };
-        self.set_data(data);
-        Ok(())
+        let view = self.view();
+        let mut target = view.get(path, &self.scope.data)?;
+        merge(&mut target, value).map_err(mismatch)?;
+        view.set(path, &self.scope.data, target)
     }
 
     /// Merges what the actions of a branch produced.

@@ -163,7 +163,11 @@ impl Ctx<'_> {
             };
             slots.retain(|slot| !have(slot));
         }
-        self.subscribe(slots);
+        // An event without correlation starts an instance of its own (decision 75).
+        let is_correlated = |slot: &Slot| slot.filters.iter().any(|f| !f.correlation.is_empty());
+        if slots.iter().any(is_correlated) {
+            self.subscribe(slots);
+        }
         Ok(())
     }
 

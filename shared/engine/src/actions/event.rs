@@ -20,17 +20,17 @@ impl Ctx<'_> {
     ) -> Step {
         run.step = ActionStep::Event { call };
         self.list(run);
-        let data = match self.action_data(action) {
-            Ok(data) => data,
+        let answer = kind.consume.filter(|_| !kind.detached);
+        let asked = self.action_data(action).and_then(|data| {
+            let filter = answer.map(|answer| self.event_match(answer)).transpose()?;
+            let request = self.produce(&kind.produce, &data)?;
+            Ok(filter.map(|filter| answering(filter, &request)))
+        });
+        match asked {
+            Ok(Some(filter)) => self.subscribe_answer(filter),
+            Ok(None) => return self.action_done(None),
             Err(error) => return self.action_failed(error),
-        };
-        let Some(answer) = kind.consume.filter(|_| !kind.detached) else {
-            self.produce(&kind.produce, &data)?;
-            return self.action_done(None);
-        };
-        let request = self.produce(&kind.produce, &data)?;
-        let filter = answering(self.event_match(answer)?, &request);
-        self.subscribe_answer(filter);
+        }
         match (&kind.timeout, &action.timeout) {
             (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
             (None, Some(timeout)) => self.arm(TimerKind::Action, timeout),

@@ -23,6 +23,16 @@ use swirl_model::{Data, WorkflowError, merge::merge_over};
 
 use crate::ctx::{Ctx, Step};
 
+/// What an action's result comes to.
+#[derive(Default)]
+struct Taken {
+    /// What the iteration yields so far.
+    collected: Option<Data>,
+    /// For the state that forked.
+    merge: Option<Merge>,
+    data: Option<Data>,
+}
+
 impl Ctx<'_> {
     /// Begins a list of actions in the current state.
     pub fn begin_list(&mut self, list: ListId) -> Step {
@@ -149,21 +159,33 @@ impl Ctx<'_> {
         }
     }
 
-    /// The action's attempt succeeded; async ones give no result.
+    /// The action's attempt succeeded; async ones give no result. A result that cannot be taken in is an
+    /// error of the action like any other.
     pub fn action_done(&mut self, result: Option<Data>) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
             return Ok(());
         };
         let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
+        let taken = result.map(|result| self.taken(action, result)).transpose();
+        let taken = match taken {
+            Ok(taken) => taken.unwrap_or_default(),
+            Err(error) => return self.action_failed_with(error, false),
+        };
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         let name = self.action_name(action);
         self.emit(Event::ActionCompleted {
             action: name,
             attempt: run.attempt,
         });
-        if let Some(result) = result {
-            self.take_result(action, result)?;
+        if taken.collected.is_some() {
+            self.emit(Event::Result(taken.collected));
+        }
+        if let Some(merge) = taken.merge {
+            self.emit(Event::Merged(merge));
+        }
+        if let Some(data) = taken.data {
+            self.set_data(data);
         }
         if let Some(time) = &action.sleep_after
             && !self.is_detached()
@@ -182,42 +204,42 @@ impl Ctx<'_> {
     }
 
     /// The result filter, then the merge into the state data.
-    fn take_result(&mut self, action: &Action, result: Data) -> Step {
+    fn taken(&self, action: &Action, result: Data) -> Result<Taken, WorkflowError> {
         let rule = &action.results;
+        let mut taken = Taken::default();
         if rule.ignore {
-            return Ok(());
+            return Ok(taken);
         }
         let value = match rule.results {
             Some(filter) => self.view().eval(filter, &result)?.unwrap_or_default(),
             None => result,
         };
         if value.is_null() {
-            return Ok(());
+            return Ok(taken);
         }
         let iteration = matches!(self.scope.role, Role::Iteration { .. });
         if iteration {
-            let mut collected = self.scope.result.clone();
-            match &mut collected {
-                Some(old) => merge_over(old, &value),
-                None => collected = Some(value.clone()),
-            }
-            self.emit(Event::Result(collected));
+            taken.collected = Some(match self.scope.result.clone() {
+                Some(mut old) => {
+                    merge_over(&mut old, &value);
+                    old
+                }
+                None => value.clone(),
+            });
         }
         if rule.replace && !value.is_object() {
-            self.set_data(value);
-            return Ok(());
+            taken.data = Some(value);
+            return Ok(taken);
         }
         // In an iteration a result without a place of its own is collected, never an error.
         if iteration && rule.to.is_none() && !value.is_object() {
-            return Ok(());
+            return Ok(taken);
         }
+        taken.data = Some(self.merged(rule.to, &value)?);
         if matches!(self.scope.role, Role::Branch { .. } | Role::Action { .. }) {
-            self.emit(Event::Merged(Merge {
-                to: rule.to,
-                value: value.clone(),
-            }));
+            taken.merge = Some(Merge { to: rule.to, value });
         }
-        self.merge_into_data(rule.to, &value)
+        Ok(taken)
     }
 
     /// All actions of the list are done.

@@ -19,28 +19,26 @@ impl Instance<'_> {
         }
         let before = action.sleep_before.as_ref();
         let begun = path.in_time(before.map_or(at, |sleep| after(at, sleep)))?;
-        let (mut now, result) = self.attempts(action, path, begun)?;
-        if let Some(result) = result {
-            self.take_result(action, path, result)
-                .map_err(|fail| fail.at(now))?;
-        }
+        let mut now = self.attempts(action, path, begun)?;
         if let Some(sleep) = &action.sleep_after {
             now = after(now, sleep);
         }
         path.in_time(now)
     }
 
-    /// Attempt after attempt (decisions 20, 21 and 23).
-    fn attempts(
-        &mut self,
-        action: &Action,
-        path: &mut Path,
-        at: i64,
-    ) -> Result<(i64, Option<Data>), Fail> {
+    /// Attempt after attempt (decisions 20, 21 and 23), until a result has been taken.
+    fn attempts(&mut self, action: &Action, path: &mut Path, at: i64) -> Result<i64, Fail> {
         let (mut now, mut retries, mut waited) = (at, 0, 0.0);
         loop {
             let fail = match self.attempt(action, path, now) {
-                Ok((then, result)) => return Ok((path.in_time(then)?, result)),
+                Ok((then, result)) => {
+                    let then = path.in_time(then)?;
+                    let result = result.unwrap_or_default();
+                    match self.take_result(action, path, result) {
+                        Ok(()) => return Ok(then),
+                        Err(fail) => fail.at(then),
+                    }
+                }
                 Err(fail) => fail,
             };
             path.in_time(fail.at)?;
@@ -156,16 +154,17 @@ impl Instance<'_> {
         if value.is_null() {
             return Ok(());
         }
+        let is_result_alone = path.iteration && rule.to.is_none() && !value.is_object();
+        if !is_result_alone {
+            merge_to(self.wf, &mut path.data, rule.to, &value)?;
+            path.merges.push((rule.to, value.clone()));
+        }
         if path.iteration {
             path.result = Some(match path.result.take() {
                 Some(before) => merged(&before, &value),
-                None => value.clone(),
+                None => value,
             });
-            if rule.to.is_none() && !value.is_object() {
-                return Ok(());
-            }
         }
-        path.merges.push((rule.to, value.clone()));
-        merge_to(self.wf, &mut path.data, rule.to, &value)
+        Ok(())
     }
 }
