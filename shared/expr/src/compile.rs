@@ -14,7 +14,7 @@ use crate::engine::{self, Filter};
 use crate::error::CompileError;
 use crate::program::{Secrets, Shape};
 use crate::simple::Simple;
-use crate::{natives, precedence, walk};
+use crate::{natives, outputs, precedence, walk};
 
 /// Bytes of one expression.
 const SOURCE_BYTES_MAX: usize = 64 << 10;
@@ -149,6 +149,10 @@ fn prepare<'s>(
         _ => {}
     }
     walk::each_part(term, &mut |part| prepare(part, source, arena, error));
+    if !outputs::as_in_jq(term) {
+        let message = "too many parts of a string have several values; at most nine may";
+        error.get_or_insert(CompileError::new(message));
+    }
 }
 
 /// `$__loc__`: `{file, line}`.

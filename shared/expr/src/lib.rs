@@ -15,6 +15,7 @@ mod jsonpath;
 mod meter;
 mod natives;
 mod order;
+mod outputs;
 mod path;
 mod precedence;
 mod program;

@@ -114,3 +114,7 @@ def @html: tostring | _escape_html;
 def @sh: [if type == "array" then .[] else . end | if type == "string" then "'" + (split("'") | join("'\\''")) + "'"
   elif type == "array" or type == "object" then error("\(type) (\(tojson)) can not be escaped for shell") else tojson end] | join(" ");
 def @base64d: tostring | _decode_base64;
+def _turned: reverse;
+def reverse: if . == null then [] else _turned end;
+def @uri: tostring | encode_uri | split("%21") | join("!") | split("%27") | join("'") | split("%28") | join("(")
+  | split("%29") | join(")") | split("%2A") | join("*");

@@ -735,10 +735,67 @@ fn differences_from_jq() {
     give(r#"{"a":2}"#, ".a? |= 1", r#"{"a":1}"#);
     fails("[1]", "first(.[]) = 2", "invalid path expression");
     fails("[1]", "(try .[0] catch 1) = 2", "invalid path expression");
-    gives("null", "(1, 2) + (10, 20)", "[11,21,12,22]");
+    gives("null", "pow(2, 3; 1, 2)", "[2,4,3,9]");
     gives("[1,2]", "reduce .[] as $x (0; . + $x, 9)", "[3,9,11,9]");
     give("null", "9007199254740992 + 1 == 9007199254740992", "false");
     refused(". as [$a] ?// $a | $a", "");
     fails("\"a\"", "test(\"(?=a)\")", "look-around");
     fails("\"aa\"", "test(\"(a)\\\\1\")", "backreferences");
+}
+
+/// As jq 1.6 itself answers.
+#[test]
+fn several_outputs_come_in_the_order_of_jq() {
+    let cases = [
+        ("null", "(1,2) * (3,4)", "[3,6,4,8]"),
+        ("null", "(1,2) == (1,2)", "[true,false,false,true]"),
+        ("null", "(1,2) < (2,1)", "[true,false,false,false]"),
+        (r#"{"x":[1,2],"y":[10,20]}"#, ".x[] + .y[]", "[11,12,21,22]"),
+        (r#"{"x":[1,2],"y":10}"#, ".x[] + .y", "[11,12]"),
+        ("null", r#""\(1,2)-\(3,4)""#, r#"["1-3","2-3","1-4","2-4"]"#),
+        (
+            "null",
+            r#""\(1,2)\("x")\(3,4)\(5,6)""#,
+            r#"["1x35","2x35","1x45","2x45","1x36","2x36","1x46","2x46"]"#,
+        ),
+        (
+            "null",
+            r#"@base64 "\(1,2)-\("b")""#,
+            r#"["MQ==-Yg==","Mg==-Yg=="]"#,
+        ),
+        (
+            "null",
+            "((1,2) + (10,20)) * (1,2)",
+            "[11,12,21,22,22,24,42,44]",
+        ),
+        (
+            "null",
+            "(1,2) * ((1,2) + (10,20))",
+            "[11,22,12,24,21,42,22,44]",
+        ),
+        ("[1,2]", ".[] - (.[] | . * 10)", "[-9,-8,-19,-18]"),
+        ("[1,2]", "first(.[] * .[])", "[1]"),
+        ("null", "(1, error(\"e\")) * (2, 3) | . // 0", ""),
+    ];
+    for (input, filter, outputs) in cases {
+        match outputs {
+            "" => fails(input, &format!("[{filter}]"), "e"),
+            outputs => gives(input, filter, outputs),
+        }
+    }
+    let nine = r#""\(1,2)"#.to_owned() + &r"\(1,2)".repeat(8) + "\"";
+    gives("null", &format!("[{nine}] | length"), "[512]");
+    let ten = r#""\(1,2)"#.to_owned() + &r"\(1,2)".repeat(9) + "\"";
+    refused(&ten, "too many parts of a string");
+}
+
+#[test]
+fn what_jq_1_6_does_otherwise() {
+    give("null", "reverse", "[]");
+    give("[1,2]", "reverse", "[2,1]");
+    give(
+        r#""a b!*'()-_.~/ü""#,
+        "@uri",
+        r#""a%20b!*'()-_.~%2F%C3%BC""#,
+    );
 }

@@ -1,0 +1,169 @@
+//! Where several parts of a term have several outputs, jq goes through those of the left one fastest:
+//! `[(1,2) * (3,4)]` is `[3,6,4,8]`, and `"\(1,2)-\(3,4)"` begins with `1-3`, `2-3`. jaq goes through those
+//! of the right one fastest. Here such terms become `(3,4) as $right | (1,2) * $right`, which both read alike.
+
+use jaq_core::load::lex::StrPart;
+use jaq_core::load::parse::{BinaryOp, Pattern, Term};
+use jaq_core::path::Part;
+
+/// No name that a source could have.
+const RIGHT: &str = "$__right";
+/// As many parts of a string may have several outputs; it is refused with more.
+const PARTS: [&str; 8] = [
+    "$__part1", "$__part2", "$__part3", "$__part4", "$__part5", "$__part6", "$__part7", "$__part8",
+];
+
+/// For functions that have one output at most if their arguments have, or however many those have.
+const ONE: [&str; 58] = [
+    "abs",
+    "add",
+    "all",
+    "any",
+    "ascii_downcase",
+    "ascii_upcase",
+    "ceil",
+    "contains",
+    "empty",
+    "endswith",
+    "explode",
+    "fabs",
+    "false",
+    "first",
+    "flatten",
+    "floor",
+    "from_entries",
+    "fromdate",
+    "fromdateiso8601",
+    "fromjson",
+    "gmtime",
+    "group_by",
+    "gsub",
+    "has",
+    "implode",
+    "index",
+    "inside",
+    "join",
+    "keys",
+    "keys_unsorted",
+    "last",
+    "length",
+    "ltrimstr",
+    "map",
+    "map_values",
+    "max",
+    "max_by",
+    "min",
+    "min_by",
+    "mktime",
+    "not",
+    "now",
+    "null",
+    "reverse",
+    "rindex",
+    "round",
+    "rtrimstr",
+    "sort",
+    "sort_by",
+    "sqrt",
+    "startswith",
+    "sub",
+    "test",
+    "to_entries",
+    "tojson",
+    "tonumber",
+    "tostring",
+    "true",
+];
+
+/// Of these the arguments may have as many outputs as they like.
+const GATHERS: [&str; 12] = [
+    "add",
+    "all",
+    "any",
+    "first",
+    "group_by",
+    "last",
+    "map",
+    "map_values",
+    "max_by",
+    "min_by",
+    "sort_by",
+    "with_entries",
+];
+
+/// A term whose parts are in order already. False: it is too much.
+pub(crate) fn as_in_jq(term: &mut Term<&str>) -> bool {
+    match term {
+        Term::BinOp(left, BinaryOp::Math(_) | BinaryOp::Cmp(_), right)
+            if !has_one(left) && !has_one(right) =>
+        {
+            let right = std::mem::replace(&mut **right, Term::Var(RIGHT));
+            bind(term, right, RIGHT);
+            true
+        }
+        Term::Str(_, parts) => {
+            let terms = parts.iter_mut().filter_map(|part| match part {
+                StrPart::Term(term) if !has_one(term) => Some(term),
+                _ => None,
+            });
+            let mut bound = Vec::new();
+            // The first one stays: it goes fastest.
+            for (number, part) in terms.skip(1).enumerate() {
+                let Some(name) = PARTS.get(number) else {
+                    return false;
+                };
+                bound.push((std::mem::replace(part, Term::Var(name)), *name));
+            }
+            for (value, name) in bound {
+                bind(term, value, name);
+            }
+            true
+        }
+        _ => true,
+    }
+}
+
+/// `value as $name | term`
+fn bind<'s>(term: &mut Term<&'s str>, value: Term<&'s str>, name: &'s str) {
+    let body = std::mem::take(term);
+    let pipe = BinaryOp::Pipe(Some(Pattern::Var(name)));
+    *term = Term::BinOp(Box::new(value), pipe, Box::new(body));
+}
+
+/// Whether it is plain to see that a term has one output at most.
+fn has_one(term: &Term<&str>) -> bool {
+    match term {
+        Term::Id | Term::Num(_) | Term::Var(_) | Term::Break(_) | Term::Arr(_) => true,
+        Term::Recurse | Term::Label(..) | Term::Def(..) | Term::TryCatch(..) => false,
+        Term::Neg(term) => has_one(term),
+        Term::Str(_, parts) => parts.iter().all(|part| match part {
+            StrPart::Term(term) => has_one(term),
+            _ => true,
+        }),
+        Term::Obj(members) => members
+            .iter()
+            .all(|(key, value)| has_one(key) && value.as_ref().is_none_or(has_one)),
+        Term::BinOp(_, BinaryOp::Update, _) => true,
+        Term::BinOp(_, BinaryOp::Assign | BinaryOp::UpdateMath(_), right) => has_one(right),
+        Term::BinOp(_, BinaryOp::Comma | BinaryOp::UpdateAlt, _) => false,
+        Term::BinOp(left, _, right) => has_one(left) && has_one(right),
+        Term::Fold(..) => false,
+        Term::IfThenElse(cases, otherwise) => {
+            let cases = cases
+                .iter()
+                .all(|(test, then)| has_one(test) && has_one(then));
+            cases && otherwise.as_ref().is_none_or(|term| has_one(term))
+        }
+        Term::Call(name, args) => {
+            ONE.contains(name) && (GATHERS.contains(name) || args.iter().all(has_one))
+        }
+        Term::Path(base, path) => {
+            has_one(base)
+                && path.0.iter().all(|(part, _)| match part {
+                    Part::Index(index) => has_one(index),
+                    Part::Range(None, None) => false,
+                    Part::Range(start, end) => start.iter().chain(end).all(has_one),
+                })
+        }
+    }
+}
