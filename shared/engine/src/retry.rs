@@ -177,7 +177,7 @@ impl Ctx<'_> {
                 let step = self.resume_events();
                 self.settle(step);
                 if let Some(result) = result {
-                    let step = self.action_done(Some(result));
+                    let step = self.action_skipped(result);
                     self.settle(step);
                 }
             }

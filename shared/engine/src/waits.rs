@@ -153,7 +153,20 @@ impl Ctx<'_> {
             return Ok(());
         };
         let mut slots = self.event_slots(state)?;
-        if !state.exclusive {
+        // An event without correlation starts an instance of its own (decision 75).
+        let is_correlated = |filter: &EventMatch| {
+            let mut values = filter.correlation.iter().map(|(_, value)| value);
+            values.any(Option::is_none)
+        };
+        if state.exclusive {
+            for slot in &mut slots {
+                slot.filters.retain(is_correlated);
+            }
+            slots.retain(|slot| !slot.filters.is_empty());
+        } else if slots
+            .iter()
+            .any(|slot| slot.filters.iter().any(is_correlated))
+        {
             let have = |slot: &Slot| {
                 let def = slot.filters.first().map(|filter| filter.def.0);
                 self.scope
@@ -162,10 +175,10 @@ impl Ctx<'_> {
                     .any(|event| Some(event.def) == def)
             };
             slots.retain(|slot| !have(slot));
+        } else {
+            slots.clear();
         }
-        // An event without correlation starts an instance of its own (decision 75).
-        let is_correlated = |slot: &Slot| slot.filters.iter().any(|f| !f.correlation.is_empty());
-        if slots.iter().any(is_correlated) {
+        if !slots.is_empty() {
             self.subscribe(slots);
         }
         Ok(())

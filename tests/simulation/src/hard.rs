@@ -2,7 +2,7 @@
 //! what ends with its parent. The same kinds of outcomes must come of each, whatever goes wrong.
 
 use swirl_coordinator::Action;
-use swirl_model::Data;
+use swirl_model::{Data, data};
 
 use crate::cluster::{Plan, Planned};
 use crate::plans::{event, operate, others, start};
@@ -47,6 +47,11 @@ states:
   - {name: A, type: operation, transition: B, actions: [{functionRef: quick}, {functionRef: repaired}]}
   - {name: B, type: operation, transition: C, actions: [{functionRef: broken}]}
   - {name: C, type: sleep, duration: PT2S, end: true}
+"#;
+
+const GIVEN: &str = r#"start: A
+retries: [{name: Never, delay: PT5S, maxAttempts: 0}]
+states: [{name: A, type: operation, end: true, actions: [{functionRef: repaired, retryRef: Never}]}]
 "#;
 
 const FAILING_BRANCH: &str = r#"start: A
@@ -119,6 +124,13 @@ pub fn all() -> Vec<Hard> {
                 (9_000, me(Action::Skip(seven))),
             ],
             &["main completed"],
+        ),
+        // It would be called again, and then succeed, if that were an error of the action.
+        hard(
+            "skipped with what cannot be merged",
+            GIVEN,
+            vec![begin(), (9_000, me(Action::Skip(data!([1]))))],
+            &["main faulted"],
         ),
         hard(
             "run again from a later state",

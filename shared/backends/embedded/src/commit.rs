@@ -28,13 +28,14 @@ impl State {
             mut scope,
             consumed,
             refused,
-            history: _,
+            history,
             commands,
             at,
             if_quiet,
             release,
             lease_ms: _,
         } = commit;
+        debug_assert!(history.is_empty(), "it is the page");
         let id = lease.scope.scope.clone();
         let Some((_, inst)) = self.find_mut(&lease.scope.instance) else {
             return Committed::Refused;

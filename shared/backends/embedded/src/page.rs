@@ -103,22 +103,20 @@ mod tests {
             scope: swirl_model::ids::ScopeId::root(),
             event: swirl_model::event::Event::Joined { fork },
         };
-        let record = |last: u64, json: serde_json::Result<Vec<u8>>| {
-            (Key::History(7, last).text(), json.unwrap_or_default())
-        };
+        let record = |last: u64, json: Vec<u8>| (Key::History(7, last).text(), json);
         let page = |forks: std::ops::RangeInclusive<u32>| {
-            serde_json::to_vec(&forks.map(entry).collect::<Vec<_>>())
+            serde_json::to_vec(&forks.map(entry).collect::<Vec<_>>()).unwrap()
         };
         let records = vec![
-            record(3, serde_json::to_vec(&entry(3))),
+            record(3, serde_json::to_vec(&entry(3)).unwrap()),
             record(5, page(4..=5)),
             record(8, page(6..=8)),
         ];
-        let count = |first| entries(records.clone(), first).map(|found| found.len());
-        assert_eq!(
-            [count(0), count(5), count(8)].map(Result::ok),
-            [Some(6), Some(4), Some(1)]
-        );
+        for (first, wanted) in [(0, 3..9), (3, 3..9), (5, 5..9), (7, 7..9), (8, 8..9)] {
+            let found = entries(records.clone(), first).unwrap();
+            let wanted: Vec<HistoryEntry> = wanted.map(entry).collect();
+            assert_eq!(found, wanted, "from {first}");
+        }
         let error = entries(vec![("history/7".to_owned(), Vec::new())], 0);
         assert!(matches!(error, Err(Error::Damaged { .. })), "{error:?}");
     }

@@ -18,8 +18,8 @@ use crate::reply::json;
 /// Fields before those of forks around the scope.
 const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
 
-/// A fork's numbers, as the prelude of the scripts has them.
-type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32);
+/// A fork's numbers, as the prelude of the scripts has them, and when it was made.
+type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String);
 /// An item of an inbox: number, id, kind, token of the lease that was given it.
 type Item = (String, String, String, String);
 
@@ -84,7 +84,7 @@ enum Look {
     Held(Box<Held>),
     /// Who acquires it hears what is the matter.
     Refused,
-    /// What was known of the fork is of an earlier time.
+    /// What was known is of another fork of this name.
     Stale,
 }
 
@@ -128,7 +128,7 @@ impl Redis {
         if is_reported {
             return Ok(Look::Refused);
         }
-        let mut innermost: Option<(Numbers, Vec<u8>)> = None;
+        let mut innermost: Option<Numbers> = None;
         for (_, fork, _) in forks {
             let (Some(numbers), Some(around)) = (next(), next()) else {
                 return Ok(Look::Refused);
@@ -138,35 +138,36 @@ impl Redis {
             if is_closed || !is_plain(&around) {
                 return Ok(Look::Refused);
             }
-            innermost.get_or_insert((numbers, around));
+            innermost.get_or_insert(numbers);
         }
         let what = scope.to_string();
         let (header, fork) = match (origin, &innermost) {
-            (Some(origin), Some((_, around))) => {
-                if origin.marks != *around {
+            (Some(origin), Some(numbers)) => {
+                if origin.stamp != numbers.9 {
                     return Ok(Look::Stale);
                 }
+                self.origins().hit();
                 (origin.header, Some(origin.fork))
             }
-            (_, innermost) => {
+            (_, numbers) => {
                 let (Some(header), fork) = (next(), next()) else {
                     return Ok(Look::Refused);
                 };
                 let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
                 let header: Arc<Header> = json::<Header>(&header, &what)?.into();
-                let is_begun = record.is_some();
-                let fork = fork.filter(|_| !is_begun);
-                let fork: Option<Arc<Fork>> = match fork {
-                    Some(fork) => Some(json::<Fork>(&fork, &what)?.into()),
-                    None => None,
-                };
                 // A branch without others is all that will ever ask for it.
-                if let (Some((numbers, around)), Some(fork), Some((_, name, _))) =
-                    (innermost, &fork, forks.first())
-                    && numbers.0 > 1
+                let others = numbers.as_ref().filter(|numbers| numbers.0 > 1);
+                let fork: Option<Arc<Fork>> = match fork {
+                    Some(fork) if record.is_none() || others.is_some() => {
+                        Some(json::<Fork>(&fork, &what)?.into())
+                    }
+                    _ => None,
+                };
+                if let (Some(numbers), Some(fork), Some((_, name, _))) =
+                    (others, &fork, forks.first())
                 {
                     let origin = Origin {
-                        marks: around.clone(),
+                        stamp: numbers.9.clone(),
                         header: header.clone(),
                         fork: fork.clone(),
                         bytes,
@@ -184,7 +185,7 @@ impl Redis {
                 }
                 Record::Scope(record)
             }
-            (None, Some(fork), Some((numbers, _)), Some((_, _, index))) if *index < numbers.1 => {
+            (None, Some(fork), Some(numbers), Some((_, _, index))) if *index < numbers.1 => {
                 let fork = Fork {
                     open: numbers.1,
                     needed: numbers.2,

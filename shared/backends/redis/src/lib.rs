@@ -44,7 +44,7 @@ use script::{Lazy, Script};
 
 /// How things are written. A namespace of another layout is refused, for its instances could not be
 /// read.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
 static META: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/meta.lua")]));
 
@@ -122,6 +122,11 @@ impl Redis {
 
     pub(crate) fn news(&self) -> &News {
         &self.inner.news
+    }
+
+    /// How often what the branches of a fork have in common was known already.
+    pub fn known_origins(&self) -> u64 {
+        self.inner.origins.hits()
     }
 
     pub(crate) fn origins(&self) -> &Origins {

@@ -2,26 +2,29 @@
 //! fork's origin, which may be as large as the list that is iterated over. Reading them for each branch
 //! would cost the square of how many there are.
 //!
-//! Both are written by the commit of the fork or before it. So what is kept is right as long as the marks of
-//! the fork's scope (revision, and the microsecond of its last commit) are those that it was read with; an
-//! instance of the same name that came later, or one that a failover put back, has others.
+//! Both are written once, with the fork or before it. So what is kept is right as long as the fork was made
+//! at the microsecond that it was read with; one of the same name that came later, because an instance was
+//! removed and started again or a failover lost the first, was made at another.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
 
-/// Of stored JSON; in memory it is a few times as much.
-const BYTES_MAX: u64 = 32 << 20;
+/// Of stored JSON; in memory it is ten times as much, thirty times if it is all small objects. One entry may
+/// take nearly all of it.
+const BYTES_MAX: u64 = 8 << 20;
 /// So many are expected, of a few kilobytes.
-const USUAL: usize = 4_096;
+const USUAL: usize = 1_024;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    pub marks: Vec<u8>,
+    /// When the fork was made.
+    pub stamp: String,
     pub header: Arc<Header>,
     pub fork: Arc<Fork>,
     /// Length of both as they are stored.
@@ -36,22 +39,51 @@ struct ByBytes;
 
 impl Weighter<Place, Origin> for ByBytes {
     fn weight(&self, place: &Place, origin: &Origin) -> u64 {
-        (place.0.as_str().len() + place.1.len() + origin.marks.len() + origin.bytes) as u64
+        (place.0.as_str().len() + place.1.len() + origin.stamp.len() + origin.bytes) as u64
     }
 }
 
-pub(crate) struct Origins(Cache<Place, Origin, ByBytes>);
+pub(crate) struct Origins {
+    cache: Cache<Place, Origin, ByBytes>,
+    hits: AtomicU64,
+}
 
 impl Origins {
     pub fn new() -> Origins {
-        Origins(Cache::with_weighter(USUAL, BYTES_MAX, ByBytes))
+        // Parts would divide the bytes among them, and refuse what is larger than theirs.
+        let options = OptionsBuilder::new()
+            .shards(1)
+            .estimated_items_capacity(USUAL)
+            .weight_capacity(BYTES_MAX)
+            .build();
+        let cache = match options {
+            Ok(options) => Cache::with_options(
+                options,
+                ByBytes,
+                DefaultHashBuilder::default(),
+                DefaultLifecycle::default(),
+            ),
+            Err(_) => Cache::with_weighter(USUAL, BYTES_MAX, ByBytes),
+        };
+        Origins {
+            cache,
+            hits: AtomicU64::new(0),
+        }
     }
 
     pub fn get(&self, instance: &InstanceId, fork: &str) -> Option<Origin> {
-        self.0.get(&(instance.clone(), fork.into()))
+        self.cache.get(&(instance.clone(), fork.into()))
     }
 
     pub fn keep(&self, instance: &InstanceId, fork: &str, origin: Origin) {
-        self.0.insert((instance.clone(), fork.into()), origin);
+        self.cache.insert((instance.clone(), fork.into()), origin);
+    }
+
+    pub fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
     }
 }

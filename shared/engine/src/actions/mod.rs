@@ -30,6 +30,7 @@ struct Taken {
     collected: Option<Data>,
     /// For the state that forked.
     merge: Option<Merge>,
+    /// The state data from then on.
     data: Option<Data>,
 }
 
@@ -162,6 +163,15 @@ impl Ctx<'_> {
     /// The action's attempt succeeded; async ones give no result. A result that cannot be taken in is an
     /// error of the action like any other.
     pub fn action_done(&mut self, result: Option<Data>) -> Step {
+        self.action_done_by(result, true)
+    }
+
+    /// An operator gave the result: if it cannot be taken in, nothing is called once more.
+    pub(crate) fn action_skipped(&mut self, result: Data) -> Step {
+        self.action_done_by(Some(result), false)
+    }
+
+    fn action_done_by(&mut self, result: Option<Data>, may_retry: bool) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
             return Ok(());
@@ -170,7 +180,8 @@ impl Ctx<'_> {
         let taken = result.map(|result| self.taken(action, result)).transpose();
         let taken = match taken {
             Ok(taken) => taken.unwrap_or_default(),
-            Err(error) => return self.action_failed_with(error, false),
+            Err(error) if may_retry => return self.action_failed_with(error, false),
+            Err(error) => return Err(error),
         };
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         let name = self.action_name(action);
@@ -203,7 +214,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The result filter, then the merge into the state data.
+    /// The result filter, then the merge; nothing is changed yet.
     fn taken(&self, action: &Action, result: Data) -> Result<Taken, WorkflowError> {
         let rule = &action.results;
         let mut taken = Taken::default();

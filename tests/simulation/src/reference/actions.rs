@@ -33,7 +33,9 @@ impl Instance<'_> {
             let fail = match self.attempt(action, path, now) {
                 Ok((then, result)) => {
                     let then = path.in_time(then)?;
-                    let result = result.unwrap_or_default();
+                    let Some(result) = result else {
+                        return Ok(then);
+                    };
                     match self.take_result(action, path, result) {
                         Ok(()) => return Ok(then),
                         Err(fail) => fail.at(then),

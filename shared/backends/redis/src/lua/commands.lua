@@ -119,7 +119,7 @@ commands['fork'] = function()
   write('f:' .. name, origin)
   put_fork(name, {
     total = total, open = open, needed = needed, told = 0, closed = 0, tellings = 0,
-    done = 0, failed = 0, live = 0,
+    done = 0, failed = 0, live = 0, stamp = MICROS,
   })
   local list = fork_list(parent)
   list[#list + 1] = tonumber(number)

@@ -106,7 +106,7 @@ local function main(KEYS, ARGV)
   local fork, results, box
   if name then
     fork = fork_of(found[11])
-    if not fork or #fork ~= 9 or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
+    if not fork or #fork ~= 10 or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
       or gone and (list or not has(letters, 'p')) or not match(found[12] or '', '^%d+ g? %d+$') then return GENERAL end
     if has(letters, 'p') then
       local result = ARGV[rest]
@@ -141,7 +141,7 @@ local function main(KEYS, ARGV)
   local closed
   if closing then
     closed = fork_of(found[10])
-    if not closed or #closed ~= 9 or closed[CLOSED] == 1 or closed[LIVE] > 0
+    if not closed or #closed ~= 10 or closed[CLOSED] == 1 or closed[LIVE] > 0
       or closed[DONE] + closed[FAILED] < closed[OPEN] or closed[TOTAL] > WIDE then return GENERAL end
   end
   local forking = has(letters, 'f') and ARGV[rest]
@@ -227,7 +227,7 @@ local function main(KEYS, ARGV)
   if forking then
     local new = S .. '.' .. forking
     local numbers = {
-      tonumber(ARGV[rest + 2]), open, tonumber(ARGV[rest + 4]), 0, 0, 0, 0, 0, 0,
+      tonumber(ARGV[rest + 2]), open, tonumber(ARGV[rest + 4]), 0, 0, 0, 0, 0, 0, micros,
     }
     set[s + 1], set[s + 2] = 'f:' .. new, ARGV[rest + 1]
     set[s + 3], set[s + 4] = 'g:' .. new, pack(numbers)

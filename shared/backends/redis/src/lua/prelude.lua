@@ -97,7 +97,7 @@ local function flush()
     if fork then
       write('g:' .. name, cmsgpack.pack({
         fork.total, fork.open, fork.needed, fork.told, fork.closed, fork.tellings,
-        fork.done, fork.failed, fork.live,
+        fork.done, fork.failed, fork.live, fork.stamp,
       }))
     end
   end
@@ -224,10 +224,10 @@ end
 local function read_fork(text)
   if not text then return false end
   local n = cmsgpack.unpack(text)
-  if #n ~= 9 then error('DAMAGED fork of ' .. INST) end
+  if #n ~= 10 then error('DAMAGED fork of ' .. INST) end
   return {
     total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
-    done = n[7], failed = n[8], live = n[9],
+    done = n[7], failed = n[8], live = n[9], stamp = n[10],
   }
 end
 
