@@ -166,6 +166,20 @@ fn no_client_sees_that_processes_are_replaced() {
     assert_eq!(clients.count(), *told.starts.lock().unwrap());
 }
 
+/// Nothing is waited for that doesn't come back.
+#[test]
+fn processes_stop_though_their_servers_are_gone() {
+    let mut cluster =
+        Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
+    cluster.nats.kill().unwrap();
+    cluster.redis.kill().unwrap();
+    // So that they know.
+    std::thread::sleep(Duration::from_millis(500));
+    for process in &mut cluster.processes {
+        process.stop(STOP_MAX).unwrap();
+    }
+}
+
 /// Longer than anybody would wait.
 const LEASE: Duration = Duration::from_secs(300);
 const CALLS: &str = "\
