@@ -27,7 +27,7 @@ fn run(source: &str) -> (Result<Option<Data>, EvalError>, Duration) {
     (result, took)
 }
 
-/// On a busy machine time runs out before another limit is met: then it is tried again.
+/// On a busy machine time runs out before another limit is met, or all takes longer: then it is tried again.
 const TRIES: usize = 5;
 
 fn check(name: &str, source: &str, expected: &[&str]) {
@@ -43,7 +43,7 @@ fn check(name: &str, source: &str, expected: &[&str]) {
             return;
         }
         said = format!("{found} after {took:?}");
-        if !found.starts_with(TIME) {
+        if !right && !found.starts_with(TIME) {
             break;
         }
     }
