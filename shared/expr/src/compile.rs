@@ -149,10 +149,7 @@ fn prepare<'s>(
         _ => {}
     }
     walk::each_part(term, &mut |part| prepare(part, source, arena, error));
-    if !outputs::as_in_jq(term) {
-        let message = "too many parts of a string have several values; at most nine may";
-        error.get_or_insert(CompileError::new(message));
-    }
+    outputs::as_in_jq(term, arena);
 }
 
 /// `$__loc__`: `{file, line}`.

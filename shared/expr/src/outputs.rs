@@ -2,16 +2,16 @@
 //! `[(1,2) * (3,4)]` is `[3,6,4,8]`, and `"\(1,2)-\(3,4)"` begins with `1-3`, `2-3`. jaq goes through those
 //! of the right one fastest. Here such terms become `(3,4) as $right | (1,2) * $right`, which both read alike.
 
+use jaq_core::load::Arena;
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::path::Part;
 
 /// No name that a source could have.
 const RIGHT: &str = "$__right";
-/// As many parts of a string may have several outputs; it is refused with more.
-const PARTS: [&str; 8] = [
-    "$__part1", "$__part2", "$__part3", "$__part4", "$__part5", "$__part6", "$__part7", "$__part8",
-];
+/// Parts of a string that are bound at most. Where more of them may have several outputs the string stays
+/// as it is: hardly any of them has, or there would be more outputs than any limit allows.
+const PARTS_MAX: usize = 64;
 
 /// For functions that have one output at most if their arguments have, or however many those have.
 const ONE: [&str; 58] = [
@@ -91,35 +91,35 @@ const GATHERS: [&str; 12] = [
     "with_entries",
 ];
 
-/// A term whose parts are in order already. False: it is too much.
-pub(crate) fn as_in_jq(term: &mut Term<&str>) -> bool {
+/// A term whose parts are in order already.
+pub(crate) fn as_in_jq<'s>(term: &mut Term<&'s str>, arena: &'s Arena) {
     match term {
         Term::BinOp(left, BinaryOp::Math(_) | BinaryOp::Cmp(_), right)
             if !has_one(left) && !has_one(right) =>
         {
             let right = std::mem::replace(&mut **right, Term::Var(RIGHT));
             bind(term, right, RIGHT);
-            true
         }
         Term::Str(_, parts) => {
             let terms = parts.iter_mut().filter_map(|part| match part {
                 StrPart::Term(term) if !has_one(term) => Some(term),
                 _ => None,
             });
-            let mut bound = Vec::new();
             // The first one stays: it goes fastest.
-            for (number, part) in terms.skip(1).enumerate() {
-                let Some(name) = PARTS.get(number) else {
-                    return false;
-                };
-                bound.push((std::mem::replace(part, Term::Var(name)), *name));
+            let terms: Vec<&mut Term<&'s str>> = terms.skip(1).collect();
+            if terms.len() > PARTS_MAX {
+                return;
+            }
+            let mut bound = Vec::new();
+            for (number, part) in terms.into_iter().enumerate() {
+                let name: &'s str = arena.alloc(format!("$__part{number}"));
+                bound.push((std::mem::replace(part, Term::Var(name)), name));
             }
             for (value, name) in bound {
                 bind(term, value, name);
             }
-            true
         }
-        _ => true,
+        _ => {}
     }
 }
 

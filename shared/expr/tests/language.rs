@@ -1,5 +1,5 @@
 //! The language, one line a fact: `give(input, filter, output)`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, EvalError, PathError, PathExpr, Program};
 use swirl_model::Data;

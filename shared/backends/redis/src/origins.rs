@@ -63,6 +63,7 @@ impl Origins {
                 DefaultHashBuilder::default(),
                 DefaultLifecycle::default(),
             ),
+            // Only where something isn't given.
             Err(_) => Cache::with_weighter(USUAL, BYTES_MAX, ByBytes),
         };
         Origins {
