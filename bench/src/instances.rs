@@ -99,6 +99,7 @@ async fn one(driver: &Driver, definition: &Arc<Definition>, input: &Data, id: &s
             root,
             ends_with_parent: false,
             watched: false,
+            whole: None,
         })
         .await?;
     driver.drive(&ScopeRef::root(id.clone())).await?;
@@ -137,6 +138,8 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
         queue: Arc::new(MemoryQueue::default()),
         clock: clock.clone(),
         registry: registry.clone(),
+        carries_out: true,
+        observer: None,
     };
     Ok(Driver {
         store: store.clone(),

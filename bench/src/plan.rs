@@ -71,6 +71,11 @@ impl Plan {
         all[..if self.quick { 3 } else { 5 }].to_vec()
     }
 
+    pub fn fan_outs_of_calls(&self) -> Vec<usize> {
+        let all = [10, 100, 1_000, 10_000];
+        all[..if self.quick { 3 } else { 4 }].to_vec()
+    }
+
     /// States that an instance goes through.
     pub fn lengths(&self) -> Vec<usize> {
         let all = [10, 100, 1_000, 10_000, 100_000];

@@ -44,6 +44,8 @@ impl Node {
             queue: queue.clone(),
             clock: clock.clone(),
             registry: registry.clone(),
+            carries_out: true,
+            observer: None,
         };
         let driver = Arc::new(Driver {
             store: store.clone(),
@@ -69,7 +71,9 @@ impl Node {
     /// Who is told what happens; to be said before the start.
     pub fn observed_by(&mut self, observer: Arc<dyn Observer>) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
+            self.service.observer = Some(observer.clone());
             driver.observer = Some(observer);
+            driver.effects = Arc::new(self.service.clone());
         }
     }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use swirl_engine::{Definition, NewInstance, derive, new_instance};
 use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{Header, Instance};
+use swirl_model::scope::Scope;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{Created, NewInstance as Records};
-use swirl_runtime::Unknown;
+use swirl_ports::{Created, NewInstance as Records, Whole};
+use swirl_runtime::{Unknown, carry_out, instance_of, observed_of};
 
 use crate::{Error, Service};
 
@@ -28,9 +30,11 @@ pub struct StartRequest {
     pub trace: Option<TraceContext>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Started {
     New(InstanceId),
+    /// New, and carried out by now.
+    Ended(Box<Instance>),
     /// The key was used before, with the same input.
     Existing(InstanceId),
 }
@@ -79,9 +83,10 @@ impl Service {
             .create_watched(&definition, id.clone(), new, (false, watched))
             .await?
         {
-            Ok(Created::New) => Ok(Ok(Started::New(id))),
-            Ok(Created::Exists { conflict: false }) => Ok(Ok(Started::Existing(id))),
-            Ok(Created::Exists { conflict: true }) => {
+            Ok((Created::New, Some(instance))) => Ok(Ok(Started::Ended(instance))),
+            Ok((Created::New, None)) => Ok(Ok(Started::New(id))),
+            Ok((Created::Exists { conflict: false }, _)) => Ok(Ok(Started::Existing(id))),
+            Ok((Created::Exists { conflict: true }, _)) => {
                 let key = request.key.unwrap_or_default();
                 Ok(Err(Refused::Conflict { key, instance: id }))
             }
@@ -89,8 +94,8 @@ impl Service {
         }
     }
 
-    /// Creates an instance and puts its root scope into the queue. The same id again changes
-    /// nothing, so this may be repeated after a crash.
+    /// Creates an instance, and puts its root scope into the queue or carries it out. The same id again
+    /// changes nothing, so this may be repeated after a crash.
     pub(crate) async fn create(
         &self,
         definition: &Arc<Definition>,
@@ -99,8 +104,11 @@ impl Service {
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
         let ends = (ends_with_parent, false);
-        self.create_watched(definition, id, new, ends).await
+        let created = self.create_watched(definition, id, new, ends).await?;
+        Ok(created.map(|(created, _)| created))
     }
+
+    /// With the instance, if it has been carried out.
 
     async fn create_watched(
         &self,
@@ -108,11 +116,18 @@ impl Service {
         id: InstanceId,
         new: NewInstance,
         (ends_with_parent, watched): (bool, bool),
-    ) -> Result<Result<Created, WorkflowError>, Error> {
-        let (header, root) = match new_instance(definition, id.clone(), new, self.clock.now()) {
+    ) -> Result<Result<(Created, Option<Box<Instance>>), WorkflowError>, Error> {
+        let now = self.clock.now();
+        let (header, root) = match new_instance(definition, id.clone(), new, now) {
             Ok(records) => records,
             Err(error) => return Ok(Err(error)),
         };
+        if self.carries_out
+            && let Some(whole) = carry_out(definition, &header, &root, now)
+            && let Some(made) = self.create_whole(&header, &root, whole).await?
+        {
+            return Ok(Ok(made));
+        }
         let created = self
             .store
             .create(Records {
@@ -120,9 +135,47 @@ impl Service {
                 root,
                 ends_with_parent,
                 watched,
+                whole: None,
             })
             .await?;
         self.queue.push(vec![ScopeRef::root(id)]).await;
-        Ok(Ok(created))
+        Ok(Ok((created, None)))
+    }
+
+    /// `None`: it has become too large to be kept. Then it begins as any other, and stands still with
+    /// that error.
+    async fn create_whole(
+        &self,
+        header: &Header,
+        root: &Scope,
+        whole: Whole,
+    ) -> Result<Option<(Created, Option<Box<Instance>>)>, Error> {
+        let instance = Box::new(instance_of(&Arc::new(header.clone()), &whole));
+        let observed = self.observer.as_ref().map(|observer| {
+            let follows = observer.follows(&instance.header);
+            (observer, observed_of(&instance.header, &whole, follows))
+        });
+        let records = Records {
+            header: header.clone(),
+            root: root.clone(),
+            ends_with_parent: false,
+            watched: false,
+            whole: Some(Box::new(whole)),
+        };
+        let created = match self.store.create(records).await {
+            Err(swirl_ports::Error::TooLarge { .. }) => return Ok(None),
+            created => created?,
+        };
+        if created != Created::New {
+            // It may have begun as others do, and its task may be lost.
+            self.queue
+                .push(vec![ScopeRef::root(header.id.clone())])
+                .await;
+            return Ok(Some((created, None)));
+        }
+        if let Some((observer, observed)) = observed {
+            observer.committed(observed);
+        }
+        Ok(Some((created, Some(instance))))
     }
 }

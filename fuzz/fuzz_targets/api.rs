@@ -80,6 +80,8 @@ fn api() -> Api {
         queue: Arc::new(MemoryQueue::default()),
         clock: Arc::new(SystemClock),
         registry: Arc::new(Registry::new(store, lower)),
+        carries_out: true,
+        observer: None,
     };
     Api::new(service, Arc::new(Documents), Access::open("default"))
 }

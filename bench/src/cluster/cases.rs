@@ -121,6 +121,7 @@ pub async fn deploy(cluster: &Cluster) -> Result<()> {
         workflows::messages("messages"),
         workflows::calls("calls"),
         workflows::foreach("foreach"),
+        workflows::foreach_calls("foreach-calls"),
         workflows::parallel("parallel"),
         workflows::circle("circle"),
     ] {

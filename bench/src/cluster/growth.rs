@@ -86,14 +86,26 @@ async fn fan_outs(plan: &Plan, cluster: &Cluster) -> Result<Growth> {
         let work = Work::new("foreach", &cases::items(count)).giving(json!({"count": count}));
         points.push((count as f64, each(cluster, &work, count).await?));
     }
+    let mut calls = Vec::new();
+    for count in plan.fan_outs_of_calls() {
+        let input = cases::items(count);
+        let work = Work::new("foreach-calls", &input).giving(json!({"count": count}));
+        calls.push((count as f64, each(cluster, &work, count).await?));
+    }
     Ok(Growth {
         title: "Fan-out",
         x: "iterations of a foreach",
         y: "ms by iteration",
-        lines: vec![Line {
-            name: "foreach",
-            points,
-        }],
+        lines: vec![
+            Line {
+                name: "foreach",
+                points,
+            },
+            Line {
+                name: "with an HTTP call each",
+                points: calls,
+            },
+        ],
     })
 }
 

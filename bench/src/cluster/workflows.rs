@@ -90,6 +90,20 @@ pub fn foreach(id: &str) -> Value {
     )
 }
 
+/// The same with a call each.
+pub fn foreach_calls(id: &str) -> Value {
+    let functions = json!([{"name": "step", "operation": "service.json#step"}]);
+    definition(
+        id,
+        json!({"functions": functions, "states": [{
+            "name": "All", "type": "foreach", "inputCollection": "${ .items }",
+            "iterationParam": "item", "outputCollection": "${ .out }",
+            "actions": [{"functionRef": {"refName": "step", "arguments": {"n": "${ .item }"}}}],
+            "stateDataFilter": {"output": "${ {count: (.out | length)} }"}, "end": true,
+        }]}),
+    )
+}
+
 /// Ten branches at once.
 pub fn parallel(id: &str) -> Value {
     let branches = (0..CHAIN)

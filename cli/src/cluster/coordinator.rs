@@ -51,7 +51,10 @@ pub async fn coordinate(
         .map(|(cert, key)| Tls::load(cert, key));
     let tls = tls.transpose().context("coordinator.tls_cert")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let service = cluster.service();
+    let service = Service {
+        carries_out: settings.carries_out,
+        ..cluster.service(telemetry.clone())
+    };
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_shards(redis.clone()));
     let (stopping, mut stopped) = watch::channel(false);

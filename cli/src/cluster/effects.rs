@@ -132,6 +132,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("coordinator.listen", "cli/tests/observe/processes.rs"),
     ("log.format", "cli/tests/observe/processes.rs"),
     ("log.filter", "cli/tests/observe/processes.rs"),
+    ("coordinator.carries_out", "cli/tests/observe/pure.rs"),
 ];
 
 /// What the libraries are told.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swirl_coordinator::Service;
 use swirl_nats::{Streams, TaskQueue};
 use swirl_ports::{Clock, EventBus, EventLog, Queue, Store};
-use swirl_runtime::Registry;
+use swirl_runtime::{Observer, Registry};
 use swirl_telemetry::{Measured, Metrics};
 
 /// One connection to each server, shared by all that a process does.
@@ -39,13 +39,16 @@ impl Cluster {
         }
     }
 
-    pub fn service(&self) -> Service {
+    /// What is done for instances that workers needn't see is told to `observer`.
+    pub fn service(&self, observer: Arc<dyn Observer>) -> Service {
         Service {
             store: self.store.clone(),
             events: self.events.clone(),
             queue: self.queue.clone(),
             clock: self.clock.clone(),
             registry: self.registry.clone(),
+            carries_out: true,
+            observer: Some(observer),
         }
     }
 }

@@ -48,7 +48,7 @@ pub async fn work(
         telemetry.metrics().clone(),
     ));
 
-    let service = cluster.service();
+    let service = cluster.service(telemetry.clone());
     let driver = Driver {
         store: cluster.store.clone(),
         events: cluster.events.clone(),

@@ -185,6 +185,7 @@ async fn start(
         };
         match node.service.start(request).await? {
             Ok(Started::New(id)) => return Ok(id),
+            Ok(Started::Ended(instance)) => return Ok(instance.header.id.clone()),
             Ok(Started::Existing(id)) => {
                 if node.store.mark(&told(&id)).await?.is_none() {
                     return Ok(id);

@@ -205,6 +205,7 @@ impl Values<'_> {
         Coordinator {
             listen: self.address("coordinator.listen"),
             tls: cert.zip(key),
+            carries_out: self.flag("coordinator.carries_out"),
             drain_delay: self.duration("coordinator.drain_delay"),
             shutdown_deadline: self.duration("coordinator.shutdown_deadline"),
         }

@@ -137,6 +137,7 @@ pub struct Coordinator {
     pub listen: SocketAddr,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
+    pub carries_out: bool,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
 }

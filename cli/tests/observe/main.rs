@@ -4,5 +4,6 @@
 mod logs;
 mod metrics;
 mod processes;
+mod pure;
 mod service;
 mod traces;

@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The same where its end is told.
 const TOLD_PAUSE: Duration = Duration::from_millis(50);
-const TOLD_PAUSE_MAX: Duration = Duration::from_millis(200);
+const TOLD_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
@@ -66,9 +66,10 @@ pub async fn start(
         watched: wait.is_some(),
         trace: trace(&headers),
     };
-    let (id, new) = match api.service.start(request).await? {
-        Ok(Started::New(id)) => (id, true),
-        Ok(Started::Existing(id)) => (id, false),
+    let (id, new, ended) = match api.service.start(request).await? {
+        Ok(Started::New(id)) => (id, true, None),
+        Ok(Started::Ended(instance)) => (instance.header.id.clone(), true, Some(*instance)),
+        Ok(Started::Existing(id)) => (id, false, None),
         Err(refused) => return Err(problem(&refused)),
     };
     let mut response = match wait {
@@ -81,7 +82,10 @@ pub async fn start(
             (status, Json(json!({"id": id.as_str(), "new": new}))).into_response()
         }
         Some(wait) => {
-            let found = until_end(&api, &id, wait, new).await?;
+            let found = match ended {
+                Some(instance) => (instance, Vec::new()),
+                None => until_end(&api, &id, wait, new).await?,
+            };
             let status = if found.0.state.status.ended() {
                 StatusCode::OK
             } else {
@@ -176,10 +180,11 @@ async fn until_end(
     let until = tokio::time::Instant::now() + wait;
     let store = &api.service.store;
     let told = new && store.tells_ends();
-    let (mut pause, pause_max) = if told {
-        (TOLD_PAUSE, TOLD_PAUSE_MAX)
+    // Who is told looks for the rare case that it wasn't: each look costs as much as a transition.
+    let (mut pause, growth, pause_max) = if told {
+        (TOLD_PAUSE, 4, TOLD_PAUSE_MAX)
     } else {
-        (PAUSE, PAUSE_MAX)
+        (PAUSE, 2, PAUSE_MAX)
     };
     let mut looks = !told;
     loop {
@@ -195,7 +200,7 @@ async fn until_end(
         let next = (tokio::time::Instant::now() + pause).min(until);
         // Told or not: it is time to look.
         let _ = tokio::time::timeout_at(next, store.wait_ended(id)).await;
-        pause = (pause * 2).min(pause_max);
+        pause = (pause * growth).min(pause_max);
         looks = true;
     }
 }

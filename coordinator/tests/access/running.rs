@@ -111,6 +111,8 @@ impl Setup {
             queue: Arc::new(MemoryQueue::default()),
             clock: Arc::new(SystemClock),
             registry: Arc::new(Registry::new(store, lower)),
+            carries_out: false,
+            observer: None,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

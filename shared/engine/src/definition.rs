@@ -7,6 +7,7 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
 use swirl_model::workflow::{ExprSource, Language, Version, Workflow};
 
+use crate::pure::is_pure;
 use crate::schema::Validator;
 
 /// A definition that instances run by. Made once, at deployment or when it is loaded.
@@ -21,6 +22,8 @@ pub struct Definition {
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
+    /// Its instances need nothing but data: nothing is called, waited for, forked or published.
+    pub is_pure: bool,
     pub limits: Limits,
     /// How many states or actions one step may run before others have a turn.
     pub budget: u32,
@@ -94,6 +97,7 @@ impl Definition {
         }
         Ok(Arc::new(Definition {
             id: Definition::id_of(&workflow),
+            is_pure: is_pure(&workflow),
             workflow,
             programs,
             paths,

@@ -19,6 +19,7 @@ mod finish;
 mod forks;
 mod ids;
 mod merging;
+mod pure;
 mod raise;
 mod request;
 mod retry;

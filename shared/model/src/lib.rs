@@ -6,6 +6,7 @@
 
 pub mod cloudevent;
 pub mod data;
+pub mod difference;
 pub mod error;
 pub mod event;
 pub mod ids;

@@ -20,5 +20,5 @@ pub use finding::{Finding, Severity};
 pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::{
     Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
-    NewInstance, OutboxEntry, Released, Result, Store, Summary,
+    NewInstance, OutboxEntry, Released, Result, Store, Summary, Whole,
 };

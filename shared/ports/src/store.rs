@@ -10,9 +10,10 @@ use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{Header, Instance, Status};
+use swirl_model::instance::{EndStatus, Header, Instance, Status};
 use swirl_model::scope::{Fork, Scope, Timer};
 use swirl_model::time::Timestamp;
+use swirl_model::{Data, WorkflowError};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -47,6 +48,8 @@ pub struct Lease {
     pub token: u64,
     /// Of a scope that was not taken: by which the store knows whether it is still what was seen.
     pub seen: u64,
+    /// Of a branch: by which the store knows the fork that it was read with.
+    pub around: u64,
 }
 
 impl Lease {
@@ -58,6 +61,7 @@ impl Lease {
             scope,
             token,
             seen: 0,
+            around: 0,
         }
     }
 
@@ -186,6 +190,21 @@ pub struct NewInstance {
     pub ends_with_parent: bool,
     /// Somebody in this process is going to wait for its end ([`Store::wait_ended`]).
     pub watched: bool,
+    /// It has been carried out already: it comes into being as one that has ended.
+    pub whole: Option<Box<Whole>>,
+}
+
+/// All that becomes of an instance: it needed nothing but data, nobody waits for it but who asked for it,
+/// and it didn't fail.
+#[derive(Debug)]
+pub struct Whole {
+    /// As it ended, with the revision of the root that it began as.
+    pub root: Scope,
+    pub history: Vec<HistoryEntry>,
+    pub status: EndStatus,
+    pub output: Option<Data>,
+    pub error: Option<WorkflowError>,
+    pub at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,7 +246,7 @@ pub struct Filter {
 
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Creates an instance with its root scope, runnable.
+    /// Creates an instance with its root scope, runnable, or with all that became of it.
     async fn create(&self, new: NewInstance) -> Result<Created>;
 
     /// Takes a scope's lease for `lease_ms`. A suspended or faulted instance's scopes can be taken

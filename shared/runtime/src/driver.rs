@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use swirl_engine::{Definition, Env, branch_scope, pending_request};
-use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::event::{Command, Input};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
@@ -436,23 +436,14 @@ impl Driver {
             }
         }
         let follows = observer.follows(&run.header);
-        let is_wanted = |entry: &&HistoryEntry| {
-            follows || matches!(entry.event, Event::InstanceStarted | Event::Ended { .. })
-        };
-        let is_transition =
-            |entry: &&HistoryEntry| matches!(entry.event, Event::StateEntered { .. });
         let is_end = |command: &Command| {
             use Command::*;
             matches!(command, Report(_) | Drop | End { .. })
         };
         Some(Observed {
-            header: run.header.clone(),
-            scope: run.scope.id.clone(),
-            rev: run.scope.rev,
-            history: decided.history.iter().filter(is_wanted).cloned().collect(),
-            transitions: decided.history.iter().filter(is_transition).count() as u64,
             links: std::mem::take(&mut decided.links),
             ended: run.scope.ended() || decided.commands.iter().any(is_end),
+            ..Observed::of(&run.header, &run.scope, &decided.history, follows)
         })
     }
 

@@ -7,11 +7,13 @@ mod driver;
 mod effects;
 mod observe;
 mod registry;
+mod whole;
 
 pub use driver::{Driven, Driver, Settings, log_span};
 pub use effects::{Effects, flush};
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use registry::{Catalog, Lower, Registry, Unknown};
+pub use whole::{carry_out, instance_of, observed_of};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use swirl_model::event::HistoryEntry;
+use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Header;
+use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_model::workflow::Function;
@@ -54,6 +55,30 @@ pub struct Observed {
     pub links: Vec<(String, TraceContext)>,
     /// The scope has ended, for now: an operator may let it go on.
     pub ended: bool,
+}
+
+impl Observed {
+    pub(crate) fn of(
+        header: &Arc<Header>,
+        scope: &Scope,
+        history: &[HistoryEntry],
+        follows: bool,
+    ) -> Observed {
+        let is_wanted = |entry: &&HistoryEntry| {
+            follows || matches!(entry.event, Event::InstanceStarted | Event::Ended { .. })
+        };
+        let is_transition =
+            |entry: &&HistoryEntry| matches!(entry.event, Event::StateEntered { .. });
+        Observed {
+            header: header.clone(),
+            scope: scope.id.clone(),
+            rev: scope.rev,
+            history: history.iter().filter(is_wanted).cloned().collect(),
+            transitions: history.iter().filter(is_transition).count() as u64,
+            links: Vec::new(),
+            ended: false,
+        }
+    }
 }
 
 /// A function call that is over.

@@ -193,6 +193,8 @@ impl World {
             queue: queue.clone(),
             clock: clock.clone(),
             registry: registry.clone(),
+            carries_out: true,
+            observer: None,
         };
         let work = Arc::new(AtomicU64::new(0));
         let recorder = Arc::new(Recorder::new(Arc::new(service.clone()), work.clone()));
@@ -320,7 +322,7 @@ impl World {
             Act::Start(request) => {
                 let name = request.request.clone();
                 match self.wait(service.start(request))? {
-                    Ok(Started::New(_) | Started::Existing(_)) => {}
+                    Ok(Started::New(_) | Started::Ended(_) | Started::Existing(_)) => {}
                     Err(refused @ Refused::Unknown(_)) => return Err(refused.into()),
                     // Whoever asked is told; the world goes on without the instance.
                     Err(refused) => {

@@ -64,6 +64,7 @@ pub fn new(id: &str) -> NewInstance {
         root,
         ends_with_parent: false,
         watched: false,
+        whole: None,
     }
 }
 
@@ -246,6 +247,7 @@ pub fn start_ids(offered: &Offered) -> Vec<Vec<&str>> {
 #[derive(Default)]
 pub struct Change {
     pub cursor: Option<Cursor>,
+    pub data: Option<Data>,
     pub timers: Option<Vec<Timer>>,
     pub consumed: Vec<String>,
     pub refused: Vec<CloudEvent>,
@@ -264,6 +266,11 @@ pub fn change(commands: Vec<Command>) -> Change {
 impl Change {
     pub fn at(mut self, cursor: Cursor) -> Change {
         self.cursor = Some(cursor);
+        self
+    }
+
+    pub fn data(mut self, data: Data) -> Change {
+        self.data = Some(data);
         self
     }
 
@@ -322,6 +329,9 @@ impl Backend {
             Cursor::Fresh => blocked(Work::Events),
             other => other,
         });
+        if let Some(data) = change.data {
+            scope.data = data;
+        }
         if let Some(timers) = change.timers {
             scope.timers = timers;
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use swirl_ports::{Definitions, EventLog, Store};
 
+pub mod branches;
 pub mod events;
 pub mod expiry;
 pub mod forks;
@@ -18,6 +19,7 @@ pub mod leases;
 pub mod lifecycle;
 pub mod starts;
 pub mod timers;
+pub mod whole;
 
 /// A backend with nothing in it.
 pub struct Backend {
@@ -61,6 +63,7 @@ macro_rules! store_suite {
                 listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, definitions_are_immutable,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
+            whole { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
             lazy {
                 whose_commit_comes_first_counts, who_goes_on_takes_the_lease,
                 a_holder_is_left_in_peace, what_came_between_is_not_lost,
@@ -69,6 +72,7 @@ macro_rules! store_suite {
                 branches_read_the_same_one_after_another,
                 a_call_under_way_is_taken
             }
+            branches { branches_keep_their_data }
             forks {
                 branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,
                 batches_open_more_branches, a_failed_branch_is_revived,

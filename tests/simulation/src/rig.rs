@@ -428,6 +428,8 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         queue: queue.clone(),
         clock: clock.clone(),
         registry: registry.clone(),
+        carries_out: faults.seed.is_multiple_of(2),
+        observer: None,
     };
     let driver = Arc::new(Driver {
         store: store.clone(),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use swirl_embedded::Embedded;
-use swirl_engine::branch_scope;
-use swirl_model::event::{HistoryEntry, Input};
+use swirl_engine::{Env, Outcome, branch_scope, step};
+use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
@@ -145,12 +145,61 @@ impl ChaosStore {
         };
         self.kept().held.insert(key, held);
     }
+
+    /// The same for what was carried out before it was created.
+    async fn check_whole(&self, header: &Header, root: &Scope, whole: &Whole) {
+        let registry = self.registry.lock();
+        let registry = registry.unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(registry) = registry else { return };
+        let Ok(def) = registry.get(&header.definition).await else {
+            return;
+        };
+        let env = Env {
+            now: whole.at,
+            ..Env::default()
+        };
+        let outcome = step(&def, header, &mut root.clone(), Input::Wake, &env);
+        let Outcome::Accepted { commands, .. } = outcome else {
+            let text = format!("{}: carried out, and cannot begin", header.id);
+            return self.kept().violations.push(text);
+        };
+        let end = Command::End {
+            status: whole.status,
+            output: whole.output.clone(),
+            error: whole.error.clone(),
+        };
+        let lasts = |command: &&Command| !matches!(command, Command::Arm(_) | Command::Disarm(_));
+        let found = replay(
+            Decision {
+                def: &def,
+                header,
+                before: root.clone(),
+                wake: true,
+                closed: false,
+                inputs: Vec::new(),
+                at: whole.at,
+                after: &whole.root,
+                commands: &commands,
+            },
+            self.broken == Broken::DropsEvents,
+        );
+        let mut kept = self.kept();
+        kept.violations.extend(found);
+        kept.replayed += 1;
+        if commands.iter().filter(lasts).ne([&end]) {
+            let text = format!("{}: carried out, and more than its end followed", header.id);
+            kept.violations.push(text);
+        }
+    }
 }
 
 #[async_trait]
 impl Store for ChaosStore {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         give_way().await;
+        if let Some(whole) = &new.whole {
+            self.check_whole(&new.header, &new.root, whole).await;
+        }
         let created = self.inner.create(new).await;
         give_way().await;
         created

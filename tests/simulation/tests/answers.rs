@@ -109,6 +109,8 @@ fn driven(meanwhile: Meanwhile) -> World {
         queue: Arc::new(MemoryQueue::default()),
         clock: clock.clone(),
         registry: registry.clone(),
+        carries_out: true,
+        observer: None,
     };
     let driver = Driver {
         store: store.clone(),
@@ -134,6 +136,7 @@ fn driven(meanwhile: Meanwhile) -> World {
             root,
             ends_with_parent: false,
             watched: false,
+            whole: None,
         };
         store.create(records).await.unwrap();
         driver.drive(&ScopeRef::root(id.clone())).await.unwrap();

@@ -98,6 +98,8 @@ fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
         queue,
         clock: Arc::new(SystemClock),
         registry: Arc::new(Registry::new(store.clone(), lower)),
+        carries_out: false,
+        observer: None,
     }
 }
 

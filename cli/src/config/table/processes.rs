@@ -61,6 +61,14 @@ pub const SETTINGS: &[Setting] = &[
     .coordinator(),
     Setting::new("coordinator.tls_key", Kind::Path, "Its key, in PEM.").coordinator(),
     Setting::new(
+        "coordinator.carries_out",
+        Kind::Flag,
+        "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
+         where they are started. Without, workers do that too.",
+    )
+    .default("true")
+    .coordinator(),
+    Setting::new(
         "coordinator.drain_delay",
         STOP,
         "For how long requests are still taken when the coordinator is to stop and says that it isn't \

@@ -7,6 +7,7 @@
 //! Invariants: the lock is never held across an await; what is iterated has an order of its own,
 //! so equal inputs give equal runs; nothing here asks for the time.
 
+mod branch;
 mod buckets;
 mod clock;
 mod commit;

@@ -8,8 +8,9 @@ use swirl_model::instance::{EndStatus, Header, Instance, InstanceState, Status};
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
-use swirl_ports::{Created, InboxItem, NewInstance};
+use swirl_ports::{Created, InboxItem, NewInstance, Whole};
 
+use crate::page::Page;
 use crate::record::{Key, Write};
 use crate::state::{Inst, Seq, State};
 
@@ -22,12 +23,14 @@ pub(crate) struct Ended {
 }
 
 impl State {
-    pub fn create(&mut self, new: NewInstance) -> Created {
+    /// `page`: the history, if it has been carried out.
+    pub fn create(&mut self, new: NewInstance, page: Option<Page>) -> Created {
         let NewInstance {
             header,
             root,
             ends_with_parent,
             watched: _,
+            whole,
         } = new;
         if let Some((_, found)) = self.find(&header.id) {
             let found = &found.instance.header;
@@ -84,8 +87,37 @@ impl State {
                 }
             }
         }
+        if let Some(whole) = whole {
+            self.carried_out(seq, *whole, page);
+        }
         self.refresh(seq, &scope);
         Created::New
+    }
+
+    fn carried_out(&mut self, seq: Seq, whole: Whole, page: Option<Page>) {
+        let Whole {
+            mut root,
+            history,
+            status,
+            output,
+            error,
+            at,
+        } = whole;
+        debug_assert!(history.is_empty(), "it is the page");
+        let scope = root.id.clone();
+        root.rev += 1;
+        self.put_scope(seq, root);
+        let ended = Ended {
+            status,
+            output,
+            error,
+            at,
+        };
+        self.end(seq, ended, &mut Vec::new());
+        if let Some(page) = page {
+            self.append(seq, page);
+        }
+        self.empty_scope(seq, &scope, &mut Vec::new());
     }
 
     /// The correlation values of the events that start an instance: known from the moment on at

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use swirl_model::event::{Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, Instance, InstanceState};
-use swirl_model::scope::{BranchResult, Fork, Scope};
+use swirl_model::scope::{BranchResult, Fork};
 use swirl_ports::matching::Set;
 use swirl_ports::{DefinitionRecord, Error, InboxItem};
 
+use crate::branch;
 use crate::kept::KeptEvent;
 use crate::known::KnownEvent;
 use crate::state::{ForkEntry, Inst, Seq, State, Wait};
@@ -125,9 +126,9 @@ pub(crate) const KINDS: [&str; 17] = [
     "header/",
     "instance/",
     "child/",
-    "scope/",
     "fork/",
     "forkstate/",
+    "scope/",
     "result/",
     "inbox/",
     "outbox/",
@@ -138,7 +139,7 @@ pub(crate) const KINDS: [&str; 17] = [
     "set/",
 ];
 
-fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serde_json::to_vec(value).map(Some)
 }
 
@@ -184,9 +185,10 @@ impl State {
             Key::Child(seq, id) => inst(seq)
                 .and_then(|inst| inst.children.get(id))
                 .map_or(Ok(None), json),
-            Key::Scope(seq, scope) => inst(seq)
-                .and_then(|i| i.scope(scope))
-                .map_or(Ok(None), json),
+            Key::Scope(seq, scope) => match inst(seq).and_then(|i| Some((i, i.scope(scope)?))) {
+                Some((inst, record)) => branch::record(inst, record),
+                None => Ok(None),
+            },
             Key::Fork(seq, scope, number) => {
                 fork(seq, scope, *number).map_or(Ok(None), |it| json(&it.fork.origin_of_branch()))
             }
@@ -298,8 +300,8 @@ impl State {
                     .insert(child);
             }
             "scope" => {
-                let scope: Scope = read(key, value)?;
                 let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                let scope = branch::restore(inst, key, value)?;
                 inst.scopes.entry(ScopeId::new(a)).or_default().scope = Some(Box::new(scope));
             }
             "fork" => {

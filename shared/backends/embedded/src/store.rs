@@ -25,8 +25,15 @@ use crate::state::{Entry, Hold, Seq, State};
 
 #[async_trait]
 impl Store for Embedded {
-    async fn create(&self, new: NewInstance) -> Result<Created> {
-        self.write(|state| state.create(new)).await
+    async fn create(&self, mut new: NewInstance) -> Result<Created> {
+        let page = match &mut new.whole {
+            Some(whole) => {
+                let history = std::mem::take(&mut whole.history);
+                Some(Page::new(history, self.journal().is_some())?)
+            }
+            None => None,
+        };
+        self.write(|state| state.create(new, page)).await
     }
 
     /// A lease lasts as long as the process: nobody else could take it over.

@@ -46,6 +46,7 @@ fn new(id: &str) -> NewInstance {
         root,
         ends_with_parent: false,
         watched: false,
+        whole: None,
     }
 }
 

@@ -63,7 +63,7 @@ impl Redis {
         let limit = self.options().record_max;
         let mut call = self.call_scope(&COMMIT, &keys, &lease.scope);
         call.arg(lease.token).arg(rev);
-        call.arg(encode(&scope, || lease.scope.to_string(), limit)?);
+        call.arg(self.encode_scope(&scope, &lease)?);
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
         call.arg(self.options().history_max.max(1));
         call.arg(match (if_quiet, release) {

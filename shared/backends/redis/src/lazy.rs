@@ -6,11 +6,12 @@ use std::sync::Arc;
 use redis::Cmd;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
-use swirl_model::scope::{Fork, Scope};
+use swirl_model::scope::Fork;
 use swirl_ports::store::Record;
 use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;
+use crate::branch::read_scope;
 use crate::connect::damaged;
 use crate::origins::Origin;
 use crate::reply::json;
@@ -177,9 +178,16 @@ impl Redis {
                 (header, fork)
             }
         };
+        let around = innermost
+            .as_ref()
+            .map_or(0, |numbers| numbers.9.parse().unwrap_or(0));
         let record = match (record, fork, innermost, forks.first()) {
-            (Some(record), ..) => {
-                let record: Scope = json(&record, &what)?;
+            (Some(record), fork, numbers, _) => {
+                let numbers = numbers.as_ref();
+                let fork = fork
+                    .as_deref()
+                    .zip(numbers.map(|numbers| numbers.9.as_str()));
+                let record = read_scope(&record, &what, fork.map(|(fork, made)| (made, fork)))?;
                 if record.pending_call().is_some() {
                     return Ok(Look::Refused);
                 }
@@ -207,6 +215,7 @@ impl Redis {
             scope: scope.clone(),
             token: Lease::UNTAKEN,
             seen,
+            around,
         };
         Ok(Look::Held(Box::new(Held {
             lease,

@@ -8,6 +8,7 @@
 //! a process; what a script is called with is bounded, and so is the time of each call.
 
 mod admin;
+mod branch;
 mod check;
 mod commit;
 mod connect;
@@ -44,7 +45,7 @@ use script::{Lazy, Script};
 
 /// How things are written. A namespace of another layout is refused, for its instances could not be
 /// read.
-const LAYOUT: u32 = 3;
+const LAYOUT: u32 = 4;
 
 static META: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/meta.lua")]));
 

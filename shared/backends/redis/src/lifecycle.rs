@@ -10,11 +10,11 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::{Created, InboxItem, NewInstance, OutboxEntry, Result, Store};
+use swirl_ports::{Created, InboxItem, NewInstance, OutboxEntry, Result, Store, Whole};
 
 use crate::Redis;
 use crate::keys::Span;
-use crate::record::{encode, flags, timer_kind};
+use crate::record::{encode, end_letter, flags, timer_kind};
 use crate::reply::{Reply, bytes, json};
 use crate::script::{Lazy, Script};
 
@@ -24,6 +24,7 @@ const LISTING: &str = include_str!("lua/listing.lua");
 static CREATE: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, LISTING, include_str!("lua/create.lua")]));
 static START: Lazy = Lazy::new(|| Script::alone(include_str!("lua/start.lua")));
+static WHOLE: Lazy = Lazy::new(|| Script::alone(include_str!("lua/whole.lua")));
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]));
@@ -40,8 +41,15 @@ impl Redis {
             root,
             ends_with_parent,
             watched,
+            whole,
         } = new;
         let id = header.id.clone();
+        if let Some(mut whole) = whole {
+            whole.root.rev += 1;
+            let call = self.whole_call(&header, &whole)?;
+            let found = self.run(&WHOLE, call).await?;
+            return created(found, &header);
+        }
         let events = &root.start_events;
         let correlation = if events.is_empty() {
             BTreeMap::new()
@@ -56,10 +64,7 @@ impl Redis {
             let call = self.create_call(&header, &root, watched, &correlation)?;
             self.run(&CREATE, call).await?
         };
-        let created = match found {
-            Value::Nil => Created::New,
-            found => exists(&json(&bytes(found)?, &format!("instance {id}"))?, &header),
-        };
+        let created = created(found, &header)?;
         if !events.is_empty() {
             self.started(&id, events, !correlation.is_empty()).await?;
         }
@@ -117,6 +122,39 @@ impl Redis {
         Ok(call)
     }
 
+    fn whole_call(&self, header: &Header, whole: &Whole) -> Result<Cmd> {
+        let id = &header.id;
+        let limit = self.options().record_max;
+        let shard = self.keys().shard(id);
+        let index = |name: &str| self.keys().index(shard, name);
+        let letter = end_letter(whole.status);
+        let keys = [
+            self.keys().hash_of(id),
+            index(&format!("h:{id}")),
+            index("keys"),
+            index("ended"),
+            index(&format!("lt:{letter}")),
+            index(&format!("lw:{letter}")),
+        ];
+        let mut call = WHOLE.call(&keys);
+        call.arg(id.as_str());
+        self.of_beginning(&mut call, header, &whole.root)?;
+        call.arg(letter);
+        match &whole.output {
+            Some(output) => call.arg(encode(output, || format!("the output of {id}"), limit)?),
+            None => call.arg(""),
+        };
+        match &whole.error {
+            Some(error) => call.arg(encode(error, || format!("the error of {id}"), limit)?),
+            None => call.arg(""),
+        };
+        call.arg(whole.at.0).arg(self.options().history_max.max(1));
+        for entry in &whole.history {
+            call.arg(encode(entry, || format!("the history of {id}"), limit)?);
+        }
+        Ok(call)
+    }
+
     fn beginning(
         &self,
         call: &mut Cmd,
@@ -124,6 +162,12 @@ impl Redis {
         root: &Scope,
         watched: bool,
     ) -> Result<()> {
+        self.of_beginning(call, header, root)?;
+        call.arg(if watched { self.process() } else { "" });
+        Ok(())
+    }
+
+    fn of_beginning(&self, call: &mut Cmd, header: &Header, root: &Scope) -> Result<()> {
         let id = &header.id;
         let limit = self.options().record_max;
         call.arg(encode(header, || format!("instance {id}"), limit)?);
@@ -132,7 +176,6 @@ impl Redis {
         call.arg(&*header.definition.workflow);
         call.arg(&*header.definition.version);
         call.arg(header.key.as_deref().unwrap_or_default());
-        call.arg(if watched { self.process() } else { "" });
         Ok(())
     }
 
@@ -256,8 +299,13 @@ impl Redis {
     }
 }
 
-fn exists(found: &Header, wanted: &Header) -> Created {
+/// From what a function found in its place: nothing, or a header.
+fn created(found: Value, wanted: &Header) -> Result<Created> {
+    if found == Value::Nil {
+        return Ok(Created::New);
+    }
+    let found: Header = json(&bytes(found)?, &format!("instance {}", wanted.id))?;
     let conflict =
         found.input != wanted.input || found.definition.workflow != wanted.definition.workflow;
-    Created::Exists { conflict }
+    Ok(Created::Exists { conflict })
 }

@@ -146,7 +146,6 @@ impl Redis {
         let lease = &commit.lease;
         let id = &lease.scope.instance;
         let limit = self.options().record_max;
-        let what = || lease.scope.to_string();
         let keys = self.keys().of_plain(
             id,
             steps.end.map(|end| match end {
@@ -160,7 +159,7 @@ impl Redis {
         if gone && steps.end.is_none() {
             call.arg("");
         } else {
-            call.arg(encode(&commit.scope, what, limit)?);
+            call.arg(self.encode_scope(&commit.scope, lease)?);
         }
         call.arg(flags(&commit.scope))
             .arg(u8::from(gone))

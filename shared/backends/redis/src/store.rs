@@ -21,6 +21,7 @@ use swirl_ports::{
 use tokio::time::{sleep, timeout};
 
 use crate::Redis;
+use crate::branch::{differs, read_scope, read_scopes};
 use crate::connect::damaged;
 use crate::keys::Span;
 use crate::record::{encode, kind, read_branch, read_instance, read_items, read_timer};
@@ -59,14 +60,21 @@ impl Store for Redis {
             "busy" => return Ok(Acquired::Busy),
             _ => {}
         }
-        let lease = Lease::new(scope.clone(), reply.number()?);
+        let mut lease = Lease::new(scope.clone(), reply.number()?);
         let closed = reply.text()? == "1";
-        let header: Header = reply.json(&format!("instance {}", scope.instance))?;
+        let header: Arc<Header> = reply
+            .json::<Header>(&format!("instance {}", scope.instance))?
+            .into();
         let what = || scope.to_string();
         let mut parts = reply.list()?;
         let record = parts.bytes()?;
         let record = if parts.is_empty() {
             Record::Scope(json(&record, &what())?)
+        } else if differs(&record) {
+            let (origin, stamp) = (parts.bytes()?, parts.text()?);
+            lease.around = stamp.parse().unwrap_or(0);
+            let fork = self.origin(scope, stamp.clone(), &header, &origin)?;
+            Record::Scope(read_scope(&record, &what(), Some((&stamp, &fork)))?)
         } else {
             let (fork, index) = read_branch(parts, &record, &what())?;
             Record::Branch { fork, index }
@@ -74,7 +82,7 @@ impl Store for Redis {
         let inbox = read_items(reply.list()?, &what())?;
         Ok(Acquired::Held(Box::new(Held {
             lease,
-            header: Arc::new(header),
+            header,
             record,
             inbox,
             closed,
@@ -207,11 +215,7 @@ impl Store for Redis {
             return Ok(None);
         };
         let instance = read_instance(parts.list()?, id)?;
-        let mut records = parts.list()?;
-        let mut scopes = Vec::new();
-        while !records.is_empty() {
-            scopes.push(records.json(&format!("a scope of {id}"))?);
-        }
+        let scopes = read_scopes(parts.list()?, parts.list()?, id)?;
         Ok(Some((instance, scopes)))
     }
 
@@ -241,13 +245,10 @@ impl Store for Redis {
     }
 
     async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        let mut scopes = Vec::new();
-        if let Some(mut records) = self.look(id, "scopes").await? {
-            while !records.is_empty() {
-                scopes.push(records.json(&format!("a scope of {id}"))?);
-            }
+        match self.look(id, "scopes").await? {
+            Some(mut parts) => read_scopes(parts.list()?, parts.list()?, id),
+            None => Ok(Vec::new()),
         }
-        Ok(scopes)
     }
 
     async fn suspend(

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
-use swirl_model::data;
 use swirl_model::event::Command;
+use swirl_model::scope::Work;
+use swirl_model::{Data, data};
+
 use swirl_ports::store::Record;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -81,4 +83,45 @@ async fn what_branches_have_in_common_is_read_once() {
         b.act(&root("a"), extended).await;
     }
     assert_eq!(store.known_origins(), u64::from(BRANCHES) - 1);
+}
+
+/// Each branch's record holds what it made itself, whoever wrote the one before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_branches_have_in_common_is_written_once() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server).await;
+    let (_, other) = connect(&server).await;
+    b.create(new("a")).await;
+    let Command::Fork(mut large) = fork("r", 1, 3, 3, 3) else {
+        panic!("no fork")
+    };
+    let list = Data::array((0..50_000).map(Data::int).collect());
+    large.data.set("list", list.clone());
+    let begun = change(vec![Command::Fork(large)]).at(forked(1, 3));
+    b.act(&root("a"), begun).await;
+    let key = server.cli(&["--scan", "--pattern", "*}:i:a"]).unwrap();
+    for branch in ["r.1.0", "r.1.1", "r.1.2"] {
+        let place = scope("a", branch);
+        for (round, (by, lazily)) in [(&b, true), (&other, true), (&b, false), (&other, false)]
+            .into_iter()
+            .enumerate()
+        {
+            let mut held = match lazily {
+                true => by.hold_lazily(&place).await,
+                false => by.hold(&place).await,
+            };
+            let mut data = scope_of(&held.record).data;
+            assert_eq!(data.get("list"), Some(list.clone()));
+            if round > 0 {
+                assert_eq!(data.get("round"), Some(data!(round - 1)), "{branch}");
+            }
+            data.set("round", data!(round));
+            let slept = change(vec![]).at(blocked(Work::Sleep)).data(data);
+            by.commit(&mut held, slept).await;
+            by.release(&held).await;
+            let size = server.cli(&["HSTRLEN", key.trim(), &format!("r:{branch}")]);
+            let size: usize = size.unwrap().trim().parse().unwrap();
+            assert!(size < 1_000, "{branch} takes {size} bytes in round {round}");
+        }
+    }
 }

@@ -68,6 +68,8 @@ impl Cluster {
             queue: queue.clone(),
             clock: clock.clone(),
             registry: registry.clone(),
+            carries_out: false,
+            observer: None,
         };
         let outside = Arc::new(Outside::default());
         let telemetry: Vec<_> = [("a", Protocol::Grpc), ("b", Protocol::Http)]

@@ -95,6 +95,9 @@ impl Process {
             queue: shared.messages.clone(),
             clock: clock.clone(),
             registry: registry.clone(),
+            // Some do, as while a setting is changed.
+            carries_out: (skew_ms + life as i64) % 3 != 1,
+            observer: None,
         };
         let watch = Arc::new(Watch {
             service: service.clone(),

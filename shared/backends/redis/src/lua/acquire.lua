@@ -26,9 +26,14 @@ local items = hand_out(SCOPE, token)
 local record
 if marks_of(SCOPE) then
   record = { read('r:' .. SCOPE) }
+  -- One that only says how it differs from its fork.
+  if string.byte(record[1]) == 91 then
+    local name = branch_of(SCOPE)
+    record = { record[1], read('f:' .. name), fork_of(name).stamp }
+  end
 else
   local name, _, index = branch_of(SCOPE)
   local fork = fork_of(name)
-  record = { read('f:' .. name), fork.open, fork.needed, fork.told, fork.closed, index }
+  record = { read('f:' .. name), fork.open, fork.needed, fork.told, fork.closed, index, fork.stamp }
 end
 return { 'held', token, is_closed and 1 or 0, read('h'), record, items }

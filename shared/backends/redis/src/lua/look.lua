@@ -1,5 +1,6 @@
--- Looks at an instance. ARGV: 4 'instance', 'scopes', or 'view': the instance, and the records of
--- scopes that have not ended. KEYS: those of Span::Waits.
+-- Looks at an instance. ARGV: 4 'instance', 'scopes', or 'view': the instance, and scopes that have not ended.
+-- Scopes are a list of names and records, and a list of the forks that these are to be read with: name, origin,
+-- when it was made. KEYS: those of Span::Waits.
 
 begin('h', 'out', 'err', 'end')
 if not STATUS then return false end
@@ -12,8 +13,21 @@ for _, field in ipairs(fields_of()) do
   end
 end
 table.sort(names)
-local records = {}
+local records, forks_of, seen = {}, {}, {}
 fetch(names)
-for _, name in ipairs(names) do records[#records + 1] = known[name] end
-if all then return records end
-return { instance_parts(), records }
+for _, name in ipairs(names) do
+  local scope, record = string.sub(name, 3), known[name]
+  records[#records + 1] = scope
+  records[#records + 1] = record
+  if string.byte(record) == 91 then
+    local fork = branch_of(scope)
+    if not seen[fork] then
+      seen[fork] = true
+      forks_of[#forks_of + 1] = fork
+      forks_of[#forks_of + 1] = read('f:' .. fork)
+      forks_of[#forks_of + 1] = fork_of(fork).stamp
+    end
+  end
+end
+if all then return { records, forks_of } end
+return { instance_parts(), records, forks_of }

@@ -1,0 +1,121 @@
+//! Records of branches: how their data differs from that of their fork, which may hold the list that is
+//! iterated over. With a copy in each, a list would be written as often as it has items.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swirl_model::Data;
+use swirl_model::difference::Difference;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::Header;
+use swirl_model::scope::{Fork, Scope};
+use swirl_ports::{Lease, Result};
+
+use crate::Redis;
+use crate::connect::damaged;
+use crate::origins::Origin;
+use crate::record::encode;
+use crate::reply::{Reply, json};
+
+/// A fork whose origin and header are smaller is worth no difference.
+const WORTH: usize = 1_024;
+
+/// When the fork was made, how the data differs from the fork's, and the scope without data. Other records
+/// are objects.
+type Differing = (String, Difference, Scope);
+
+/// Whether the record only says how it differs.
+pub(crate) fn differs(record: &[u8]) -> bool {
+    record.first() == Some(&b'[')
+}
+
+/// The fork that a scope's name says it is a branch of.
+fn fork_of(scope: &str) -> Option<&str> {
+    let (fork, _) = scope.rsplit_once('.')?;
+    fork.contains('.').then_some(fork)
+}
+
+/// `fork`: that around it, with when it was made; needed where the record [`differs`].
+pub(crate) fn read_scope(record: &[u8], what: &str, fork: Option<(&str, &Fork)>) -> Result<Scope> {
+    if !differs(record) {
+        return json(record, what);
+    }
+    let (stamp, difference, mut scope): Differing = json(record, what)?;
+    let (_, fork) = fork
+        .filter(|(made, _)| *made == stamp)
+        .ok_or_else(|| damaged(what, "the fork that it is a branch of isn't there"))?;
+    let data = difference.apply(&fork.data);
+    scope.data = data.map_err(|error| damaged(what, error))?;
+    Ok(scope)
+}
+
+/// Records of an instance, and then name, origin and numbers of each fork that they need.
+pub(crate) fn read_scopes(
+    mut records: Reply,
+    mut forks: Reply,
+    id: &InstanceId,
+) -> Result<Vec<Scope>> {
+    let what = format!("a scope of {id}");
+    let mut origins: HashMap<String, (String, Fork)> = HashMap::new();
+    while !forks.is_empty() {
+        let name = forks.text()?;
+        let fork = forks.json(&format!("fork {name} of {id}"))?;
+        origins.insert(name, (forks.text()?, fork));
+    }
+    let mut scopes = Vec::new();
+    while !records.is_empty() {
+        let (name, record) = (records.text()?, records.bytes()?);
+        let fork = fork_of(&name).and_then(|name| origins.get(name));
+        let fork = fork.map(|(stamp, fork)| (stamp.as_str(), fork));
+        scopes.push(read_scope(&record, &what, fork)?);
+    }
+    Ok(scopes)
+}
+
+impl Redis {
+    pub(crate) fn encode_scope(&self, scope: &Scope, lease: &Lease) -> Result<Vec<u8>> {
+        let limit = self.options().record_max;
+        let what = || lease.scope.to_string();
+        let origin = fork_of(scope.id.as_str())
+            .filter(|_| lease.around > 0)
+            .and_then(|fork| self.origins().get(&lease.scope.instance, fork))
+            .filter(|origin| origin.bytes >= WORTH && origin.stamp == lease.around.to_string());
+        let Some(origin) = origin else {
+            return encode(scope, what, limit);
+        };
+        let difference = Difference::of(&origin.fork.data, &scope.data);
+        if matches!(difference, Difference::Value(_)) {
+            return encode(scope, what, limit);
+        }
+        let rest = Scope {
+            data: Data::NULL,
+            ..scope.clone()
+        };
+        encode(&(origin.stamp, difference, rest), what, limit)
+    }
+
+    /// What is known of the fork around a scope, read and kept if it isn't.
+    pub(crate) fn origin(
+        &self,
+        scope: &ScopeRef,
+        stamp: String,
+        header: &Arc<Header>,
+        json_of_fork: &[u8],
+    ) -> Result<Arc<Fork>> {
+        let name = fork_of(scope.scope.as_str()).unwrap_or_default();
+        if let Some(known) = self.origins().get(&scope.instance, name)
+            && known.stamp == stamp
+        {
+            return Ok(known.fork);
+        }
+        let fork: Arc<Fork> = json::<Fork>(json_of_fork, &scope.to_string())?.into();
+        let origin = Origin {
+            stamp,
+            header: header.clone(),
+            fork: fork.clone(),
+            bytes: json_of_fork.len(),
+        };
+        self.origins().keep(&scope.instance, name, origin);
+        Ok(fork)
+    }
+}

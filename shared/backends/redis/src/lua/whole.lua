@@ -1,0 +1,44 @@
+-- Creates an instance that has been carried out already: what start.lua and the commit that ends it would
+-- leave together.
+--
+-- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its
+-- status by time, 6 by workflow.
+-- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 status,
+-- 9 output, 10 error ('' if none), 11 when it ended, 12 history entries to keep, 13.. history.
+-- Returns nothing, or the header of the instance that is there.
+
+local function main(KEYS, ARGV)
+  local call = redis.call
+  local K, INST, key = KEYS[1], ARGV[1], ARGV[7]
+  local found = call('HMGET', K, 's', 'h')
+  if found[1] then return found[2] end
+  local time = call('TIME')
+  local micros = time[1] .. string.sub('00000' .. time[2], -6)
+  local place = ARGV[5] .. '\1' .. micros .. '\1' .. ARGV[6] .. '\1' .. INST
+  local set = {
+    'HSET', K, 's', ARGV[8], 'h', ARGV[2], 'lw', place, 'r:r', ARGV[3], 'm:r', '1 ' .. ARGV[4] .. ' ' .. micros,
+    'end', ARGV[11],
+  }
+  local n = 14
+  if key ~= '' then
+    set[n + 1], set[n + 2] = 'key', key
+    n = n + 2
+    call('ZADD', KEYS[3], 0, key .. '\1' .. INST)
+  end
+  if ARGV[9] ~= '' then
+    set[n + 1], set[n + 2] = 'out', ARGV[9]
+    n = n + 2
+  end
+  if ARGV[10] ~= '' then set[n + 1], set[n + 2] = 'err', ARGV[10] end
+  call(unpack(set))
+  call('ZADD', KEYS[5], micros, INST)
+  call('ZADD', KEYS[6], 0, place)
+  call('ZADD', KEYS[4], ARGV[11], INST)
+  local at, keep = 13, tonumber(ARGV[12])
+  while ARGV[at] do
+    local size = call('RPUSH', KEYS[2], unpack(ARGV, at, math.min(at + 499, #ARGV)))
+    if size > keep then call('LTRIM', KEYS[2], -keep, -1) end
+    at = at + 500
+  end
+  return false
+end

@@ -1,0 +1,94 @@
+//! Instances that are carried out where they are started.
+
+use std::sync::Arc;
+
+use swirl_engine::{Definition, Env, Outcome, step};
+use swirl_model::Data;
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::instance::{EndStatus, Header, Instance, InstanceState};
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
+use swirl_ports::Whole;
+
+use crate::observe::Observed;
+
+/// All that becomes of an instance, if that needs nothing but data: then its creation is all there is to be
+/// committed. What fails, asks for anything or takes long has its turns as any other.
+pub fn carry_out(
+    def: &Arc<Definition>,
+    header: &Header,
+    root: &Scope,
+    now: Timestamp,
+) -> Option<Whole> {
+    if !def.is_pure || header.parent.is_some() || !root.start_events.is_empty() {
+        return None;
+    }
+    let env = Env {
+        now,
+        secrets: Data::NULL,
+    };
+    let mut root = root.clone();
+    let Outcome::Accepted { events, commands } = step(def, header, &mut root, Input::Wake, &env)
+    else {
+        return None;
+    };
+    let mut end = None;
+    for command in commands {
+        match command {
+            // They go with the end.
+            Command::Arm(_) | Command::Disarm(_) => {}
+            Command::End {
+                status,
+                output,
+                error,
+            } if status != EndStatus::Faulted && end.is_none() => {
+                end = Some((status, output, error))
+            }
+            _ => return None,
+        }
+    }
+    let (status, output, error) = end.filter(|_| root.ended())?;
+    let mut history = Vec::with_capacity(events.len());
+    for event in events {
+        if let Event::ValidationFailed { of, message } = &event {
+            tracing::warn!(instance = %header.id, "the {of} fails its schema: {message}");
+        }
+        if event.is_history() {
+            history.push(HistoryEntry {
+                at: now,
+                scope: root.id.clone(),
+                event,
+            });
+        }
+    }
+    Some(Whole {
+        root,
+        history,
+        status,
+        output,
+        error,
+        at: now,
+    })
+}
+
+/// The instance as it is then.
+pub fn instance_of(header: &Arc<Header>, whole: &Whole) -> Instance {
+    Instance {
+        header: header.clone(),
+        state: InstanceState {
+            status: whole.status.into(),
+            output: whole.output.clone(),
+            error: whole.error.clone(),
+            ended_at: Some(whole.at),
+            ..InstanceState::default()
+        },
+    }
+}
+
+/// What an observer is told of it.
+pub fn observed_of(header: &Arc<Header>, whole: &Whole, follows: bool) -> Observed {
+    Observed {
+        ended: true,
+        ..Observed::of(header, &whole.root, &whole.history, follows)
+    }
+}

@@ -1,0 +1,109 @@
+//! Instances that come into being as ones that have ended.
+
+use swirl_model::data;
+use swirl_model::event::{Command, Event, HistoryEntry};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::instance::{EndStatus, Status};
+use swirl_model::scope::Cursor;
+use swirl_ports::{Created, Filter, NewInstance, Whole};
+
+use crate::Backend;
+use crate::kit::*;
+
+/// So many entries of history.
+pub fn history(entries: u32) -> Vec<HistoryEntry> {
+    let entry = |fork| HistoryEntry {
+        at: at(7),
+        scope: ScopeId::root(),
+        event: Event::Joined { fork },
+    };
+    (0..entries).map(entry).collect()
+}
+
+pub fn whole(id: &str, entries: u32) -> NewInstance {
+    let mut new = new(id);
+    let mut root = new.root.clone();
+    root.cursor = Cursor::Ended;
+    root.data = data!({"end": true});
+    new.whole = Some(Box::new(Whole {
+        root,
+        history: history(entries),
+        status: EndStatus::Completed,
+        output: Some(data!({"out": 1})),
+        error: None,
+        at: at(7),
+    }));
+    new
+}
+
+/// What follows is as with an instance that was driven to its end.
+pub async fn what_was_carried_out_has_ended(b: Backend) {
+    b.create(new("driven")).await;
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: Some(data!({"out": 1})),
+        error: None,
+    };
+    b.act(&root("driven"), change(vec![end]).at(Cursor::Ended))
+        .await;
+    let mut wanted = whole("a", 1200);
+    wanted.header.key = Some("k".to_owned());
+    b.create(wanted).await;
+    let id = InstanceId::new("a");
+    let found = b.store.instance(&id).await.unwrap().unwrap();
+    assert_eq!(found.header.key.as_deref(), Some("k"));
+    assert_eq!(found.state.status, Status::Completed);
+    assert_eq!(found.state.output, Some(data!({"out": 1})));
+    assert_eq!(found.state.ended_at, Some(at(7)));
+    assert!(found.state.error.is_none() && !found.state.suspended);
+    assert_eq!(b.store.history(&id).await.unwrap(), history(1200));
+    let scopes = b.store.scopes(&id).await.unwrap();
+    let driven = b.store.scopes(&InstanceId::new("driven")).await.unwrap();
+    assert_eq!((scopes.len(), scopes[0].rev), (1, driven[0].rev));
+    assert_eq!(scopes[0].data, data!({"end": true}));
+    assert_eq!(b.store.view(&id).await.unwrap().unwrap().1, []);
+
+    assert!(b.is_gone(&root("a")).await);
+    assert!(b.store.runnable(10).await.unwrap().is_empty());
+    assert!(b.store.unflushed(10).await.unwrap().is_empty());
+    assert_eq!(b.store.suspend(&id, true, at(8)).await.unwrap(), None);
+    for (status, wanted) in [
+        (Status::Running, &[][..]),
+        (Status::Completed, &["a", "driven"]),
+    ] {
+        let filter = Filter {
+            status: Some(status),
+            limit: 10,
+            ..Filter::default()
+        };
+        let found = b.store.list(&filter).await.unwrap();
+        let mut found: Vec<_> = found.iter().map(|line| line.header.id.as_str()).collect();
+        found.sort_unstable();
+        assert_eq!(found, wanted, "{status:?}");
+    }
+}
+
+pub async fn what_was_carried_out_may_be_there(b: Backend) {
+    // One that runs isn't touched by another that has ended.
+    b.create(new("a")).await;
+    let again = b.store.create(whole("a", 3)).await.unwrap();
+    assert_eq!(again, Created::Exists { conflict: false });
+    let id = InstanceId::new("a");
+    let found = b.store.instance(&id).await.unwrap().unwrap();
+    assert_eq!(found.state.status, Status::Running);
+    assert_eq!(b.store.history(&id).await.unwrap(), []);
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+
+    b.create(whole("b", 3)).await;
+    for whole in [whole("b", 5), new("b")] {
+        let again = b.store.create(whole).await.unwrap();
+        assert_eq!(again, Created::Exists { conflict: false });
+    }
+    let mut other = whole("b", 3);
+    other.header.input = data!({"n": 2});
+    let again = b.store.create(other).await.unwrap();
+    assert_eq!(again, Created::Exists { conflict: true });
+    let id = InstanceId::new("b");
+    assert_eq!(b.store.history(&id).await.unwrap(), history(3));
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+}
