@@ -15,7 +15,7 @@ use swirl_ports::{
     CallRequest, Clock, DefinitionRecord, Definitions, FunctionCaller, NewInstance as Records,
     Secrets,
 };
-use swirl_runtime::{Driver, Registry, Settings};
+use swirl_runtime::{Driver, Registry, Settings, carry_out};
 
 use crate::measure::{Caller, Figure, closed_loop};
 use crate::usage::Meter;
@@ -43,6 +43,7 @@ struct Starter {
     driver: Arc<Driver>,
     definition: Arc<Definition>,
     input: Data,
+    at_once: bool,
     name: usize,
     number: u64,
 }
@@ -52,15 +53,24 @@ impl Caller for Starter {
     async fn once(&mut self) -> Result<()> {
         self.number += 1;
         let id = format!("{}-{}", self.name, self.number);
-        one(&self.driver, &self.definition, &self.input, &id).await
+        one(
+            &self.driver,
+            &self.definition,
+            &self.input,
+            &id,
+            self.at_once,
+        )
+        .await
     }
 }
 
-/// Runs instances for some seconds; every one is looked at: it must be completed in the store.
+/// Runs instances for some seconds; every one is looked at: it must be completed in the store. `at_once`:
+/// carried out before they are created, instead of driven.
 pub async fn run(
     definition: &Arc<Definition>,
     input: &Data,
     folder: Option<&Path>,
+    at_once: bool,
     callers: usize,
     seconds: f64,
 ) -> Result<Figure> {
@@ -73,6 +83,7 @@ pub async fn run(
         driver: driver.clone(),
         definition: definition.clone(),
         input: input.clone(),
+        at_once,
         name,
         number: 0,
     };
@@ -85,13 +96,26 @@ pub async fn run(
 }
 
 /// Creation and the commit of the end are both on disk when this returns.
-async fn one(driver: &Driver, definition: &Arc<Definition>, input: &Data, id: &str) -> Result<()> {
+async fn one(
+    driver: &Driver,
+    definition: &Arc<Definition>,
+    input: &Data,
+    id: &str,
+    at_once: bool,
+) -> Result<()> {
     let id = InstanceId::new(id);
     let new = NewInstance {
         input: input.clone(),
         ..NewInstance::default()
     };
-    let (header, root) = new_instance(definition, id.clone(), new, driver.clock.now())?;
+    let now = driver.clock.now();
+    let (header, root) = new_instance(definition, id.clone(), new, now)?;
+    let whole = if at_once {
+        let whole = carry_out(definition, &header, &root, now);
+        Some(Box::new(whole.context("it cannot be carried out")?))
+    } else {
+        None
+    };
     driver
         .store
         .create(Records {
@@ -99,10 +123,12 @@ async fn one(driver: &Driver, definition: &Arc<Definition>, input: &Data, id: &s
             root,
             ends_with_parent: false,
             watched: false,
-            whole: None,
+            whole,
         })
         .await?;
-    driver.drive(&ScopeRef::root(id.clone())).await?;
+    if !at_once {
+        driver.drive(&ScopeRef::root(id.clone())).await?;
+    }
     let instance = driver
         .store
         .instance(&id)

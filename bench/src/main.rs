@@ -280,18 +280,32 @@ async fn embedded(plan: &Plan, report: &mut Report) -> Result<()> {
         ]);
     };
     for callers in [1, 16, 256] {
-        let figure = instances::run(&ten, &input, None, callers, plan.seconds).await?;
-        row("ten pure states in memory", &figure, String::new());
+        for (name, at_once) in [
+            ("ten pure states in memory", false),
+            ("the same, carried out at the start", true),
+        ] {
+            let figure = instances::run(&ten, &input, None, at_once, callers, plan.seconds).await?;
+            row(name, &figure, String::new());
+        }
     }
     for callers in [1, 16, 256, 1024] {
-        let (bare, durable) = durable(plan, &ten, &input, callers).await?;
-        row(
-            "bare writes of the same records, synced",
-            &bare,
-            String::new(),
-        );
-        let share = format!("{:.0} %", durable.rate / bare.rate * 100.0);
-        row("ten pure states on disk, synced", &durable, share);
+        for (floor, name, at_once) in [
+            (
+                "bare writes of the same records, synced",
+                "ten pure states on disk, synced",
+                false,
+            ),
+            (
+                "bare writes of what a start leaves, synced",
+                "the same, carried out at the start",
+                true,
+            ),
+        ] {
+            let (bare, durable) = durable(plan, &ten, &input, at_once, callers).await?;
+            row(floor, &bare, String::new());
+            let share = format!("{:.0} %", durable.rate / bare.rate * 100.0);
+            row(name, &durable, share);
+        }
     }
     let head = [
         "what",
@@ -310,15 +324,18 @@ async fn durable(
     plan: &Plan,
     definition: &std::sync::Arc<swirl_engine::Definition>,
     input: &Data,
+    at_once: bool,
     callers: usize,
 ) -> Result<(Figure, Figure)> {
     let (mut bare, mut durable) = (Vec::new(), Vec::new());
     for _ in 0..plan.repeats {
         let folder = tempfile::tempdir()?;
         let path: &Path = folder.path();
-        bare.push(floor::disk::run(path, callers, plan.seconds).await?);
+        bare.push(floor::disk::run(path, at_once, callers, plan.seconds).await?);
         let store = path.join("store");
-        durable.push(instances::run(definition, input, Some(&store), callers, plan.seconds).await?);
+        let store = Some(store.as_path());
+        let figure = instances::run(definition, input, store, at_once, callers, plan.seconds);
+        durable.push(figure.await?);
     }
     Ok((median(bare), median(durable)))
 }

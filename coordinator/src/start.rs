@@ -109,7 +109,6 @@ impl Service {
     }
 
     /// With the instance, if it has been carried out.
-
     async fn create_watched(
         &self,
         definition: &Arc<Definition>,

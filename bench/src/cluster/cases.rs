@@ -196,6 +196,14 @@ async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> 
     };
     let cluster = Cluster::start(&setup).await?;
     deploy(&cluster).await?;
+    let pure = Work::new("pure", &json!({"name": "Ada", "n": 0}));
+    for in_flight in plan.in_flight() {
+        let figure = repeated(plan, &cluster, &pure, in_flight).await?;
+        let name = "ten pure states by a worker, start to result";
+        let note = "coordinator.carries_out = false: a message, a read and two commits".to_owned();
+        let case = Case::new(name, "instances", figure);
+        add(case.against(Floor::TenLocal).noting(note));
+    }
     let messages = Work::new("messages", &json!({"n": 0}));
     for in_flight in plan.in_flight() {
         let figure = repeated(plan, &cluster, &messages, in_flight).await?;

@@ -22,7 +22,8 @@ pub struct Setup {
     pub workers: usize,
     /// `appendfsync always` instead of every second.
     pub always: bool,
-    /// Each scope gets a message of its own, also where its worker could go on with it.
+    /// Each scope gets a message of its own, also where its worker could go on with it, or where the coordinator
+    /// could carry it out.
     pub a_message_each: bool,
 }
 
@@ -123,6 +124,9 @@ impl Node {
             .arg(address.to_string());
         if role == "coordinator" {
             command.args(["--auth-mode", "off"]);
+            if setup.a_message_each {
+                command.arg("--coordinator-carries-out=false");
+            }
         } else if setup.a_message_each {
             command.args(["--worker-local-scopes", "0"]);
         }

@@ -16,6 +16,7 @@ type Job = (Vec<(String, Vec<u8>)>, oneshot::Sender<()>);
 
 struct Writer {
     jobs: Sender<Job>,
+    at_once: bool,
     name: usize,
     number: u64,
 }
@@ -33,9 +34,19 @@ impl Writer {
 
 #[async_trait]
 impl Caller for Writer {
-    /// An instance of pure states: two commits, of about what the embedded store writes.
+    /// An instance of pure states: two commits or one, of about what the embedded store writes.
     async fn once(&mut self) -> Result<()> {
         self.number += 1;
+        if self.at_once {
+            let records = [
+                ("header", 250),
+                ("scope", 150),
+                ("state", 100),
+                ("history", 900),
+                ("index", 60),
+            ];
+            return self.write(&records).await;
+        }
         self.write(&[("header", 250), ("scope", 200), ("index", 60)])
             .await?;
         self.write(&[
@@ -48,8 +59,8 @@ impl Caller for Writer {
     }
 }
 
-/// Instances a second, if an instance were its two commits and nothing else.
-pub async fn run(folder: &Path, in_flight: usize, seconds: f64) -> Result<Figure> {
+/// Instances a second, if an instance were its two commits and nothing else, or one.
+pub async fn run(folder: &Path, at_once: bool, in_flight: usize, seconds: f64) -> Result<Figure> {
     let db = Database::builder(folder.join("floor"))
         .worker_threads(1)
         .open()?;
@@ -74,6 +85,7 @@ pub async fn run(folder: &Path, in_flight: usize, seconds: f64) -> Result<Figure
     });
     let callers = (0..in_flight).map(|name| Writer {
         jobs: jobs.clone(),
+        at_once,
         name,
         number: 0,
     });
