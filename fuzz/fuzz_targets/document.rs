@@ -57,6 +57,7 @@ fuzz_target!(|document: &[u8]| -> Corpus {
     let env = Env {
         now: NOW,
         secrets: Data::object(),
+        bounds: None,
     };
     for _ in 0..3 {
         let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
@@ -66,6 +67,7 @@ fuzz_target!(|document: &[u8]| -> Corpus {
         let env = Env {
             now: timer.due,
             secrets: Data::object(),
+            bounds: None,
         };
         let _ = step(
             &definition,

@@ -95,6 +95,7 @@ fn stepped(json: &[u8]) {
     let env = Env {
         now: NOW,
         secrets: Data::object(),
+        bounds: None,
     };
     for input in parts.take(4) {
         let Ok(input) = serde_json::from_slice::<Input>(input) else {

@@ -22,7 +22,8 @@ pub struct Definition {
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
-    /// Its instances need nothing but data: nothing is called, waited for, forked or published.
+    /// Its instances need nothing but data: nothing is called, waited for, forked, published or
+    /// continued.
     pub is_pure: bool,
     pub limits: Limits,
     /// How many states or actions one step may run before others have a turn.

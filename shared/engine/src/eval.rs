@@ -69,9 +69,13 @@ impl View<'_> {
     }
 
     fn expr_env(&self) -> swirl_expr::Env {
+        let mut limits = self.def.limits;
+        if let Some(bounds) = self.env.bounds {
+            limits.time = limits.time.min(bounds.time);
+        }
         swirl_expr::Env {
             now_ms: self.env.now.0,
-            limits: self.def.limits,
+            limits,
         }
     }
 

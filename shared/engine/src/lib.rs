@@ -35,6 +35,6 @@ pub use forks::branch_scope;
 pub use ids::{child_id, continuation_id, derive};
 pub use request::{Auth, Request, pending_request};
 pub use start::{NewInstance, new_instance};
-pub use step::{Env, Outcome, Rejection, step};
+pub use step::{Bounds, Env, Outcome, Rejection, step};
 pub use swirl_expr::Limits;
 pub use swirl_model::event::{Command, Event, Input};

@@ -1,21 +1,34 @@
 //! Definitions whose instances need nothing but data.
 
-use swirl_model::workflow::{ActionKind, StateKind, Workflow};
+use swirl_model::workflow::{ActionKind, Next, StateKind, Workflow};
 
-/// All that its states do is work on data: nothing is called, waited for, forked or published. Its
-/// instances end with their first turn, if nothing fails.
+/// All that its states do is work on data: nothing is called, waited for, forked, published or continued as
+/// another instance. Its instances end with their first turn, if nothing fails.
 pub(crate) fn is_pure(workflow: &Workflow) -> bool {
     // Secrets are for those who make calls.
     workflow.secrets.is_empty()
-        && workflow
-            .states
-            .iter()
-            .all(|state| works_on_data(workflow, &state.kind))
+        && !workflow.keep_active
+        && workflow.states.iter().all(|state| {
+            let handled = state.on_errors.iter().map(|handler| &handler.next);
+            let mut ways = handled.chain(&state.next);
+            works_on_data(workflow, &state.kind) && ways.all(leaves_nothing)
+        })
+}
+
+fn leaves_nothing(way: &Next) -> bool {
+    match way {
+        Next::Transition(transition) => transition.produce.is_empty(),
+        Next::End(end) => end.produce.is_empty() && end.continue_as.is_none() && end.fail.is_none(),
+    }
 }
 
 fn works_on_data(workflow: &Workflow, kind: &StateKind) -> bool {
     match kind {
-        StateKind::Inject(_) | StateKind::Switch(_) => true,
+        StateKind::Inject(_) => true,
+        StateKind::Switch(switch) => {
+            let conditions = switch.conditions.iter().map(|condition| &condition.next);
+            conditions.chain(&switch.default).all(leaves_nothing)
+        }
         StateKind::Operation(list) => {
             let list = &workflow[*list];
             !list.parallel

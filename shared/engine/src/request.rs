@@ -58,6 +58,7 @@ pub fn pending_request(
     let env = Env {
         now: at,
         secrets: env.secrets.clone(),
+        bounds: None,
     };
     let view = View {
         def,

@@ -70,6 +70,7 @@ pub fn new_instance(
         let env = Env {
             now: at,
             secrets: Data::NULL,
+            bounds: None,
         };
         let view = View {
             def,

@@ -1,6 +1,7 @@
 //! The way in: one input, one outcome.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
@@ -18,6 +19,17 @@ pub struct Env {
     pub now: Timestamp,
     /// The values of the definition's secrets, as an object; null if it has none.
     pub secrets: Data,
+    /// Less than the definition allows, for who cannot wait.
+    pub bounds: Option<Bounds>,
+}
+
+/// What a turn may take at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// States or actions; then others are to have a turn.
+    pub steps: u32,
+    /// Of each expression.
+    pub time: Duration,
 }
 
 /// What came of an input.
@@ -143,9 +155,13 @@ impl Ctx<'_> {
     /// Runs until the scope blocks, or others should have a turn.
     fn run(&mut self) {
         let mut steps = 0;
+        let budget = self
+            .env
+            .bounds
+            .map_or(self.def.budget, |bounds| bounds.steps);
         while self.scope.fault.is_none() && self.can_go_on() {
             // What was invoked async begins before this scope goes on.
-            if steps == self.def.budget || self.pause {
+            if steps == budget || self.pause {
                 return self.give_way(steps);
             }
             steps += 1;

@@ -1,6 +1,9 @@
 //! Data as what it has in common with other data, and what not: so a branch is stored without the list
 //! that all branches of its fork have.
 
+use std::mem::discriminant;
+use std::sync::Arc;
+
 use jaq_json::Val;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +12,9 @@ use crate::data::text;
 
 /// Members of members are looked at so deep; below, what isn't the same value in memory is written out.
 const DEPTH_MAX: usize = 4;
+/// What is nested deeper is no difference: it would be nested deeper still than as it is, and what is nested too
+/// deep cannot be read back.
+const NESTED_MAX: usize = 64;
 
 /// How data differs from a base that both sides know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +35,19 @@ pub struct Misfit(String);
 
 impl Difference {
     /// Arrays are the same if they are one in memory: to look through them would cost what is to be saved.
-    pub fn of(base: &Data, data: &Data) -> Difference {
-        between(&base.0, &data.0, DEPTH_MAX)
+    /// `None`: they have nothing in common, or are nested too deep.
+    pub fn of(base: &Data, data: &Data) -> Option<Difference> {
+        let difference = between(&base.0, &data.0, DEPTH_MAX);
+        let is_worth = !matches!(difference, Difference::Value(_)) && difference.is_flat();
+        is_worth.then_some(difference)
+    }
+
+    fn is_flat(&self) -> bool {
+        match self {
+            Difference::Same => true,
+            Difference::Value(data) => is_flat(&data.0, NESTED_MAX),
+            Difference::Members(members) => members.iter().all(|(_, member)| member.is_flat()),
+        }
     }
 
     /// The data again.
@@ -60,12 +77,12 @@ impl Difference {
 }
 
 fn between(base: &Val, value: &Val, depth: usize) -> Difference {
-    use std::sync::Arc;
     let out = || Difference::Value(Data(value.clone()));
     let is_same = match (base, value) {
         (Val::Null, Val::Null) => true,
         (Val::Bool(a), Val::Bool(b)) => a == b,
-        (Val::Num(a), Val::Num(b)) => a == b,
+        // 2^53 + 1 equals a float that isn't it.
+        (Val::Num(a), Val::Num(b)) => a == b && discriminant(a) == discriminant(b),
         (Val::TStr(a), Val::TStr(b)) => a == b,
         (Val::Arr(a), Val::Arr(b)) => Arc::ptr_eq(a, b),
         (Val::Obj(a), Val::Obj(b)) => {
@@ -91,6 +108,19 @@ fn between(base: &Val, value: &Val, depth: usize) -> Difference {
     if is_same { Difference::Same } else { out() }
 }
 
+fn is_flat(value: &Val, levels: usize) -> bool {
+    match value {
+        Val::Arr(items) => levels > 0 && items.iter().all(|item| is_flat(item, levels - 1)),
+        Val::Obj(members) => {
+            levels > 0
+                && members
+                    .iter()
+                    .all(|(_, member)| is_flat(member, levels - 1))
+        }
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,12 +141,12 @@ mod tests {
     fn what_is_common_is_left_out() {
         let base = data!({"list": [1, 2, 3], "a": {"deep": [4], "x": 1}, "n": 5, "s": "t"});
         let mut data = base.clone();
-        assert_eq!(json(&Difference::of(&base, &data)), "\"=\"");
+        assert_eq!(json(&Difference::of(&base, &data).unwrap()), "\"=\"");
         data.set("item", data!({"id": 1}));
         let mut a = data.get("a").unwrap();
         a.set("x", data!(2));
         data.set("a", a);
-        let difference = Difference::of(&base, &data);
+        let difference = Difference::of(&base, &data).unwrap();
         assert_eq!(
             json(&difference),
             r#"{"o":[["list","="],["a",{"o":[["deep","="],["x",{"v":2}]]}],["n","="],["s","="],["item",{"v":{"id":1}}]]}"#
@@ -130,28 +160,45 @@ mod tests {
         let mut data = Data::object();
         data.set("c", data!(3));
         data.set("b", base.get("b").unwrap());
-        let difference = Difference::of(&base, &data);
+        let difference = Difference::of(&base, &data).unwrap();
         assert_eq!(again(&base, &difference).to_string(), r#"{"c":3,"b":[1]}"#);
-        for data in [data!(null), data!([1]), data!("x"), data!(0), data!({})] {
-            let difference = Difference::of(&base, &data);
-            assert_eq!(again(&base, &difference), data);
-            let back = Difference::of(&data, &base);
-            assert_eq!(again(&data, &back), base);
+        for data in [data!(null), data!([1]), data!("x"), data!(0)] {
+            assert_eq!(Difference::of(&base, &data), None);
+            assert_eq!(Difference::of(&data, &base), None);
+        }
+        let (empty, full) = (data!({}), data!({"a": [1]}));
+        for (base, data) in [(&empty, &full), (&full, &empty)] {
+            let difference = Difference::of(base, data).unwrap();
+            assert_eq!(again(base, &difference), *data);
         }
     }
 
     #[test]
-    fn members_of_members_end_somewhere() {
-        let nest = |leaf: Data| {
-            (0..100).fold(leaf, |inner, _| {
+    fn numbers_stay_what_they_are() {
+        let base = Data::parse(br#"{"n": 9007199254740993, "m": 1.0}"#).unwrap();
+        let data = Data::parse(br#"{"n": 9007199254740992.0, "m": 1}"#).unwrap();
+        let difference = Difference::of(&base, &data).unwrap();
+        let found = again(&base, &difference).to_string();
+        assert_eq!(found, data.to_string());
+    }
+
+    #[test]
+    fn what_is_nested_deep_is_left_as_it_is() {
+        let nest = |leaf: Data, levels: usize| {
+            (0..levels).fold(leaf, |inner, _| {
                 let mut outer = Data::object();
                 outer.set("in", inner);
                 outer
             })
         };
-        let (base, data) = (nest(data!(1)), nest(data!(2)));
-        let difference = Difference::of(&base, &data);
-        assert_eq!(again(&base, &difference), data);
+        for (levels, is_worth) in [(3, true), (40, true), (100, false)] {
+            let (base, data) = (nest(data!(1), levels), nest(data!(2), levels));
+            let found = Difference::of(&base, &data);
+            assert_eq!(found.is_some(), is_worth, "{levels}");
+            if let Some(difference) = found {
+                assert_eq!(again(&base, &difference), data);
+            }
+        }
     }
 
     #[test]
@@ -159,7 +206,7 @@ mod tests {
         let base = data!({"a": [1]});
         let mut data = base.clone();
         data.set("b", data!(1));
-        let difference = Difference::of(&base, &data);
+        let difference = Difference::of(&base, &data).unwrap();
         let error = difference.apply(&data!({"b": 1})).unwrap_err();
         assert_eq!(error.to_string(), "what it differs from has no 'a'");
     }

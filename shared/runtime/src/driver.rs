@@ -245,6 +245,7 @@ impl Driver {
         let env = Env {
             now,
             secrets: run.secrets.clone(),
+            bounds: None,
         };
         // Most often nothing came before the answer. That is found out by the commit.
         let before = if std::mem::take(&mut run.answered) {

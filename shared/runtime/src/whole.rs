@@ -1,8 +1,9 @@
 //! Instances that are carried out where they are started.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use swirl_engine::{Definition, Env, Outcome, step};
+use swirl_engine::{Bounds, Definition, Env, Outcome, step};
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::instance::{EndStatus, Header, Instance, InstanceState};
@@ -11,6 +12,12 @@ use swirl_model::time::Timestamp;
 use swirl_ports::Whole;
 
 use crate::observe::Observed;
+
+/// Somebody waits, and nobody else can be served by this thread meanwhile. What takes more is for a worker.
+const BOUNDS: Bounds = Bounds {
+    steps: 300,
+    time: Duration::from_millis(10),
+};
 
 /// All that becomes of an instance, if that needs nothing but data: then its creation is all there is to be
 /// committed. What fails, asks for anything or takes long has its turns as any other.
@@ -26,6 +33,7 @@ pub fn carry_out(
     let env = Env {
         now,
         secrets: Data::NULL,
+        bounds: Some(BOUNDS),
     };
     let mut root = root.clone();
     let Outcome::Accepted { events, commands } = step(def, header, &mut root, Input::Wake, &env)
@@ -50,6 +58,13 @@ pub fn carry_out(
     let (status, output, error) = end.filter(|_| root.ended())?;
     let mut history = Vec::with_capacity(events.len());
     for event in events {
+        // It may come of the bounds alone.
+        if matches!(
+            event,
+            Event::ErrorHandled { .. } | Event::ActionFailed { .. }
+        ) {
+            return None;
+        }
         if let Event::ValidationFailed { of, message } = &event {
             tracing::warn!(instance = %header.id, "the {of} fails its schema: {message}");
         }

@@ -21,10 +21,9 @@ pub(crate) fn record(inst: &Inst, scope: &Scope) -> Result<Option<Vec<u8>>, serd
     let Some(fork) = fork_around(inst, scope) else {
         return json(scope);
     };
-    let difference = Difference::of(&fork.data, &scope.data);
-    if matches!(difference, Difference::Value(_)) {
+    let Some(difference) = Difference::of(&fork.data, &scope.data) else {
         return json(scope);
-    }
+    };
     let rest = Scope {
         data: Data::NULL,
         ..scope.clone()

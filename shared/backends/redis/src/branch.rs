@@ -83,15 +83,16 @@ impl Redis {
         let Some(origin) = origin else {
             return encode(scope, what, limit);
         };
-        let difference = Difference::of(&origin.fork.data, &scope.data);
-        if matches!(difference, Difference::Value(_)) {
+        let Some(difference) = Difference::of(&origin.fork.data, &scope.data) else {
             return encode(scope, what, limit);
-        }
+        };
         let rest = Scope {
             data: Data::NULL,
             ..scope.clone()
         };
+        // Names of members may make it larger than what it stands for.
         encode(&(origin.stamp, difference, rest), what, limit)
+            .or_else(|_| encode(scope, what, limit))
     }
 
     /// What is known of the fork around a scope, read and kept if it isn't.
@@ -112,10 +113,9 @@ impl Redis {
         let origin = Origin {
             stamp,
             header: header.clone(),
-            fork: fork.clone(),
+            fork,
             bytes: json_of_fork.len(),
         };
-        self.origins().keep(&scope.instance, name, origin);
-        Ok(fork)
+        Ok(self.origins().settle(&scope.instance, name, origin).fork)
     }
 }

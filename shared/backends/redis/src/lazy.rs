@@ -173,9 +173,11 @@ impl Redis {
                         fork: fork.clone(),
                         bytes,
                     };
-                    self.origins().keep(&scope.instance, name, origin);
+                    let origin = self.origins().settle(&scope.instance, name, origin);
+                    (header, Some(origin.fork))
+                } else {
+                    (header, fork)
                 }
-                (header, fork)
             }
         };
         let around = innermost

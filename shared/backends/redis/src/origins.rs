@@ -76,8 +76,17 @@ impl Origins {
         self.cache.get(&(instance.clone(), fork.into()))
     }
 
-    pub fn keep(&self, instance: &InstanceId, fork: &str, origin: Origin) {
-        self.cache.insert((instance.clone(), fork.into()), origin);
+    /// Keeps it, unless somebody else was faster: then that is what all go by, so that what they have in common
+    /// is one in memory.
+    pub fn settle(&self, instance: &InstanceId, fork: &str, origin: Origin) -> Origin {
+        if let Some(known) = self.get(instance, fork)
+            && known.stamp == origin.stamp
+        {
+            return known;
+        }
+        self.cache
+            .insert((instance.clone(), fork.into()), origin.clone());
+        origin
     }
 
     pub fn hit(&self) {

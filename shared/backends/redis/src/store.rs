@@ -11,7 +11,7 @@ use redis::{Cmd, Value};
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
-use swirl_model::scope::Scope;
+use swirl_model::scope::{Fork, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::store::Record;
 use swirl_ports::{
@@ -76,8 +76,19 @@ impl Store for Redis {
             let fork = self.origin(scope, stamp.clone(), &header, &origin)?;
             Record::Scope(read_scope(&record, &what(), Some((&stamp, &fork)))?)
         } else {
-            let (fork, index) = read_branch(parts, &record, &what())?;
-            Record::Branch { fork, index }
+            let (fork, index) = read_branch(&mut parts, &record, &what())?;
+            let stamp = parts.text()?;
+            lease.around = stamp.parse().unwrap_or(0);
+            if fork.total > 1 {
+                let known = self.origin(scope, stamp, &header, &record)?;
+                let data = known.data.clone();
+                Record::Branch {
+                    fork: Fork { data, ..fork },
+                    index,
+                }
+            } else {
+                Record::Branch { fork, index }
+            }
         };
         let inbox = read_items(reply.list()?, &what())?;
         Ok(Acquired::Held(Box::new(Held {

@@ -125,3 +125,34 @@ async fn what_branches_have_in_common_is_written_once() {
         }
     }
 }
+
+/// A failover lost the fork after a worker had read it, and another one has made it again: what the worker
+/// makes of a branch differs from data that nobody has any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_of_a_fork_that_was_lost_is_refused() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server).await;
+    let begin = async |text: &str| {
+        b.create(new("a")).await;
+        let Command::Fork(mut large) = fork("r", 1, 2, 2, 2) else {
+            panic!("no fork")
+        };
+        large.data.set("text", data!(text.repeat(2_000)));
+        let begun = change(vec![Command::Fork(large)]).at(forked(1, 2));
+        b.act(&root("a"), begun).await;
+    };
+    begin("old").await;
+    let place = scope("a", "r.1.0");
+    let mut late = b.hold_lazily(&place).await;
+    let key = server.cli(&["--scan", "--pattern", "*}:i:a"]).unwrap();
+    server.cli(&["DEL", key.trim()]).unwrap();
+    begin("new").await;
+    let slept = || change(vec![]).at(blocked(Work::Sleep));
+    assert!(b.try_commit(&mut late, slept()).await.is_none());
+    let mut held = b.hold_lazily(&place).await;
+    b.commit(&mut held, slept()).await;
+    b.release(&held).await;
+    let held = b.hold_lazily(&place).await;
+    let text = scope_of(&held.record).data.get("text");
+    assert_eq!(text, Some(data!("new".repeat(2_000))));
+}

@@ -41,6 +41,13 @@ do
   else
     stale = rev ~= '0' or not unborn(SCOPE)
   end
+  -- A record that says how it differs must mean this fork, not one of the same name that a failover lost.
+  local means = string.match(ARGV[6], '^%["(%d+)"')
+  if means then
+    local name = branch_of(SCOPE)
+    local fork = name and fork_of(name)
+    stale = stale or not fork or fork.stamp ~= means
+  end
   if stale or not gone and closed(SCOPE) then
     -- Nothing waits for this lease to run out, so it is given back at once.
     if not untaken then

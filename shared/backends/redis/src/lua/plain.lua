@@ -106,7 +106,9 @@ local function main(KEYS, ARGV)
   local fork, results, box
   if name then
     fork = fork_of(found[11])
-    if not fork or #fork ~= 10 or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
+    -- A record that says how it differs must mean this fork, not one of the same name that a failover lost.
+    local means = match(ARGV[6], '^%["(%d+)"')
+    if not fork or #fork ~= 10 or means and means ~= fork[10] or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
       or gone and (list or not has(letters, 'p')) or not match(found[12] or '', '^%d+ g? %d+$') then return GENERAL end
     if has(letters, 'p') then
       local result = ARGV[rest]

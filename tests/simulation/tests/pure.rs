@@ -1,0 +1,137 @@
+//! Which instances are carried out where they are started, and what becomes of them.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use swirl_engine::{Definition, NewInstance, new_instance};
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::EndStatus;
+use swirl_model::time::Timestamp;
+use swirl_model::{Data, data};
+use swirl_ports::Whole;
+use swirl_runtime::carry_out;
+use swirl_spec::resource::MapResources;
+
+const INJECT: &str = "{name: a, type: inject, data: {x: 1}, end: true}";
+
+fn definition(head: &str, states: &str) -> Arc<Definition> {
+    let document = format!(
+        "id: w\nname: w\nversion: '1'\nspecVersion: '0.8'\n{head}\nstates:\n{}",
+        states
+            .lines()
+            .map(|state| format!("- {}\n", state.trim()))
+            .collect::<String>()
+    );
+    let reading = swirl_spec::read(
+        document.as_bytes(),
+        &MapResources::default(),
+        &Default::default(),
+    );
+    let workflow = reading
+        .workflow
+        .unwrap_or_else(|| panic!("{document}: {:?}", reading.diagnostics));
+    Definition::compile(workflow).unwrap()
+}
+
+fn carried(definition: &Arc<Definition>, input: Data) -> Option<Whole> {
+    let new = NewInstance {
+        input,
+        ..NewInstance::default()
+    };
+    let at = Timestamp(7);
+    let (header, root) = new_instance(definition, InstanceId::new("i"), new, at).unwrap();
+    carry_out(definition, &header, &root, at)
+}
+
+#[test]
+fn what_works_on_data_is_carried_out() {
+    let head = "functions: [{name: twice, type: expression, operation: '${ .n * 2 }'}]
+timeouts: {workflowExecTimeout: PT1M}";
+    let definition = definition(
+        head,
+        "{name: a, type: inject, data: {x: 1}, transition: b}
+         {name: b, type: operation, actions: [{functionRef: twice, actionDataFilter: {toStateData: '${ .m }'}}], transition: c}
+         {name: c, type: switch, dataConditions: [{condition: '${ .m > 5 }', end: {terminate: true}}], defaultCondition: {end: true}}",
+    );
+    assert!(definition.is_pure);
+    let whole = carried(&definition, data!({"n": 3})).unwrap();
+    assert_eq!(whole.status, EndStatus::Completed);
+    assert_eq!(whole.output, Some(data!({"n": 3, "x": 1, "m": 6})));
+    assert!(whole.root.ended() && whole.root.timers.is_empty());
+    let words: Vec<String> = whole
+        .history
+        .iter()
+        .map(|entry| serde_json::to_value(&entry.event).unwrap()["event"].to_string())
+        .collect();
+    assert_eq!(words.first().unwrap(), "\"instance_started\"");
+    assert_eq!(words.last().unwrap(), "\"ended\"");
+    assert_eq!(
+        words
+            .iter()
+            .filter(|word| *word == "\"state_entered\"")
+            .count(),
+        3
+    );
+}
+
+/// They have their turns as others do: nobody knows what the bounds were the cause of.
+#[test]
+fn what_fails_or_takes_long_is_not() {
+    let failing = definition(
+        "errors: [{name: any, code: '1'}]",
+        "{name: a, type: inject, data: {x: 1}, stateDataFilter: {output: '${ error(\"no\") }'}, end: true}",
+    );
+    assert!(failing.is_pure && carried(&failing, data!({})).is_none());
+    let handled = definition(
+        "errors: [{name: any, code: '*'}]\nfunctions: [{name: f, type: expression, operation: '${ error(\"no\") }'}]",
+        "{name: a, type: operation, actions: [{functionRef: f}], onErrors: [{errorRef: any, end: true}], end: true}",
+    );
+    assert!(handled.is_pure && carried(&handled, data!({})).is_none());
+    let slow = definition(
+        "",
+        "{name: a, type: inject, data: {x: 1}, stateDataFilter: {output: '${ {n: ([range(3000000)] | length)} }'}, end: true}",
+    );
+    assert!(slow.is_pure && carried(&slow, data!({})).is_none());
+    let long = definition(
+        "functions: [{name: more, type: expression, operation: '${ .n + 1 }'}]",
+        "{name: a, type: operation, actions: [{functionRef: more, actionDataFilter: {toStateData: '${ .n }'}}], transition: b}
+         {name: b, type: switch, dataConditions: [{condition: '${ .n < .limit }', transition: a}], defaultCondition: {end: true}}",
+    );
+    let input = |limit: u32| data!({"n": 0, "limit": limit});
+    assert!(carried(&long, input(20)).is_some());
+    assert!(carried(&long, input(1000)).is_none());
+}
+
+#[test]
+fn what_does_more_than_work_on_data_is_not_tried() {
+    let produce = "{name: e, type: t, source: s, kind: produced}";
+    for (head, states) in [
+        ("keepActive: true", INJECT),
+        ("secrets: [s]", INJECT),
+        ("", "{name: a, type: sleep, duration: PT1S, end: true}"),
+        (
+            "",
+            "{name: a, type: inject, data: {}, end: {continueAs: w}}",
+        ),
+        (
+            &*format!("events: [{produce}]"),
+            "{name: a, type: inject, data: {}, end: {produceEvents: [{eventRef: e}]}}",
+        ),
+        (
+            &*format!("events: [{produce}]"),
+            "{name: a, type: switch, dataConditions: [{condition: '${ true }', end: {produceEvents: [{eventRef: e}]}}], defaultCondition: {end: true}}",
+        ),
+        (
+            "functions: [{name: f, type: expression, operation: '${ . }'}]",
+            "{name: a, type: operation, actions: [{functionRef: f, sleep: {before: PT1S}}], end: true}",
+        ),
+        (
+            "functions: [{name: f, type: expression, operation: '${ . }'}]",
+            "{name: a, type: parallel, branches: [{name: b, actions: [{functionRef: f}]}], end: true}",
+        ),
+    ] {
+        let definition = definition(head, states);
+        assert!(!definition.is_pure, "{head} {states}");
+        assert!(carried(&definition, data!({})).is_none());
+    }
+}
