@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Data;
 use crate::data::text;
+use crate::scope::Scope;
 
 /// Members of members are looked at so deep; below, what isn't the same value in memory is written out.
 const DEPTH_MAX: usize = 4;
@@ -40,6 +41,16 @@ impl Difference {
         let difference = between(&base.0, &data.0, DEPTH_MAX);
         let is_worth = !matches!(difference, Difference::Value(_)) && difference.is_flat();
         is_worth.then_some(difference)
+    }
+
+    /// How a scope's data differs, and the scope without data. `None`: as with [`Difference::of`].
+    pub fn of_scope(base: &Data, scope: &Scope) -> Option<(Difference, Scope)> {
+        let difference = Difference::of(base, &scope.data)?;
+        let rest = Scope {
+            data: Data::NULL,
+            ..scope.clone()
+        };
+        Some((difference, rest))
     }
 
     fn is_flat(&self) -> bool {

@@ -1,7 +1,6 @@
 //! Records of branches: how their data differs from that of their fork, which may hold the list that is
 //! iterated over. With a copy in each, a list would be written as often as it has items.
 
-use swirl_model::Data;
 use swirl_model::difference::Difference;
 use swirl_model::scope::{Fork, Scope};
 use swirl_ports::Error;
@@ -21,14 +20,10 @@ pub(crate) fn record(inst: &Inst, scope: &Scope) -> Result<Option<Vec<u8>>, serd
     let Some(fork) = fork_around(inst, scope) else {
         return json(scope);
     };
-    let Some(difference) = Difference::of(&fork.data, &scope.data) else {
-        return json(scope);
-    };
-    let rest = Scope {
-        data: Data::NULL,
-        ..scope.clone()
-    };
-    json::<Differing>(&(difference, rest))
+    match Difference::of_scope(&fork.data, scope) {
+        Some(differing) => json::<Differing>(&differing),
+        None => json(scope),
+    }
 }
 
 pub(crate) fn restore(inst: &Inst, key: &str, value: &[u8]) -> Result<Scope, Error> {

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use swirl_model::Data;
 use swirl_model::difference::Difference;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Header;
@@ -83,12 +82,8 @@ impl Redis {
         let Some(origin) = origin else {
             return encode(scope, what, limit);
         };
-        let Some(difference) = Difference::of(&origin.fork.data, &scope.data) else {
+        let Some((difference, rest)) = Difference::of_scope(&origin.fork.data, scope) else {
             return encode(scope, what, limit);
-        };
-        let rest = Scope {
-            data: Data::NULL,
-            ..scope.clone()
         };
         // Names of members may make it larger than what it stands for.
         encode(&(origin.stamp, difference, rest), what, limit)

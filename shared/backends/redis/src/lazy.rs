@@ -11,7 +11,7 @@ use swirl_ports::store::Record;
 use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;
-use crate::branch::read_scope;
+use crate::branch::{differs, read_scope};
 use crate::connect::damaged;
 use crate::origins::Origin;
 use crate::reply::json;
@@ -159,7 +159,7 @@ impl Redis {
                 // A branch without others is all that will ever ask for it.
                 let others = numbers.as_ref().filter(|numbers| numbers.0 > 1);
                 let fork: Option<Arc<Fork>> = match fork {
-                    Some(fork) if record.is_none() || others.is_some() => {
+                    Some(fork) if record.as_deref().is_none_or(differs) || others.is_some() => {
                         Some(json::<Fork>(&fork, &what)?.into())
                     }
                     _ => None,

@@ -159,8 +159,8 @@ pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instanc
 }
 
 /// A fork's origin with its numbers as they are now: `open`, `needed`, `told`, `closed`.
-pub(crate) fn read_branch(parts: &mut Reply, origin: &[u8], what: &str) -> Result<(Fork, u32)> {
-    let mut fork: Fork = json(origin, what)?;
+pub(crate) fn read_branch(mut parts: Reply, origin: &Fork) -> Result<(Fork, u32)> {
+    let mut fork = origin.clone();
     fork.open = parts.number()?;
     fork.needed = parts.number()?;
     fork.told = parts.text()? == "1";

@@ -11,7 +11,7 @@ use redis::{Cmd, Value};
 use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
-use swirl_model::scope::{Fork, Scope};
+use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::store::Record;
 use swirl_ports::{
@@ -70,23 +70,15 @@ impl Store for Redis {
         let record = parts.bytes()?;
         let record = if parts.is_empty() {
             Record::Scope(json(&record, &what())?)
-        } else if differs(&record) {
-            let (origin, stamp) = (parts.bytes()?, parts.text()?);
-            lease.around = stamp.parse().unwrap_or(0);
-            let fork = self.origin(scope, stamp.clone(), &header, &origin)?;
-            Record::Scope(read_scope(&record, &what(), Some((&stamp, &fork)))?)
         } else {
-            let (fork, index) = read_branch(&mut parts, &record, &what())?;
             let stamp = parts.text()?;
             lease.around = stamp.parse().unwrap_or(0);
-            if fork.total > 1 {
-                let known = self.origin(scope, stamp, &header, &record)?;
-                let data = known.data.clone();
-                Record::Branch {
-                    fork: Fork { data, ..fork },
-                    index,
-                }
+            if differs(&record) {
+                let fork = self.origin(scope, stamp.clone(), &header, &parts.bytes()?)?;
+                Record::Scope(read_scope(&record, &what(), Some((&stamp, &fork)))?)
             } else {
+                let fork = self.origin(scope, stamp, &header, &record)?;
+                let (fork, index) = read_branch(parts, &fork)?;
                 Record::Branch { fork, index }
             }
         };

@@ -8,7 +8,6 @@ use swirl_contract::kit::*;
 use swirl_model::event::Command;
 use swirl_model::scope::Work;
 use swirl_model::{Data, data};
-
 use swirl_ports::store::Record;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -123,6 +122,31 @@ async fn what_branches_have_in_common_is_written_once() {
             let size: usize = size.unwrap().trim().parse().unwrap();
             assert!(size < 1_000, "{branch} takes {size} bytes in round {round}");
         }
+    }
+}
+
+/// A fork of one isn't kept by who only looks; it is read with the record that needs it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_without_others_is_read_by_anybody() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server).await;
+    let (_, other) = connect(&server).await;
+    b.create(new("a")).await;
+    let Command::Fork(mut large) = fork("r", 1, 1, 1, 1) else {
+        panic!("no fork")
+    };
+    large.data.set("text", data!("x".repeat(2_000)));
+    let begun = change(vec![Command::Fork(large)]).at(forked(1, 1));
+    b.act(&root("a"), begun).await;
+    let place = scope("a", "r.1.0");
+    let mut held = b.hold(&place).await;
+    let data = scope_of(&held.record).data;
+    let slept = change(vec![]).at(blocked(Work::Sleep));
+    b.commit(&mut held, slept).await;
+    b.release(&held).await;
+    for by in [&other, &b] {
+        let held = by.hold_lazily(&place).await;
+        assert_eq!(scope_of(&held.record).data, data);
     }
 }
 

@@ -29,11 +29,11 @@ if marks_of(SCOPE) then
   -- One that only says how it differs from its fork.
   if string.byte(record[1]) == 91 then
     local name = branch_of(SCOPE)
-    record = { record[1], read('f:' .. name), fork_of(name).stamp }
+    record = { record[1], fork_of(name).stamp, read('f:' .. name) }
   end
 else
   local name, _, index = branch_of(SCOPE)
   local fork = fork_of(name)
-  record = { read('f:' .. name), fork.open, fork.needed, fork.told, fork.closed, index, fork.stamp }
+  record = { read('f:' .. name), fork.stamp, fork.open, fork.needed, fork.told, fork.closed, index }
 end
 return { 'held', token, is_closed and 1 or 0, read('h'), record, items }
