@@ -88,10 +88,7 @@ impl Redis {
             call.arg(timer.seq).arg(timer.due.0);
             call.arg(timer_kind(timer.kind));
         }
-        call.arg(history.len());
-        for entry in &history {
-            call.arg(encode(entry, || format!("the history of {id}"), limit)?);
-        }
+        crate::history::add(&mut call, &history, id, limit)?;
         let mut arguments = Arguments {
             call,
             scope: &lease.scope,

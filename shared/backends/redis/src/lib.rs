@@ -14,6 +14,7 @@ mod commit;
 mod connect;
 mod definitions;
 mod events;
+mod history;
 mod keys;
 mod lazy;
 mod lifecycle;
@@ -45,7 +46,7 @@ use script::{Lazy, Script};
 
 /// How things are written. A namespace of another layout is refused, for its instances could not be
 /// read.
-const LAYOUT: u32 = 4;
+const LAYOUT: u32 = 5;
 
 static META: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/meta.lua")]));
 

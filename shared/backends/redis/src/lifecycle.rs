@@ -148,10 +148,10 @@ impl Redis {
             Some(error) => call.arg(encode(error, || format!("the error of {id}"), limit)?),
             None => call.arg(""),
         };
-        call.arg(whole.at.0).arg(self.options().history_max.max(1));
-        for entry in &whole.history {
-            call.arg(encode(entry, || format!("the history of {id}"), limit)?);
-        }
+        call.arg(whole.at.0);
+        let keep = usize::try_from(self.options().history_max.max(1)).unwrap_or(usize::MAX);
+        let surplus = whole.history.len().saturating_sub(keep);
+        crate::history::add(&mut call, &whole.history[surplus..], id, limit)?;
         Ok(call)
     }
 

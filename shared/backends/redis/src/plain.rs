@@ -16,7 +16,7 @@ use crate::record::{encode, end_letter, flags};
 use crate::reply::text;
 use crate::script::{Lazy, Script};
 
-/// More branches or history entries at once are for the general function (`WIDE` in the script).
+/// More branches or lines of history at once are for the general function (`WIDE` in the script).
 const WIDE: usize = 500;
 
 static PLAIN: Lazy = Lazy::new(|| Script::alone(include_str!("lua/plain.lua")));
@@ -171,10 +171,7 @@ impl Redis {
             .arg(attempt)
             .arg(lease.seen);
         call.arg(commit.consumed.len()).arg(&commit.consumed);
-        call.arg(commit.history.len());
-        for entry in &commit.history {
-            call.arg(encode(entry, || format!("the history of {id}"), limit)?);
-        }
+        crate::history::add(&mut call, &commit.history, id, limit)?;
         if let Some(number) = steps.close {
             call.arg(number);
         }

@@ -239,12 +239,8 @@ impl Store for Redis {
         let keys = self.keys().of(id, Span::All);
         let mut read = Cmd::new();
         read.arg("LRANGE").arg(&keys[8]).arg(0).arg(-1);
-        let mut entries = Reply::new(self.query(read).await?)?;
-        let mut history = Vec::new();
-        while !entries.is_empty() {
-            history.push(entries.json(&format!("the history of {id}"))?);
-        }
-        Ok(history)
+        let elements: Vec<Vec<u8>> = self.query(read).await?;
+        crate::history::read(&elements, id, self.options().history_max.max(1))
     }
 
     async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {

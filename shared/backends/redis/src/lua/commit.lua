@@ -3,14 +3,14 @@
 -- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt
 -- and 15 the stamp that was seen, where the token is 0: who looked at the scope and left it to others
 -- until now; then counted lists: ids of consumed inputs; events that came too late (digests); timers
--- that may be due again (sequence, time, kind); history; then commands.
+-- that may be due again (sequence, time, kind); lines of history, and elements that hold them; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
 -- Returns { 'refused' }, { 'news' } or { 'done', ids of effects, woken scopes, the mark if it is
 -- dirty, was given back, the token if the lease is taken now or 0, and if it is dirty what it waits
 -- for }. An effect's id comes with the instance that is to end, or '' where the caller knows the
 -- effect.
 
-begin('n', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
+begin('n', 'hn', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
 cursor, effects, outbox = 15, {}, nil
 ME = SCOPE
@@ -72,17 +72,18 @@ for _ = 1, take_number() do
   local seq, due, kind = take(), take(), take()
   if fired[seq] then arm(SCOPE, seq, due, kind) end
 end
-local entries = take_number()
-if entries > 0 then
-  local batch = {}
-  for at = 1, entries do
-    batch[#batch + 1] = take()
-    if #batch == 500 or at == entries then
-      local size = call('RPUSH', HISTORY, unpack(batch))
-      if size > tonumber(ARGV[10]) then call('LTRIM', HISTORY, -tonumber(ARGV[10]), -1) end
-      batch = {}
-    end
+local lines, elements = take_number(), take_number()
+if lines > 0 then
+  for _ = 1, elements do call('RPUSH', HISTORY, take()) end
+  lines = (tonumber(read('hn')) or 0) + lines
+  local keep = tonumber(ARGV[10])
+  while lines > keep do
+    local oldest = tonumber(string.match(call('LINDEX', HISTORY, 0) or '', '^%d+'))
+    if not oldest or lines - oldest < keep then break end
+    call('LPOP', HISTORY)
+    lines = lines - oldest
   end
+  write('hn', lines)
 end
 while ARGV[cursor + 1] do commands[take()]() end
 if gone then

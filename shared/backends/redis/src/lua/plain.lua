@@ -8,8 +8,8 @@
 -- ARGV: 1 instance, 2 namespace, 3 scope, 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1':
 -- the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give
 -- the lease back, c closes a fork, f forks, p reports, e ends; 12 lease in milliseconds, 13 holder, 14 its
--- attempt, 15 the stamp that was seen; then counted lists: ids of consumed inputs; history; then what the
--- letters need: number of the fork to close; number, origin, total, open and needed of the new one; the
+-- attempt, 15 the stamp that was seen; then a counted list: ids of consumed inputs; lines of history, and a
+-- counted list of elements that hold them; then what the letters need: number of the fork to close; number, origin, total, open and needed of the new one; the
 -- result; status, output and error.
 -- Returns 'general' if it is none of these, else in one text, since lists cost more: '1' if the lease was
 -- given back or '0', the token if it was taken now or '0', scopes that were woken.
@@ -45,6 +45,18 @@ local function joined(number, fork, results)
   return '{"Joined":{"fork":' .. number .. ',"results":[' .. concat(parts, ',') .. ']}}'
 end
 
+-- Lines of history, when the oldest elements that are not needed are gone. Nothing is half done where the list
+-- isn't what it should be.
+local function trim(list, lines, keep)
+  while lines > keep do
+    local oldest = tonumber(match(call('LINDEX', list, 0) or '', '^%d+'))
+    if not oldest or lines - oldest < keep then break end
+    call('LPOP', list)
+    lines = lines - oldest
+  end
+  return lines
+end
+
 local function main(KEYS, ARGV)
   if not call then
     call, match, find, sub, concat = redis.call, string.match, string.find, string.sub, table.concat
@@ -53,29 +65,32 @@ local function main(KEYS, ARGV)
   local K, READY, INST, S, letters = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[11]
   local gone, untaken = ARGV[8] == '1', ARGV[4] == '0'
   local history = 17 + ARGV[16]
-  local entries = tonumber(ARGV[history])
-  local rest = history + entries + 1
+  local lines, elements = tonumber(ARGV[history]), tonumber(ARGV[history + 1])
+  local rest = history + elements + 2
   local closing = has(letters, 'c') and ARGV[rest]
   if closing then rest = rest + 1 end
 
   -- What there is.
-  local number, index, name, found
+  local number, index, name, found, kept
   if S == 'r' then
     if has(letters, 'e') then
       found = call('HMGET', K, 's', 'p', 'm:r', 'l:r', 'q:r', 't:r', 'n', 'x:r', 'F:r', 'g:r.' .. (closing or ''),
-        'lw', 'w', 'k', 'key', 'out', 'err', 'end', 'O')
+        'lw', 'w', 'k', 'key', 'out', 'err', 'end', 'O', 'hn')
+      kept = found[19]
     else
-      found = call('HMGET', K, 's', 'p', 'm:r', 'l:r', 'q:r', 't:r', 'n', 'x:r', 'F:r', 'g:r.' .. (closing or ''))
+      found = call('HMGET', K, 's', 'p', 'm:r', 'l:r', 'q:r', 't:r', 'n', 'x:r', 'F:r', 'g:r.' .. (closing or ''), 'hn')
+      kept = found[11]
     end
   else
     number, index = match(S, '^r%.(%d+)%.(%d+)$')
     if not number then return GENERAL end
     name = 'r.' .. number
     found = call('HMGET', K, 's', 'p', 'm:' .. S, 'l:' .. S, 'q:' .. S, 't:' .. S, 'n', 'x:' .. S, 'F:' .. S, 'b:' .. S,
-      'g:' .. name, 'm:r', 'l:r', 'q:r', 'x:r')
+      'g:' .. name, 'm:r', 'l:r', 'q:r', 'x:r', 'hn')
+    kept = found[16]
   end
   local mark, lease, inbox, counter, seen, list = found[3], found[4], found[5], found[7], found[8], found[9]
-  if found[1] ~= 'r' or found[2] or entries > WIDE
+  if found[1] ~= 'r' or found[2] or lines > WIDE
     or gone and (found[6] or not has(letters, 'r')) then return GENERAL end
   if untaken then
     if lease then return GENERAL end
@@ -164,7 +179,7 @@ local function main(KEYS, ARGV)
   if ends then
     if found[13] or not found[11] or (forks and forks[1] or not forks and list) then return GENERAL end
     local fields = 4 + (items and #items or 0)
-    for at = 4, 18 do
+    for at = 4, 19 do
       if found[at] then fields = fields + 1 end
     end
     if closed then fields = fields + 1 + closed[DONE] + closed[FAILED] end
@@ -207,9 +222,10 @@ local function main(KEYS, ARGV)
     d = d + 2
     fork[LIVE] = fork[LIVE] - 1
   end
-  if entries > 0 then
-    local size = call('RPUSH', KEYS[4], unpack(ARGV, history + 1, history + entries))
-    if size > tonumber(ARGV[10]) then call('LTRIM', KEYS[4], -tonumber(ARGV[10]), -1) end
+  if lines > 0 then
+    call('RPUSH', KEYS[4], unpack(ARGV, history + 2, history + elements + 1))
+    set[s + 1], set[s + 2] = 'hn', trim(KEYS[4], (tonumber(kept) or 0) + lines, tonumber(ARGV[10]))
+    s = s + 2
   end
   if closed then
     del[d + 1], del[d + 2] = 'f:r.' .. closing, 'g:r.' .. closing

@@ -4,7 +4,8 @@
 -- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its
 -- status by time, 6 by workflow.
 -- ARGV: 1 instance, 2 header, 3 record, 4 flags, 5 workflow, 6 version, 7 key ('' if none), 8 status,
--- 9 output, 10 error ('' if none), 11 when it ended, 12 history entries to keep, 13.. history.
+-- 9 output, 10 error ('' if none), 11 when it ended, 12 lines of history, 13 the
+-- number of elements that hold them, 14.. the elements.
 -- Returns nothing, or the header of the instance that is there.
 
 local function main(KEYS, ARGV)
@@ -29,16 +30,15 @@ local function main(KEYS, ARGV)
     set[n + 1], set[n + 2] = 'out', ARGV[9]
     n = n + 2
   end
-  if ARGV[10] ~= '' then set[n + 1], set[n + 2] = 'err', ARGV[10] end
+  if ARGV[10] ~= '' then
+    set[n + 1], set[n + 2] = 'err', ARGV[10]
+    n = n + 2
+  end
+  if ARGV[12] ~= '0' then set[n + 1], set[n + 2] = 'hn', ARGV[12] end
   call(unpack(set))
   call('ZADD', KEYS[5], micros, INST)
   call('ZADD', KEYS[6], 0, place)
   call('ZADD', KEYS[4], ARGV[11], INST)
-  local at, keep = 13, tonumber(ARGV[12])
-  while ARGV[at] do
-    local size = call('RPUSH', KEYS[2], unpack(ARGV, at, math.min(at + 499, #ARGV)))
-    if size > keep then call('LTRIM', KEYS[2], -keep, -1) end
-    at = at + 500
-  end
+  for at = 14, 13 + ARGV[13] do call('RPUSH', KEYS[2], ARGV[at]) end
   return false
 end

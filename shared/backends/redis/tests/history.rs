@@ -1,0 +1,112 @@
+//! History keeps the newest lines, however they came, and few elements for many of them.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_ports::Commit;
+use swirl_ports::store::Record;
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> Backend {
+    let options = Options {
+        plain,
+        history_max,
+        namespace: format!("{plain}"),
+        ..Options::single(server.url())
+    };
+    let shared = Arc::new(Redis::connect(options).await.unwrap());
+    Backend {
+        store: shared.clone(),
+        events: shared.clone(),
+        definitions: shared,
+        guard: Box::new(()),
+    }
+}
+
+/// Commits one line a number.
+async fn add(b: &Backend, forks: std::ops::Range<u32>) {
+    let entry = |fork| HistoryEntry {
+        at: at(0),
+        scope: ScopeId::root(),
+        event: Event::Joined { fork },
+    };
+    let held = b.hold_lazily(&root("a")).await;
+    let Record::Scope(scope) = held.record else {
+        panic!("no record")
+    };
+    let commit = Commit {
+        lease: held.lease,
+        scope,
+        consumed: vec![],
+        refused: vec![],
+        history: forks.map(entry).collect(),
+        commands: vec![],
+        at: at(0),
+        if_quiet: false,
+        release: true,
+        lease_ms: 1_000,
+    };
+    b.store.commit(commit).await.unwrap();
+}
+
+async fn found(b: &Backend) -> Vec<u32> {
+    let history = b.store.history(&InstanceId::new("a")).await.unwrap();
+    let forks = history.into_iter().map(|entry| match entry.event {
+        Event::Joined { fork } => fork,
+        _ => panic!("{entry:?}"),
+    });
+    forks.collect()
+}
+
+fn elements(server: &RedisServer, plain: bool) -> usize {
+    let key = server
+        .cli(&["--scan", "--pattern", &format!("{{{plain}:*}}:h:a")])
+        .unwrap();
+    let length = server.cli(&["LLEN", key.trim()]).unwrap();
+    length.trim().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_history_goes() {
+    let server = RedisServer::start().unwrap();
+    for plain in [false, true] {
+        let b = connect(&server, plain, 3).await;
+        b.create(new("a")).await;
+        let mut all = Vec::new();
+        // The last commits alone are more than may stay, one of them in several elements.
+        for forks in [0..2, 2..2, 2..4, 4..6, 6..7, 7..11, 11..12, 12..262] {
+            add(&b, forks).await;
+            all.push((found(&b).await, elements(&server, plain)));
+        }
+        let wanted = [
+            (vec![0, 1], 1),
+            (vec![0, 1], 1),
+            (vec![1, 2, 3], 2),
+            (vec![3, 4, 5], 2),
+            (vec![4, 5, 6], 2),
+            (vec![8, 9, 10], 1),
+            (vec![9, 10, 11], 2),
+            (vec![259, 260, 261], 1),
+        ];
+        assert_eq!(all, wanted, "plain: {plain}");
+    }
+}
+
+/// A commit of many lines is few elements; so is what a thousand lines leave.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_lines_are_few_elements() {
+    let server = RedisServer::start().unwrap();
+    for plain in [false, true] {
+        let b = connect(&server, plain, 100_000).await;
+        b.create(new("a")).await;
+        add(&b, 0..450).await;
+        add(&b, 450..1_000).await;
+        assert_eq!(found(&b).await, (0..1_000).collect::<Vec<_>>());
+        assert_eq!(elements(&server, plain), 5 + 6, "plain: {plain}");
+    }
+}
