@@ -1,5 +1,6 @@
-//! Any bytes as a stored record. What can be read is the same when it is written and read again, and
-//! the engine steps any scope that can be read, however damaged, without a panic.
+//! Any bytes as a stored record. What can be read is the same when it is written and read again, the
+//! engine steps any scope that can be read, however damaged, without a panic, and data that is written as how it differs
+//! comes back as it was.
 
 #![no_main]
 
@@ -13,8 +14,10 @@ use libfuzzer_sys::fuzz_target;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use swirl_engine::{Definition, Env, Outcome, apply, step};
+use swirl_model::difference::Difference;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::instance::{Header, InstanceState};
+use swirl_model::merge::merge_over;
 use swirl_model::scope::{BranchResult, Fork, Scope};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
@@ -62,6 +65,7 @@ fuzz_target!(init: seeds(), |record: &[u8]| {
         b'e' => same::<Event>(json),
         b'b' => same::<BranchResult>(json),
         b'y' => same::<HistoryEntry>(json),
+        b'd' => differing(json),
         _ => same::<CloudEvent>(json),
     }
 });
@@ -111,4 +115,25 @@ fn stepped(json: &[u8]) {
             assert_eq!(replayed, scope, "apply gives what step left");
         }
     }
+}
+
+/// `[data of a fork, data, any difference]`
+fn differing(json: &[u8]) {
+    let Ok((base, data, any)) = serde_json::from_slice::<(Data, Data, Difference)>(json) else {
+        return;
+    };
+    // A branch has what its fork has, in the same memory, and its own.
+    let mut branch = base.clone();
+    merge_over(&mut branch, &data);
+    for data in [&data, &branch] {
+        let Some(difference) = Difference::of(&base, data) else {
+            continue;
+        };
+        let written = serde_json::to_vec(&difference).expect("a record is JSON");
+        let read: Difference = serde_json::from_slice(&written).expect("it was just written");
+        let found = read.apply(&base).expect("it is of this base");
+        assert_eq!(found.to_string(), data.to_string());
+    }
+    // A damaged one fits, or doesn't.
+    let _ = any.apply(&base);
 }

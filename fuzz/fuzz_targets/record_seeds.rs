@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use swirl_engine::{Definition, Env, NewInstance, Outcome, branch_scope, new_instance, step};
+use swirl_model::difference::Difference;
 use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{EndStatus, Header};
@@ -68,6 +69,9 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
                     left.push_back(branch_scope(definition, fork, 0));
                 }
             }
+            let difference = Difference::of(&header.input, &after.data);
+            let difference = difference.unwrap_or(Difference::Same);
+            write(folder, 'd', &(&header.input, &after.data, difference));
             if !after.ended() {
                 left.push_back(after);
             }

@@ -72,6 +72,7 @@ impl View<'_> {
         let mut limits = self.def.limits;
         if let Some(bounds) = self.env.bounds {
             limits.time = limits.time.min(bounds.time);
+            limits.until = Some(bounds.until);
         }
         swirl_expr::Env {
             now_ms: self.env.now.0,

@@ -1,7 +1,7 @@
 //! The way in: one input, one outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
@@ -30,6 +30,8 @@ pub struct Bounds {
     pub steps: u32,
     /// Of each expression.
     pub time: Duration,
+    /// Of all of them together. An expression that ends within some microseconds isn't stopped by it.
+    pub until: Instant,
 }
 
 /// What came of an input.

@@ -31,6 +31,8 @@ const ESTIMATE: usize = 4;
 pub struct Limits {
     /// Wall-clock time of one evaluation. Default 1 s.
     pub time: Duration,
+    /// When it is left in any case. Default: never.
+    pub until: Option<Instant>,
     /// Bytes that one evaluation may hold at once. Exact to within about 1 MiB if the
     /// [`crate::CountingAllocator`] is installed; else an estimate of the bytes made, freed or not,
     /// must stay below four times this. Default 64 MiB. The stack isn't counted: at most 64 MiB more.
@@ -45,6 +47,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             time: Duration::from_secs(1),
+            until: None,
             memory_bytes: 64 << 20,
             output_bytes: 16 << 20,
             output_depth: 100,
@@ -74,6 +77,7 @@ struct Meter {
     /// Calls of recursive functions that take functions.
     calls: Cell<u32>,
     time: Cell<Duration>,
+    until: Cell<Option<Instant>>,
     /// Set at the first look at the clock: short evaluations never look.
     deadline: Cell<Option<Instant>>,
     memory: Cell<usize>,
@@ -93,6 +97,7 @@ thread_local! {
             big_stack: Cell::new(false),
             calls: Cell::new(0),
             time: Cell::new(Duration::ZERO),
+            until: Cell::new(None),
             deadline: Cell::new(None),
             memory: Cell::new(0),
             held_before: Cell::new(0),
@@ -197,10 +202,14 @@ impl Meter {
             return;
         }
         let now = Instant::now();
-        match self.deadline.get() {
-            None => self.deadline.set(now.checked_add(self.time.get())),
-            Some(deadline) if now > deadline => self.abort(Abort::Time),
-            Some(_) => {}
+        let deadline = self.deadline.get().or_else(|| {
+            let own = now.checked_add(self.time.get());
+            let first = own.into_iter().chain(self.until.get()).min();
+            self.deadline.set(first);
+            first
+        });
+        if deadline.is_some_and(|deadline| now > deadline) {
+            self.abort(Abort::Time);
         }
         let (used, limit) = if self.counted.get() {
             let held = alloc::held().wrapping_sub(self.held_before.get()).max(0) as usize;
@@ -238,6 +247,7 @@ impl Meter {
 pub(crate) fn run<T>(limits: &Limits, now_ms: i64, f: impl Fn() -> T) -> Result<T, Abort> {
     METER.with(|meter| {
         meter.time.set(limits.time);
+        meter.until.set(limits.until);
         meter.deadline.set(None);
         meter.memory.set(limits.memory_bytes);
         meter.counted.set(alloc::installed());

@@ -1,11 +1,11 @@
 //! The workflows of the mix: calls with retries, fan-out, branches with sub-workflows and sleeps,
-//! callbacks with correlated events, compensation.
+//! callbacks with correlated events, compensation, states that need nothing but data.
 
 use serde_json::{Value, json};
 
 /// All definitions, sub-workflows first.
 pub fn all() -> Vec<Value> {
-    vec![child(), chain(), fan(), split(), talk(), saga()]
+    vec![child(), chain(), fan(), split(), talk(), saga(), pure()]
 }
 
 fn definition(id: &str, start: &str, states: Value) -> Value {
@@ -129,4 +129,26 @@ fn saga() -> Value {
              "actions": [action("unpay", "unpaid")]},
         ]),
     )
+}
+
+fn pure() -> Value {
+    let mut pure = definition(
+        "pure",
+        "Count",
+        json!([
+            {"name": "Count", "type": "operation", "actions": [{
+                "functionRef": "twice", "actionDataFilter": {"toStateData": "${ .twice }"},
+             }], "transition": "Which"},
+            {"name": "Which", "type": "switch",
+             "dataConditions": [{"condition": "${ .number % 2 == 0 }", "transition": "Even"}],
+             "defaultCondition": {"transition": "Odd"}},
+            {"name": "Even", "type": "inject", "data": {"even": true}, "transition": "Last"},
+            {"name": "Odd", "type": "inject", "data": {"even": false}, "transition": "Last"},
+            {"name": "Last", "type": "inject", "data": {},
+             "stateDataFilter": {"output": "${ {id, twice, even} }"}, "end": true},
+        ]),
+    );
+    pure["functions"] =
+        json!([{"name": "twice", "type": "expression", "operation": "${ .number * 2 }"}]);
+    pure
 }

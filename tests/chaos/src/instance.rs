@@ -14,9 +14,21 @@ pub enum Kind {
     Split,
     Talk,
     Saga,
+    /// Carried out where it is started.
+    Pure,
 }
 
-const KINDS: [Kind; 5] = [Kind::Chain, Kind::Fan, Kind::Split, Kind::Talk, Kind::Saga];
+const KINDS: [Kind; 6] = [
+    Kind::Chain,
+    Kind::Fan,
+    Kind::Split,
+    Kind::Talk,
+    Kind::Saga,
+    Kind::Pure,
+];
+
+/// What the branches of a fan have in common is this much at least: more than is written with each of them.
+const COMMON: usize = 4_000;
 
 /// One instance of the mix.
 #[derive(Debug, Clone)]
@@ -44,6 +56,11 @@ impl Planned {
         format!("n{}", self.number)
     }
 
+    /// Of all kinds once.
+    fn round(&self) -> usize {
+        self.number / KINDS.len()
+    }
+
     pub fn workflow(&self) -> &'static str {
         match self.kind {
             Kind::Chain => "chain",
@@ -51,13 +68,15 @@ impl Planned {
             Kind::Split => "split",
             Kind::Talk => "talk",
             Kind::Saga => "saga",
+            Kind::Pure => "pure",
         }
     }
 
     pub fn input(&self) -> Value {
         let items: Vec<usize> = (0..self.fan).collect();
         match self.kind {
-            Kind::Fan => json!({"id": self.id(), "items": items}),
+            Kind::Fan => json!({"id": self.id(), "items": items, "common": "x".repeat(COMMON)}),
+            Kind::Pure => json!({"id": self.id(), "number": self.round()}),
             _ => json!({"id": self.id()}),
         }
     }
@@ -75,6 +94,10 @@ impl Planned {
                 "x": value("x"), "y": {"value": value("child")}, "z": value("z"),
             }),
             Kind::Talk => json!({"answer": {"number": self.number}}),
+            Kind::Pure => {
+                let round = self.round();
+                json!({"id": id, "twice": 2 * round, "even": round % 2 == 0})
+            }
             Kind::Saga => json!({
                 "id": id, "booked": value("book"), "paid": value("pay"), "refused": true,
                 "unbooked": value("unbook"), "unpaid": value("unpay"),
@@ -98,6 +121,7 @@ impl Planned {
                 .collect(),
             Kind::Split => once(&["x", "child", "z"]),
             Kind::Talk => once(&["ask"]),
+            Kind::Pure => Calls::new(),
             Kind::Saga => once(&["book", "pay", "unbook", "unpay"]),
         }
     }

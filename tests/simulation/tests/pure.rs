@@ -102,6 +102,29 @@ fn what_fails_or_takes_long_is_not() {
     assert!(carried(&long, input(1000)).is_none());
 }
 
+/// Each expression is quick, and all of them hold up who serves others.
+#[test]
+fn what_takes_long_as_a_whole_is_not() {
+    const STATES: usize = 90;
+    let chain = |expression: &str, states: usize| {
+        let states = (0..states).map(|state| {
+            let way = match state + 1 {
+                next if next < states => format!("transition: s{next}"),
+                _ => "end: true".to_owned(),
+            };
+            let output = format!("${{ {{n: ({expression})}} }}");
+            format!("{{name: s{state}, type: inject, data: {{}}, stateDataFilter: {{output: '{output}'}}, {way}}}")
+        });
+        definition("", &states.collect::<Vec<_>>().join("\n"))
+    };
+    let heavy = "[range(15000)] | length";
+    // On a busy machine one may take long, too.
+    let one = chain(heavy, 1);
+    assert!((0..20).any(|_| carried(&one, data!({})).is_some()));
+    assert!(carried(&chain(heavy, STATES), data!({})).is_none());
+    assert!(carried(&chain("1", STATES), data!({})).is_some());
+}
+
 #[test]
 fn what_does_more_than_work_on_data_is_not_tried() {
     let produce = "{name: e, type: t, source: s, kind: produced}";

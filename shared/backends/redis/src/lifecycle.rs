@@ -29,10 +29,13 @@ static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.
 static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]));
 static REMOVE: Lazy = Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]));
+static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")));
 static OUTBOX: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/outbox.lua")]));
 
 /// How many ended instances of a shard are removed at a time.
 const REMOVED_AT_ONCE: usize = 500;
+/// And how many by one function: nobody else is served meanwhile.
+const CLEARED_AT_ONCE: usize = 50;
 
 impl Redis {
     pub(crate) async fn create_instance(&self, new: NewInstance) -> Result<Created> {
@@ -283,18 +286,51 @@ impl Redis {
         let oldest: Vec<(String, f64)> = self.query(read).await?;
         let old = oldest.into_iter().enumerate();
         let old = old.filter(|(place, (_, at))| *place < surplus || (*at as i64) < before);
-        let removals = old.map(async |(_, (id, at))| {
-            let id = InstanceId::new(id);
-            let mut keys = self.keys().of(&id, Span::All);
-            keys.push(self.keys().index(shard, "keys"));
-            keys.extend(self.keys().listings(shard));
-            let mut call = self.call_instance(&REMOVE, &keys, &id, None);
-            call.arg(at as i64);
-            self.run::<i64>(&REMOVE, call).await
-        });
-        for removed in join_all(removals).await {
-            removed?;
+        let old: Vec<(InstanceId, i64)> = old
+            .map(|(_, (id, at))| (InstanceId::new(id), at as i64))
+            .collect();
+        for some in old.chunks(CLEARED_AT_ONCE) {
+            let left = self.clear(shard, some).await?;
+            let removals = left.iter().map(|(id, at)| self.remove(shard, id, *at));
+            for removed in join_all(removals).await {
+                removed?;
+            }
         }
+        Ok(())
+    }
+
+    /// Removes those that have ended as most do; returns the others.
+    async fn clear<'a>(
+        &self,
+        shard: u16,
+        ended: &'a [(InstanceId, i64)],
+    ) -> Result<Vec<&'a (InstanceId, i64)>> {
+        let index = |name: &str| self.keys().index(shard, name);
+        let mut keys = ["ended", "dirty", "ready", "outbox", "keys"]
+            .map(index)
+            .to_vec();
+        keys.extend(self.keys().listings(shard));
+        for (id, _) in ended {
+            keys.extend(["i", "e", "got", "h"].map(|kind| index(&format!("{kind}:{id}"))));
+        }
+        let mut call = CLEAR.call(&keys);
+        for (id, at) in ended {
+            call.arg(id.as_str()).arg(at);
+        }
+        let left: Vec<usize> = self.run(&CLEAR, call).await?;
+        let left = left
+            .into_iter()
+            .filter_map(|place| ended.get(place.checked_sub(1)?));
+        Ok(left.collect())
+    }
+
+    async fn remove(&self, shard: u16, id: &InstanceId, at: i64) -> Result<()> {
+        let mut keys = self.keys().of(id, Span::All);
+        keys.push(self.keys().index(shard, "keys"));
+        keys.extend(self.keys().listings(shard));
+        let mut call = self.call_instance(&REMOVE, &keys, id, None);
+        call.arg(at);
+        self.run::<i64>(&REMOVE, call).await?;
         Ok(())
     }
 }

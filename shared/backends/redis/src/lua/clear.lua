@@ -1,0 +1,64 @@
+-- Removes instances that have ended as most do: all that is left of them is their record and how they ended. Whatever
+-- has anything else is left to remove.lua.
+--
+-- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings; then of each
+-- instance: itself, what it waits for, events that it had, history.
+-- ARGV: instance, when it has ended at the latest, in turn.
+-- Returns the places of those that are left.
+
+local PLACES = { c = 2, f = 3, x = 4, t = 5 }
+local PLAIN = {
+  s = true, h = true, n = true, w = true, lw = true, key = true, hn = true,
+  out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true,
+}
+local LISTINGS, OWN = 6, 16
+
+local function is_plain(K, dirty, id, before, found)
+  local status, ended, place, mark = found[1], found[2], found[3], found[5]
+  if not PLACES[status] or not ended or not place or not mark then return false end
+  if tonumber(ended) > tonumber(before) then return false end
+  -- Whether its scope has ended; that of one that is faulted has not.
+  if status ~= 'f' and not string.find(mark, '^%d+ %a*e') then return false end
+  for _, field in ipairs(redis.call('HKEYS', K)) do
+    if not PLAIN[field] then return false end
+  end
+  return not redis.call('ZSCORE', dirty, id)
+end
+
+local function main(keys, argv)
+  local left = {}
+  local ended, ready, outbox, starts = { 'ZREM', keys[1] }, { 'ZREM', keys[3] }, { 'ZREM', keys[4] }, { 'ZREM', keys[5] }
+  local gone, listed = { 'DEL' }, {}
+  for at = 1, #argv / 2 do
+    local id, own = argv[2 * at - 1], OWN + 4 * (at - 1)
+    local found = redis.call('HMGET', keys[own], 's', 'end', 'lw', 'key', 'm:r')
+    if is_plain(keys[own], keys[2], id, argv[2 * at], found) then
+      ended[#ended + 1] = id
+      outbox[#outbox + 1] = id
+      ready[#ready + 1] = id .. '/r'
+      if found[4] then starts[#starts + 1] = found[4] .. '\1' .. id end
+      local place = PLACES[found[1]]
+      local lists = listed[place]
+      if not lists then
+        lists = { { 'ZREM', keys[LISTINGS + place - 1] }, { 'ZREM', keys[LISTINGS + place + 4] } }
+        listed[place] = lists
+      end
+      lists[1][#lists[1] + 1] = id
+      lists[2][#lists[2] + 1] = found[3]
+      for key = own, own + 3 do gone[#gone + 1] = keys[key] end
+    else
+      left[#left + 1] = at
+    end
+  end
+  if not gone[2] then return left end
+  for _, lists in pairs(listed) do
+    redis.call(unpack(lists[1]))
+    redis.call(unpack(lists[2]))
+  end
+  if starts[3] then redis.call(unpack(starts)) end
+  redis.call(unpack(ended))
+  redis.call(unpack(outbox))
+  redis.call(unpack(ready))
+  redis.call(unpack(gone))
+  return left
+end

@@ -1,0 +1,137 @@
+//! Instances that have ended go: most of them many at a time.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_contract::whole::whole;
+use swirl_model::event::Command;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::Cursor;
+use swirl_ports::{Created, Filter};
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+const STATUSES: [EndStatus; 4] = [
+    EndStatus::Completed,
+    EndStatus::Cancelled,
+    EndStatus::Terminated,
+    EndStatus::Faulted,
+];
+
+async fn connect(server: &RedisServer) -> (Redis, Backend) {
+    let options = Options {
+        shards: 1,
+        keep_ended_ms: 1_000,
+        ..Options::single(server.url())
+    };
+    let store = Redis::connect(options).await.unwrap();
+    let shared = Arc::new(store.clone());
+    let backend = Backend {
+        store: shared.clone(),
+        events: shared.clone(),
+        definitions: shared,
+        guard: Box::new(()),
+    };
+    (store, backend)
+}
+
+/// How many functions have been called.
+fn calls(server: &RedisServer) -> u64 {
+    let stats = server.cli(&["INFO", "commandstats"]).unwrap();
+    let line = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_fcall:calls="));
+    let count = line.and_then(|line| line.split(',').next());
+    count.map_or(0, |count| count.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_go_together() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    // From now on the server knows the function.
+    b.create(whole("first", 1)).await;
+    store.expire_instances(at(1_008)).await.unwrap();
+    // Some are carried out at once, others step by step.
+    for number in 0..120 {
+        let id = format!("i{number}");
+        let status = STATUSES[number % STATUSES.len()];
+        let key = (number % 3 == 0).then(|| format!("key-{number}"));
+        if number % 2 == 0 && status != EndStatus::Faulted {
+            let mut new = whole(&id, 5);
+            new.header.key = key;
+            new.whole.as_mut().unwrap().status = status;
+            assert_eq!(b.store.create(new).await.unwrap(), Created::New);
+        } else {
+            let mut new = new(&id);
+            new.header.key = key;
+            b.create(new).await;
+            let end = Command::End {
+                status,
+                output: None,
+                error: None,
+            };
+            let to = match status {
+                EndStatus::Faulted => Cursor::Idle,
+                _ => Cursor::Ended,
+            };
+            b.act(&root(&id), change(vec![end]).at(to)).await;
+        }
+    }
+    let all = Filter {
+        limit: 1_000,
+        ..Filter::default()
+    };
+    assert_eq!(b.store.list(&all).await.unwrap().len(), 120);
+    let before = calls(&server);
+    store.expire_instances(at(1_000)).await.unwrap();
+    assert_eq!(b.store.list(&all).await.unwrap().len(), 120, "too early");
+    assert_eq!(calls(&server), before, "there is nothing to be done");
+    store.expire_instances(at(1_008)).await.unwrap();
+    assert!(b.store.list(&all).await.unwrap().is_empty());
+    assert_eq!(calls(&server) - before, 3, "fifty at a time");
+    assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
+}
+
+/// One that has more than an end is looked at by itself, and stays if it must.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_over_stays() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    let ended = whole("ended", 1);
+    assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
+    b.create(new("busy")).await;
+    let outcome = b
+        .act(
+            &root("busy"),
+            change(vec![
+                Command::Publish(event("1", "t", &[])),
+                Command::End {
+                    status: EndStatus::Completed,
+                    output: None,
+                    error: None,
+                },
+            ])
+            .at(Cursor::Ended),
+        )
+        .await;
+    assert_eq!(outcome.outbox.len(), 1);
+    b.create(new("runs")).await;
+    let there = async |id: &str| {
+        b.store
+            .instance(&root(id).instance)
+            .await
+            .unwrap()
+            .is_some()
+    };
+    store.expire_instances(at(1_000_000)).await.unwrap();
+    assert!(!there("ended").await);
+    assert!(there("busy").await, "an effect is due");
+    assert!(there("runs").await);
+    b.store.flushed(&outcome.outbox).await.unwrap();
+    store.expire_instances(at(1_000_000)).await.unwrap();
+    assert!(!there("busy").await);
+    assert!(there("runs").await);
+}
