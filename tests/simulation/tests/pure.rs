@@ -10,6 +10,9 @@ use swirl_model::time::Timestamp;
 use swirl_model::{Data, data};
 use swirl_ports::Whole;
 use swirl_runtime::carry_out;
+use swirl_simulation::check_cluster;
+use swirl_simulation::cluster::{Faults, Mutant};
+use swirl_simulation::generate::generate;
 use swirl_spec::resource::MapResources;
 
 const INJECT: &str = "{name: a, type: inject, data: {x: 1}, end: true}";
@@ -156,5 +159,22 @@ fn what_does_more_than_work_on_data_is_not_tried() {
         let definition = definition(head, states);
         assert!(!definition.is_pure, "{head} {states}");
         assert!(carried(&definition, data!({})).is_none());
+    }
+}
+
+/// The creation is the only commit there is, and the checkers look at it as at any other.
+#[test]
+fn in_a_cluster_its_creation_is_its_commit() {
+    for (seed, size) in [(500_296, 1), (500_587, 4), (600_088, 1)] {
+        let case = generate(seed, size);
+        let run = |mutant| check_cluster(&case, &Faults::of_seed(seed), mutant).unwrap();
+        let checked = run(Mutant::None);
+        assert!(checked.violations.is_empty(), "{:?}", checked.violations);
+        assert!(checked.counts.commits > 0, "{:?}", checked.counts);
+        let found = run(Mutant::HistoryReordered).violations;
+        assert!(
+            found.iter().any(|text| text.contains("history in order")),
+            "{seed}: {found:?}"
+        );
     }
 }

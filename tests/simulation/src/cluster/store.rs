@@ -267,6 +267,37 @@ impl SharedStore {
         committed
     }
 
+    /// What was carried out before it is created is its only commit.
+    fn create_now(&self, inner: &Embedded, mut new: NewInstance) -> Result<Created> {
+        let root = ScopeRef::root(new.header.id.clone());
+        let logged = new.whole.as_deref().map(|whole| Logged {
+            scope: root.clone(),
+            at: self.clock.now(),
+            token: Lease::UNTAKEN,
+            rev: whole.root.rev,
+            consumed: Vec::new(),
+            history: whole.history.clone(),
+            commands: vec![Command::End {
+                status: whole.status,
+                output: whole.output.clone(),
+                error: whole.error.clone(),
+            }],
+        });
+        if self.mutant == Mutant::HistoryReordered
+            && let Some(whole) = &mut new.whole
+        {
+            whole.history.reverse();
+        }
+        let created = block_on(inner.create(new));
+        if let (Ok(Created::New), Some(logged)) = (&created, logged) {
+            let mut state = self.state();
+            state.counts.commits += 1;
+            state.ended.insert(root.instance);
+            state.log.push(logged);
+        }
+        created
+    }
+
     /// For the variant that forgets to look at lease and revision.
     fn take_over(&self, inner: &Embedded, commit: &mut Commit) {
         let scope = commit.lease.scope.clone();
@@ -337,7 +368,7 @@ fn twice(items: &mut Vec<InboxItem>, mutant: Mutant) {
 #[async_trait]
 impl Store for SharedStore {
     async fn create(&self, new: NewInstance) -> Result<Created> {
-        self.call(|inner| block_on(inner.create(new))).await
+        self.call(|inner| self.create_now(inner, new)).await
     }
 
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
