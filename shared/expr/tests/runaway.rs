@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use swirl_expr::{Env, EvalError, Program};
+use swirl_expr::{Env, EvalError, Limits, Program};
 use swirl_model::Data;
 
 #[global_allocator]
@@ -286,4 +286,29 @@ fn in_several_threads_at_once() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+}
+
+/// Whatever time each of them may take.
+#[test]
+fn a_moment_ends_what_takes_long() {
+    let long = Program::jq("[range(300000)] | length", &[]).unwrap();
+    let short = Program::jq("1 + 1", &[]).unwrap();
+    let until = |until| {
+        let limits = Limits {
+            time: Duration::from_secs(60),
+            until: Some(until),
+            ..Limits::default()
+        };
+        Env {
+            limits,
+            ..Env::default()
+        }
+    };
+    let (past, future) = (Instant::now(), Instant::now() + Duration::from_secs(60));
+    let input = Data::int(0);
+    let found = long.one(&input, &[], &until(past)).unwrap_err();
+    assert!(format!("{found:?}").starts_with(TIME), "{found:?}");
+    assert_eq!(short.one(&input, &[], &until(past)), Ok(Some(Data::int(2))));
+    let found = long.one(&input, &[], &until(future));
+    assert_eq!(found, Ok(Some(Data::int(300_000))));
 }

@@ -259,14 +259,12 @@ impl Redis {
     /// Removes ended instances that are too old or too many, oldest first. One that still has
     /// something to do or to say stays.
     pub async fn expire_instances(&self, now: Timestamp) -> Result<()> {
-        let shards = self.shards();
-        try_join_all(
-            shards
-                .into_iter()
-                .map(|shard| self.expire_shard(shard, now)),
-        )
-        .await?;
-        Ok(())
+        let shards = self.shards().into_iter();
+        // One that cannot be removed holds up no others.
+        join_all(shards.map(|shard| self.expire_shard(shard, now)))
+            .await
+            .into_iter()
+            .collect()
     }
 
     async fn expire_shard(&self, shard: u16, now: Timestamp) -> Result<()> {
@@ -289,14 +287,16 @@ impl Redis {
         let old: Vec<(InstanceId, i64)> = old
             .map(|(_, (id, at))| (InstanceId::new(id), at as i64))
             .collect();
+        let mut removed = Ok(());
         for some in old.chunks(CLEARED_AT_ONCE) {
             let left = self.clear(shard, some).await?;
             let removals = left.iter().map(|(id, at)| self.remove(shard, id, *at));
-            for removed in join_all(removals).await {
-                removed?;
-            }
+            removed = join_all(removals)
+                .await
+                .into_iter()
+                .fold(removed, Result::and);
         }
-        Ok(())
+        removed
     }
 
     /// Removes those that have ended as most do; returns the others.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
+use swirl_contract::whole::{history, whole};
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::Commit;
@@ -12,7 +13,7 @@ use swirl_ports::store::Record;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> Backend {
+async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> (Arc<Redis>, Backend) {
     let options = Options {
         plain,
         history_max,
@@ -20,12 +21,13 @@ async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> Backend
         ..Options::single(server.url())
     };
     let shared = Arc::new(Redis::connect(options).await.unwrap());
-    Backend {
+    let backend = Backend {
         store: shared.clone(),
         events: shared.clone(),
-        definitions: shared,
+        definitions: shared.clone(),
         guard: Box::new(()),
-    }
+    };
+    (shared, backend)
 }
 
 /// Commits one line a number.
@@ -75,7 +77,7 @@ fn elements(server: &RedisServer, plain: bool) -> usize {
 async fn the_oldest_history_goes() {
     let server = RedisServer::start().unwrap();
     for plain in [false, true] {
-        let b = connect(&server, plain, 3).await;
+        let (redis, b) = connect(&server, plain, 3).await;
         b.create(new("a")).await;
         let mut all = Vec::new();
         // The last commits alone are more than may stay, one of them in several elements.
@@ -94,6 +96,7 @@ async fn the_oldest_history_goes() {
             (vec![259, 260, 261], 1),
         ];
         assert_eq!(all, wanted, "plain: {plain}");
+        assert_eq!(redis.plain_commits(), if plain { 8 } else { 0 });
     }
 }
 
@@ -102,11 +105,43 @@ async fn the_oldest_history_goes() {
 async fn many_lines_are_few_elements() {
     let server = RedisServer::start().unwrap();
     for plain in [false, true] {
-        let b = connect(&server, plain, 100_000).await;
+        let (_, b) = connect(&server, plain, 100_000).await;
         b.create(new("a")).await;
         add(&b, 0..450).await;
         add(&b, 450..1_000).await;
         assert_eq!(found(&b).await, (0..1_000).collect::<Vec<_>>());
         assert_eq!(elements(&server, plain), 5 + 6, "plain: {plain}");
+    }
+}
+
+/// What is carried out at once keeps no more than what comes step by step.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_instance_keeps_as_much() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server, true, 250).await;
+    b.create(whole("a", 1_200)).await;
+    let found = b.store.history(&InstanceId::new("a")).await.unwrap();
+    assert_eq!(found, history(1_200)[950..]);
+    assert_eq!(elements(&server, true), 3);
+}
+
+/// Where less is to be kept than was, the rest goes by and by.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_history_is_shortened_in_steps() {
+    let server = RedisServer::start().unwrap();
+    for plain in [false, true] {
+        let (_, b) = connect(&server, plain, 100_000).await;
+        b.create(new("a")).await;
+        for line in 0..1_500 {
+            add(&b, line..line + 1).await;
+        }
+        let (_, b) = connect(&server, plain, 10).await;
+        let mut left = Vec::new();
+        for line in 1_500..1_502 {
+            add(&b, line..line + 1).await;
+            assert_eq!(found(&b).await, (line - 9..=line).collect::<Vec<_>>());
+            left.push(elements(&server, plain));
+        }
+        assert_eq!(left, [501, 10], "plain: {plain}");
     }
 }

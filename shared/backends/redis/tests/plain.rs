@@ -53,11 +53,17 @@ struct Side {
 }
 
 impl Side {
-    async fn new(server: &RedisServer, namespace: &'static str, plain: bool) -> Side {
+    async fn new(
+        server: &RedisServer,
+        namespace: &'static str,
+        plain: bool,
+        history_max: u64,
+    ) -> Side {
         let options = Options {
             namespace: namespace.to_owned(),
             shards: 1,
             plain,
+            history_max,
             grace_ms: 0,
             ..Options::single(server.url())
         };
@@ -454,8 +460,8 @@ async fn one_step_leaves_what_two_leave() {
             (Some("k".to_owned()), EndStatus::Terminated),
         ] {
             let server = RedisServer::start().unwrap();
-            let mut two = Side::new(&server, "two", true).await;
-            let mut one = Side::new(&server, "one", true).await;
+            let mut two = Side::new(&server, "two", true, 100_000).await;
+            let mut one = Side::new(&server, "one", true, 100_000).await;
             let mut new = whole("a", entries);
             new.header.key = key;
             let mut whole = new.whole.take().unwrap();
@@ -509,8 +515,8 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
     for seed in 1..=150 {
         server.cli(&["FLUSHALL"]).unwrap();
         let mut pair = Pair {
-            general: Side::new(&server, "general", false).await,
-            plain: Side::new(&server, "short", true).await,
+            general: Side::new(&server, "general", false, 3).await,
+            plain: Side::new(&server, "short", true, 3).await,
             seen: std::mem::take(&mut seen),
         };
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 32 | seed));

@@ -24,6 +24,7 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     let options = Options {
         shards: 1,
         keep_ended_ms: 1_000,
+        grace_ms: 0,
         ..Options::single(server.url())
     };
     let store = Redis::connect(options).await.unwrap();
@@ -134,4 +135,86 @@ async fn what_is_not_over_stays() {
     store.expire_instances(at(1_000_000)).await.unwrap();
     assert!(!there("busy").await);
     assert!(there("runs").await);
+}
+
+/// What has changed since it was found is left alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_as_it_was_found_stays() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    b.create(whole("again", 1)).await;
+    b.create(whole("marked", 1)).await;
+    // It was opened again, and has ended later.
+    server
+        .cli(&["HSET", "{swirl:0}:i:again", "end", "999999"])
+        .unwrap();
+    // Its waits are not in line yet.
+    server
+        .cli(&["ZADD", "{swirl:0}:dirty", "1", "marked"])
+        .unwrap();
+    let there = async |id: &str| {
+        b.store
+            .instance(&root(id).instance)
+            .await
+            .unwrap()
+            .is_some()
+    };
+    store.expire_instances(at(100_000)).await.unwrap();
+    assert!(there("again").await && there("marked").await);
+    server
+        .cli(&["HSET", "{swirl:0}:i:again", "end", "7"])
+        .unwrap();
+    server.cli(&["ZREM", "{swirl:0}:dirty", "marked"]).unwrap();
+    store.expire_instances(at(100_000)).await.unwrap();
+    assert!(!there("again").await && !there("marked").await);
+}
+
+/// A faulted instance may be tried again, so it stands where its values say until it is removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faulted_one_leaves_no_values_behind() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    b.create(new("a")).await;
+    let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
+    let fails = Command::End {
+        status: EndStatus::Faulted,
+        output: None,
+        error: Some(fault()),
+    };
+    b.act(&root("a"), change(vec![known, fails])).await;
+    b.store.runnable(10).await.unwrap();
+    // Itself, what it correlates by, and where its value stands.
+    let found = server.cli(&["KEYS", "*:a"]).unwrap();
+    assert_eq!(found.lines().count(), 3, "{found}");
+    store.expire_instances(at(100_000)).await.unwrap();
+    assert!(
+        b.store
+            .instance(&root("a").instance)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    b.store.runnable(10).await.unwrap();
+    assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
+}
+
+/// One that cannot be read holds up no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_one_holds_up_no_others() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    for number in 0..120 {
+        b.create(whole(&format!("i{number:03}"), 1)).await;
+    }
+    server
+        .cli(&["HSET", "{swirl:0}:i:i000", "l:r", "damaged"])
+        .unwrap();
+    store.expire_instances(at(100_000)).await.unwrap_err();
+    let all = Filter {
+        limit: 1_000,
+        ..Filter::default()
+    };
+    let left = b.store.list(&all).await.unwrap();
+    let left: Vec<_> = left.iter().map(|found| found.header.id.as_str()).collect();
+    assert_eq!(left, ["i000"]);
 }

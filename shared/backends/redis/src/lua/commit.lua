@@ -77,7 +77,9 @@ if lines > 0 then
   for _ = 1, elements do call('RPUSH', HISTORY, take()) end
   lines = (tonumber(read('hn')) or 0) + lines
   local keep = tonumber(ARGV[10])
-  while lines > keep do
+  -- As in plain.lua.
+  for _ = 1, 1000 do
+    if lines <= keep then break end
     local oldest = tonumber(string.match(call('LINDEX', HISTORY, 0) or '', '^%d+'))
     if not oldest or lines - oldest < keep then break end
     call('LPOP', HISTORY)

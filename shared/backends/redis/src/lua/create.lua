@@ -20,6 +20,8 @@ if ARGV[10] ~= '' then write('w', ARGV[10]) end
 put_scope('r', ARGV[5], 0, ARGV[6])
 list_add(11, 'r', place)
 local at = 12
+-- One of this name that was removed may not be out of the index yet.
+if ARGV[11] ~= '0' then call('HDEL', EVENTS, 'over') end
 for _ = 1, tonumber(ARGV[11]) do
   correlate(ARGV[at], ARGV[at + 1])
   at = at + 2

@@ -19,6 +19,8 @@ local call, match, find, sub, concat, pack, unpacked
 local GENERAL = 'general'
 -- More than this at once is left to commit.lua.
 local WIDE = 500
+-- Elements of history that go with one commit, as in commit.lua.
+local TRIMMED = 1000
 -- Places of a fork's numbers.
 local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
@@ -45,10 +47,11 @@ local function joined(number, fork, results)
   return '{"Joined":{"fork":' .. number .. ',"results":[' .. concat(parts, ',') .. ']}}'
 end
 
--- Lines of history, when the oldest elements that are not needed are gone. Nothing is half done where the list
--- isn't what it should be.
+-- Lines of history, when the oldest elements that are not needed are gone, but for those of later commits. Nothing is
+-- half done where the list isn't what it should be.
 local function trim(list, lines, keep)
-  while lines > keep do
+  for _ = 1, TRIMMED do
+    if lines <= keep then break end
     local oldest = tonumber(match(call('LINDEX', list, 0) or '', '^%d+'))
     if not oldest or lines - oldest < keep then break end
     call('LPOP', list)

@@ -33,5 +33,19 @@ list_remove(11, STATUS, place)
 if key then call('ZREM', KEYS[10], key .. '\1' .. INST) end
 call('ZREM', ENDED, INST)
 call('ZREM', OUTBOX, INST)
-call('DEL', K, EVENTS, HAD, HISTORY)
+call('DEL', K, HAD, HISTORY)
+-- One that is faulted still stands where waits and active instances stand: only its notes say where. They go with
+-- the mark, and the rest with them.
+local noted, rest = false, {}
+for _, field in ipairs(call('HKEYS', EVENTS)) do
+  local kind = string.sub(field, 1, 2)
+  if kind == 'a:' or kind == 'x:' then noted = true else rest[#rest + 1] = field end
+end
+if noted then
+  for first = 1, #rest, 1000 do call('HDEL', EVENTS, unpack(rest, first, math.min(first + 999, #rest))) end
+  call('HSET', EVENTS, 'over', '1')
+  dirty()
+else
+  call('DEL', EVENTS)
+end
 return 1
