@@ -96,7 +96,7 @@ impl Planned {
             Kind::Talk => json!({"answer": {"number": self.number}}),
             Kind::Pure => {
                 let round = self.round();
-                json!({"id": id, "twice": 2 * round, "even": round % 2 == 0})
+                json!({"id": id, "twice": 2 * round, "even": round.is_multiple_of(2)})
             }
             Kind::Saga => json!({
                 "id": id, "booked": value("book"), "paid": value("pay"), "refused": true,

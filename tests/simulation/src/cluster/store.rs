@@ -1,6 +1,7 @@
 //! The store that all processes share: leases that run out, calls that fail before or after they
 //! took effect, a folder that is opened again; and a log of what took effect.
 
+mod broken;
 mod untaken;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use swirl_world::VirtualClock;
 use super::faults::{Faults, Mutant};
 use crate::random::Random;
 use crate::store::give_way;
+use broken::{miscount, twice};
 
 /// A commit that took effect.
 #[derive(Debug, Clone)]
@@ -327,41 +329,6 @@ impl SharedStore {
             .iter_mut()
             .for_each(|found| self.ended_otherwise(found));
         Ok(found)
-    }
-}
-
-/// For the variant that counts: two reports are enough, whoever made them.
-fn miscount(
-    state: &mut State,
-    inner: &Embedded,
-    scope: &ScopeRef,
-    result: swirl_model::scope::BranchResult,
-) {
-    let name = scope.scope.as_str();
-    let mut parts = name.rsplitn(3, '.');
-    let (Some(_), Some(fork), Some(parent)) = (parts.next(), parts.next(), parts.next()) else {
-        return;
-    };
-    let key = (scope.instance.clone(), format!("{parent}.{fork}"));
-    let count = state.reports.entry(key).or_default();
-    *count += 1;
-    let (Ok(fork), 2) = (fork.parse(), *count) else {
-        return;
-    };
-    let to = ScopeRef {
-        instance: scope.instance.clone(),
-        scope: swirl_model::ids::ScopeId::new(parent),
-    };
-    let results = (0..5).map(|index| (index, result.clone())).collect();
-    let input = Input::Joined { fork, results };
-    let id = format!("counted-{fork}");
-    let _ = block_on(inner.add_input(&to, InboxItem { id, input }));
-}
-
-fn twice(items: &mut Vec<InboxItem>, mutant: Mutant) {
-    if mutant == Mutant::InboxTwice {
-        let again = items.clone();
-        items.extend(again);
     }
 }
 
