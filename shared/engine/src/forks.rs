@@ -25,7 +25,8 @@ pub fn branch_scope(def: &Definition, fork: &Fork, index: u32) -> Scope {
     scope.params = fork.params.clone();
     scope.last_error = fork.last_error.clone();
     if let ForkOrigin::Foreach(state) = fork.origin
-        && let StateKind::Foreach(foreach) = &def.workflow[state].kind
+        && let Some(state) = def.workflow.states.get(state.0 as usize)
+        && let StateKind::Foreach(foreach) = &state.kind
     {
         let items = fork.items.as_ref().and_then(Data::as_array);
         let item = items

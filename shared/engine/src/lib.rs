@@ -16,6 +16,7 @@ mod ctx;
 mod definition;
 mod eval;
 mod finish;
+mod fits;
 mod forks;
 mod ids;
 mod merging;

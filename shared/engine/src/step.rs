@@ -127,6 +127,7 @@ impl Ctx<'_> {
                 result,
                 terminate,
             } => self.subflow_done(call, result, terminate),
+            Input::Event { def, .. } if !self.def.has_event(def.0) => Err(Rejection::WaitOver),
             Input::Event {
                 wait,
                 slot,

@@ -206,6 +206,13 @@ impl Driver {
             Record::Scope(scope) => scope,
             Record::Branch { fork, index } => branch_scope(&def, &fork, index),
         };
+        if !def.fits(&scope) {
+            let damaged = swirl_ports::Error::Damaged {
+                what: held.lease.scope.to_string(),
+                reason: format!("it names what its definition {} lacks", header.definition),
+            };
+            return Err(damaged.into());
+        }
         let names = &def.workflow.secrets;
         let secrets = if names.is_empty() {
             Data::NULL

@@ -1,0 +1,114 @@
+//! Whether a stored scope can be one of a definition's. Records name states, lists, events and paths by number, and a
+//! damaged one may name what isn't there.
+
+use swirl_model::event::Subscription;
+use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Role, Scope, Way, Work};
+use swirl_model::workflow::{ListId, State, StateId, StateKind};
+
+use crate::Definition;
+
+impl Definition {
+    /// Whether all that a scope names is there. To be asked of what was read before it is told anything.
+    pub fn fits(&self, scope: &Scope) -> bool {
+        let role = match scope.role {
+            Role::Root => true,
+            Role::Branch { state, .. } | Role::Iteration { state, .. } => self.has_state(state),
+            Role::Action { list, index } | Role::Detached { list, index } => self
+                .actions_of(list)
+                .is_some_and(|all| (index as usize) < all),
+        };
+        let position = match &scope.cursor {
+            Cursor::At(position) => self.fits_position(position),
+            Cursor::Fresh | Cursor::Idle | Cursor::Ended => true,
+        };
+        let mut waits = scope.wait.iter().chain(&scope.answer);
+        let mut states = scope.completed.iter();
+        let mut merges = scope.merges.iter().filter_map(|merge| merge.to);
+        let mut events = scope.start_events.iter();
+        role && position
+            && waits.all(|wait| self.fits_wait(wait))
+            && states.all(|state| self.has_state(*state))
+            && merges.all(|path| (path.0 as usize) < self.workflow.paths.len())
+            && events.all(|event| self.has_event(event.def))
+            && scope.compensation.as_ref().is_none_or(|open| {
+                open.left.iter().all(|state| self.has_state(*state)) && self.fits_way(open.then)
+            })
+    }
+
+    fn has_state(&self, id: StateId) -> bool {
+        self.state(id).is_some()
+    }
+
+    fn state(&self, id: StateId) -> Option<&State> {
+        self.workflow.states.get(id.0 as usize)
+    }
+
+    pub(crate) fn has_event(&self, def: u32) -> bool {
+        (def as usize) < self.workflow.events.len()
+    }
+
+    fn actions_of(&self, id: ListId) -> Option<usize> {
+        let list = self.workflow.lists.get(id.0 as usize);
+        list.map(|list| list.actions.len())
+    }
+
+    fn fits_wait(&self, wait: &Subscription) -> bool {
+        let mut filters = wait.slots.iter().flat_map(|slot| &slot.filters);
+        filters.all(|filter| self.has_event(filter.def.0))
+    }
+
+    fn fits_position(&self, position: &Position) -> bool {
+        let state = match position.state.map(|id| self.state(id)) {
+            Some(None) => return false,
+            Some(state) => state,
+            None => None,
+        };
+        let events = position.events.as_ref().is_none_or(|run| {
+            let entries = match state.map(|state| &state.kind) {
+                Some(StateKind::Event(event)) => event.entries.len(),
+                _ => 0,
+            };
+            let mut named = run.done.iter().chain(&run.running);
+            named.all(|index| usize::from(*index) < entries)
+                && run.arrived.iter().all(|(def, _)| self.has_event(*def))
+        });
+        events
+            && match &position.work {
+                Work::List(run) => self.fits_list(run),
+                Work::Fork(run) => run.list.is_none_or(|list| self.actions_of(list).is_some()),
+                Work::Continue { way, .. } => self.fits_way(*way),
+                Work::Begin | Work::Sleep | Work::Events | Work::Retry => true,
+            }
+    }
+
+    fn fits_list(&self, run: &ListRun) -> bool {
+        let Some(actions) = self.actions_of(run.list) else {
+            return false;
+        };
+        // Behind the last action there is nothing to be under way.
+        let is_there = run.index < run.end || run.index == run.end && run.step == ActionStep::Ready;
+        is_there && usize::from(run.end) <= actions
+    }
+
+    fn fits_way(&self, way: Way) -> bool {
+        let (id, index) = match way {
+            Way::State(id) | Way::Default(id) => return self.has_state(id),
+            Way::Handler(id, index)
+            | Way::Condition(id, index)
+            | Way::EventCondition(id, index)
+            | Way::Entry(id, index) => (id, usize::from(index)),
+        };
+        let Some(state) = self.state(id) else {
+            return false;
+        };
+        match (way, &state.kind) {
+            (Way::Handler(..), _) => index < state.on_errors.len(),
+            (Way::Condition(..), StateKind::Switch(switch)) => index < switch.conditions.len(),
+            (Way::EventCondition(..), StateKind::SwitchEvents(switch)) => {
+                index < switch.conditions.len()
+            }
+            (Way::Entry(..), StateKind::Event(event)) => index < event.entries.len(),
+            _ => false,
+        }
+    }
+}
