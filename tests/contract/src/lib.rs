@@ -30,6 +30,21 @@ pub struct Backend {
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
+impl Backend {
+    /// One that is all of it.
+    pub fn of<S>(store: Arc<S>, guard: impl Any + Send + Sync) -> Backend
+    where
+        S: Store + EventLog + Definitions + 'static,
+    {
+        Backend {
+            store: store.clone(),
+            events: store.clone(),
+            definitions: store,
+            guard: Box::new(guard),
+        }
+    }
+}
+
 /// A `#[test]` for each case. `$make` makes a [`Backend`], `$run` runs a future to its end.
 ///
 /// With `@one` before `$make` all cases are one test, for backends that are slow to start: `$make`

@@ -120,7 +120,7 @@ fn what_takes_long_as_a_whole_is_not() {
         });
         definition("", &states.collect::<Vec<_>>().join("\n"))
     };
-    let heavy = "[range(15000)] | length";
+    let heavy = "[range(30000)] | length";
     // On a busy machine one may take long, too.
     let one = chain(heavy, 1);
     assert!((0..20).any(|_| carried(&one, data!({})).is_some()));

@@ -22,12 +22,7 @@ fn quick(options: Options) -> Options {
 fn backend(options: Options, guard: impl Send + Sync + 'static) -> Backend {
     let store = RUNTIME.block_on(Redis::connect(quick(options))).unwrap();
     let store = Arc::new(store);
-    Backend {
-        store: store.clone(),
-        events: store.clone(),
-        definitions: store,
-        guard: Box::new(guard),
-    }
+    Backend::of(store, guard)
 }
 
 fn run(case: impl Future<Output = ()>) {

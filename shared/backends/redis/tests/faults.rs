@@ -29,12 +29,7 @@ fn quick(options: Options) -> Options {
 
 fn with(store: Redis) -> Backend {
     let store = std::sync::Arc::new(store);
-    Backend {
-        store: store.clone(),
-        events: store.clone(),
-        definitions: store,
-        guard: Box::new(()),
-    }
+    Backend::of(store, ())
 }
 
 async fn connect(options: Options) -> Backend {

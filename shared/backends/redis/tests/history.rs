@@ -21,12 +21,7 @@ async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> (Arc<Re
         ..Options::single(server.url())
     };
     let shared = Arc::new(Redis::connect(options).await.unwrap());
-    let backend = Backend {
-        store: shared.clone(),
-        events: shared.clone(),
-        definitions: shared.clone(),
-        guard: Box::new(()),
-    };
+    let backend = Backend::of(shared.clone(), ());
     (shared, backend)
 }
 

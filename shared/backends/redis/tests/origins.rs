@@ -15,12 +15,7 @@ use swirl_servers::RedisServer;
 async fn connect(server: &RedisServer) -> (Redis, Backend) {
     let store = Redis::connect(Options::single(server.url())).await.unwrap();
     let shared = Arc::new(store.clone());
-    let backend = Backend {
-        store: shared.clone(),
-        events: shared.clone(),
-        definitions: shared,
-        guard: Box::new(()),
-    };
+    let backend = Backend::of(shared, ());
     (store, backend)
 }
 

@@ -29,12 +29,7 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     };
     let store = Redis::connect(options).await.unwrap();
     let shared = Arc::new(store.clone());
-    let backend = Backend {
-        store: shared.clone(),
-        events: shared.clone(),
-        definitions: shared,
-        guard: Box::new(()),
-    };
+    let backend = Backend::of(shared, ());
     (store, backend)
 }
 

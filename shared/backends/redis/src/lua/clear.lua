@@ -11,7 +11,8 @@ local PLAIN = {
   s = true, h = true, n = true, w = true, lw = true, key = true, hn = true,
   out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true,
 }
-local MOST = 12 -- Names above.
+-- Names above; there is nothing yet to count them with when this is loaded.
+local MOST = 12
 local LISTINGS, OWN = 6, 16
 
 local function is_plain(K, waits, dirty, id, before, found)
