@@ -164,6 +164,7 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
         queue: Arc::new(MemoryQueue::default()),
         clock: clock.clone(),
         registry: registry.clone(),
+        installation: "".into(),
         carries_out: true,
         observer: None,
     };

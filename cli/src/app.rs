@@ -31,6 +31,8 @@ pub struct App {
     fetcher: HttpResources,
     options: Options,
     pub caller: Arc<Caller>,
+    /// Resources that every definition finds by URI, unless it brings its own.
+    pub given: Vec<(String, String)>,
 }
 
 /// Why a definition is not deployed.
@@ -68,6 +70,7 @@ impl App {
             options: reading,
             fetcher: HttpResources::new(options)?,
             caller: Arc::new(Caller::with_settings(Http::new(http)?, settings)),
+            given: Vec::new(),
         })
     }
 
@@ -104,8 +107,11 @@ impl App {
         given: &[(String, String)],
         colour: bool,
     ) -> Result<Deployment, DeployError> {
+        let mut all = self.given.clone();
+        all.retain(|(uri, _)| given.iter().all(|(known, _)| known != uri));
+        all.extend_from_slice(given);
         let mut fetcher = Fetcher {
-            given: map(given),
+            given: map(&all),
             http: self.fetcher.clone(),
             files,
         };

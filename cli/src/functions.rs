@@ -1,6 +1,10 @@
 //! What the operator says of function types: flags that all commands which call functions share.
 
-use anyhow::Context;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow, bail};
+use swirl_spec::resource::FUNCTIONS_URI;
+use swirl_spec::source::{self, Limits};
 use swirl_worker::functions::Settings;
 use swirl_worker::functions::custom::Connectors;
 use swirl_worker::functions::rpc::Servers;
@@ -22,6 +26,40 @@ pub struct FunctionArgs {
     /// separated by commas.
     #[arg(long, value_name = "SERVICE=ADDRESS")]
     rpc_server: Vec<String>,
+}
+
+/// Functions that documents of older editions only name.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct GivenArgs {
+    /// Functions for documents that name functions without saying what carries them out (editions before
+    /// 0.5): a list of functions as in edition 0.8, YAML or JSON. What a document uses of it is stored
+    /// with it.
+    #[arg(id = "functions", long = "functions", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl GivenArgs {
+    /// As a resource of the definitions: its URI and its content.
+    pub fn resources(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let Some(file) = &self.file else {
+            return Ok(Vec::new());
+        };
+        let content = std::fs::read_to_string(file)
+            .with_context(|| format!("--functions: {} cannot be read", file.display()))?;
+        let parsed = source::parse(content.as_bytes(), &Limits::default());
+        let document = parsed.map_err(|finding| {
+            let (line, message) = (finding.line, finding.message);
+            anyhow!("--functions: {}:{line}: {message}", file.display())
+        })?;
+        let list = document.get("functions").unwrap_or(&document);
+        if list.items().is_none() {
+            bail!(
+                "--functions: {} must be a list of functions",
+                file.display()
+            );
+        }
+        Ok(vec![(FUNCTIONS_URI.to_owned(), content)])
+    }
 }
 
 impl FunctionArgs {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_coordinator::Service;
+use futures::executor::block_on;
+use swirl_coordinator::{Service, draw_name};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::{Clock, FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Lower, Observer, Registry, Settings};
@@ -36,6 +37,8 @@ impl Node {
             None => Embedded::memory(),
         });
         let queue = Arc::new(MemoryQueue::default());
+        // Without a folder each process is an installation of its own: its ids are nobody else's.
+        let installation = block_on(store.installation(draw_name()))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let service = Service {
@@ -44,6 +47,7 @@ impl Node {
             queue: queue.clone(),
             clock: clock.clone(),
             registry: registry.clone(),
+            installation: installation.into(),
             carries_out: true,
             observer: None,
         };

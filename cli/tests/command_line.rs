@@ -57,6 +57,21 @@ fn validate_says_by_its_exit_code_how_it_went() {
 }
 
 #[test]
+fn warnings_are_denied_where_that_is_asked_for() {
+    let folder = folder();
+    let loose = GOOD.replace("version: 1.0.0", "version: '1'");
+    std::fs::write(folder.path().join("loose.sw.yaml"), loose).unwrap();
+    for (arguments, code) in [
+        (&["validate", "loose.sw.yaml"][..], 0),
+        (&["validate", "--deny-warnings", "loose.sw.yaml"], 1),
+        (&["validate", "--deny-warnings", "w/good.sw.yaml"], 0),
+    ] {
+        let output = swirl(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
 fn findings_are_results_and_trouble_is_a_message() {
     let folder = folder();
     let output = swirl(

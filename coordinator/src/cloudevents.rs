@@ -222,8 +222,8 @@ fn content_type(event: &CloudEvent) -> Option<String> {
     Some(kind.trim().to_ascii_lowercase())
 }
 
-/// Data from bytes: JSON where it is that (also if nothing is said), else text. What is no text is
-/// kept in Base64, because workflow data is JSON.
+/// Data from bytes: JSON where it is that (also if nothing is said), a string of text types, anything
+/// else in Base64, whatever its bytes look like (decision 94): workflow data is JSON.
 fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
     match kind {
         Some(form @ ("application/x-www-form-urlencoded" | "multipart/form-data")) => {
@@ -231,11 +231,17 @@ fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
             Err(Invalid::Form(form.to_owned()))
         }
         Some(kind) if !is_json(kind) => Ok(match std::str::from_utf8(bytes) {
-            Ok(text) => Data::string(text),
-            Err(_) => Data::string(STANDARD.encode(bytes)),
+            Ok(text) if is_text(kind) => Data::string(text),
+            _ => Data::string(STANDARD.encode(bytes)),
         }),
         _ => Data::parse(bytes).map_err(|error| Invalid::Json(error.to_string())),
     }
+}
+
+fn is_text(kind: &str) -> bool {
+    let (major, minor) = kind.split_once('/').unwrap_or_default();
+    let form = minor.rsplit('+').next().unwrap_or(minor);
+    major == "text" || matches!(form, "xml" | "yaml" | "x-yaml")
 }
 
 fn is_json(kind: &str) -> bool {
@@ -305,6 +311,11 @@ mod tests {
         assert_eq!(data(r#""data_base64":"eyJhIjoxfQ==""#), r#"{"a":1}"#);
         let text = r#""datacontenttype":"text/plain","data_base64":"eyJhIjoxfQ==""#;
         assert_eq!(data(text), r#""{\"a\":1}""#);
+        let xml =
+            r#""datacontenttype":"application/soap+xml; charset=utf-8","data_base64":"PGEvPg==""#;
+        assert_eq!(data(xml), r#""<a/>""#);
+        let bytes = r#""datacontenttype":"application/octet-stream","data_base64":"aGk=""#;
+        assert_eq!(data(bytes), r#""aGk=""#);
         let bytes = r#""datacontenttype":"image/png","data_base64":"/////w==""#;
         assert_eq!(data(bytes), r#""/////w==""#);
     }

@@ -31,10 +31,11 @@ pub enum Deployed {
 impl Service {
     pub async fn deploy(&self, deployment: Deployment) -> Result<Deployed, Error> {
         let digest = digest(&deployment);
-        let definition = match Definition::compile(deployment.workflow) {
-            Ok(definition) => definition,
-            Err(problems) => return Ok(Deployed::Invalid(problems)),
-        };
+        let definition =
+            match Definition::compile_within(deployment.workflow, self.registry.sizes()) {
+                Ok(definition) => definition,
+                Err(problems) => return Ok(Deployed::Invalid(problems)),
+            };
         let record = DefinitionRecord {
             id: definition.id.clone(),
             digest,

@@ -1,7 +1,7 @@
 //! What commits leave in the outbox.
 
 use async_trait::async_trait;
-use swirl_engine::{NewInstance, continuation_id};
+use swirl_engine::{NewInstance, chained_id};
 use swirl_model::error::names;
 use swirl_model::event::{Command, Input, StartInstance};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -41,7 +41,7 @@ impl Service {
         loop {
             self.tell(ScopeRef::root(id.clone()), Input::Cancel { status })
                 .await?;
-            let next = continuation_id(&id);
+            let next = chained_id(&id);
             if self.store.instance(&next).await?.is_none() {
                 return Ok(());
             }
@@ -65,6 +65,9 @@ impl Service {
                 return self.refuse(start, error).await;
             }
         };
+        if let Some(error) = self.closed(&definition, &start.id).await? {
+            return self.refuse(start, error).await;
+        }
         let ends_with_parent = start.on_parent_end == Some(OnParentEnd::Terminate);
         let new = NewInstance {
             input: start.input.clone(),

@@ -17,12 +17,13 @@ pub mod server;
 mod service;
 mod start;
 mod timers;
+mod windows;
 
 pub use deploy::{Deployed, Deployment};
 pub use intake::{Taken, lane, read_message};
 pub use operator::Action;
 pub use outward::Outward;
-pub use service::Service;
+pub use service::{Service, draw_name};
 pub use start::{Refused, StartRequest, Started};
 
 pub use swirl_runtime::Error;

@@ -1,9 +1,11 @@
 //! What an operator does with an instance.
 
+use swirl_engine::{Rejection, can_rerun, can_skip};
 use swirl_model::Data;
 use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::EndStatus;
+use swirl_model::instance::{EndStatus, Instance};
+use swirl_model::workflow::Workflow;
 
 use crate::{Error, Service};
 
@@ -21,6 +23,34 @@ pub enum Action {
 }
 
 impl Service {
+    /// Why the engine would refuse the action for where the instance stands.
+    pub async fn refusal(
+        &self,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Option<Rejection>, Error> {
+        match action {
+            Action::Skip(_) => {
+                let scopes = self.store.scopes(&instance.header.id).await?;
+                let root = scopes.iter().find(|scope| scope.id.is_root());
+                let refused = root.is_some_and(|root| !can_skip(root));
+                Ok(refused.then_some(Rejection::NothingToSkip))
+            }
+            Action::Rerun(name) => {
+                let definition = self.registry.get(&instance.header.definition).await?;
+                let state = definition.workflow.state_by_name(Workflow::ROOT, name);
+                Ok(match state {
+                    None => Some(Rejection::UnknownState),
+                    Some(state) if !can_rerun(&definition, &instance.header, state) => {
+                        Some(Rejection::NotOfMainFlow)
+                    }
+                    Some(_) => None,
+                })
+            }
+            Action::Cancel | Action::Suspend | Action::Resume | Action::Retry => Ok(None),
+        }
+    }
+
     /// False: there is no such instance, or it isn't in a state for this.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
         let Some(instance) = self.store.instance(id).await? else {

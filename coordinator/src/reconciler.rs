@@ -26,7 +26,9 @@ impl Service {
         let outbox = self.store.unflushed(SWEEP_MAX).await?;
         flush(&*self.store, effects, outbox).await;
         let limit = self.queue.room().await.min(SWEEP_MAX).max(least);
-        self.queue.push(self.store.runnable(limit).await?).await;
+        self.queue
+            .push_late(self.store.runnable(limit).await?)
+            .await;
         Ok(self.events.expire(self.clock.now()).await?)
     }
 

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use swirl_engine::{Definition, NewInstance, derive};
+use swirl_engine::{Definition, NewInstance};
 use swirl_model::Data;
-use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::When;
+use swirl_model::workflow::{StateKind, Workflow};
 
 use crate::{Error, Service};
 
@@ -34,7 +34,7 @@ impl Service {
             }
             let id = &due.definition.id;
             let parts = ["schedule", &id.workflow, &id.version, &due.at.0.to_string()];
-            let instance = InstanceId::new(derive(&parts));
+            let instance = self.derive(&parts);
             let new = NewInstance {
                 input: Data::object(),
                 ..NewInstance::default()
@@ -56,18 +56,21 @@ impl Service {
             let Some(schedule) = definition.schedule() else {
                 continue;
             };
+            // Events start the instances of a workflow that begins with an event state (decision 90).
+            let workflow = &definition.workflow;
+            let start = workflow[Workflow::ROOT].start;
+            if matches!(workflow[start].kind, StateKind::Event(_)) {
+                continue;
+            }
             let mark = self
                 .registry
                 .store()
                 .mark(&mark_name(&definition.id))
                 .await?;
-            // An interval's first time may be the deployment itself.
-            let after = match (mark, &definition.workflow.schedule) {
-                (Some(mark), _) => mark,
-                (None, Some(s)) if matches!(s.when, When::Interval(_)) => {
-                    Timestamp(deployed_at.0 - 1)
-                }
-                (None, _) => *deployed_at,
+            let after = match mark {
+                Some(mark) => mark,
+                None if schedule.begins_at_deployment() => Timestamp(deployed_at.0 - 1),
+                None => *deployed_at,
             };
             let Some(at) = schedule.next_after(after, *deployed_at) else {
                 continue;

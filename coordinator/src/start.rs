@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swirl_engine::{Definition, NewInstance, derive, new_instance};
+use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
@@ -65,8 +65,8 @@ impl Service {
             Err(unknown) => return Ok(Err(unknown.into())),
         };
         let id = match &request.key {
-            Some(key) => derive(&["key", &request.workflow, key]),
-            None => derive(&["request", &request.request]),
+            Some(key) => self.derive(&["key", &request.workflow, key]),
+            None => self.derive(&["request", &request.request]),
         };
         let new = NewInstance {
             input: request.input,
@@ -77,7 +77,9 @@ impl Service {
             },
             ..NewInstance::default()
         };
-        let id = InstanceId::new(id);
+        if let Some(error) = self.closed(&definition, &id).await? {
+            return Ok(Err(Refused::Invalid(error)));
+        }
         let watched = request.watched;
         match self
             .create_watched(&definition, id.clone(), new, (false, watched))

@@ -80,6 +80,7 @@ fn api() -> Api {
         queue: Arc::new(MemoryQueue::default()),
         clock: Arc::new(SystemClock),
         registry: Arc::new(Registry::new(store, lower)),
+        installation: "".into(),
         carries_out: true,
         observer: None,
     };

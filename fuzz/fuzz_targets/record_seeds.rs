@@ -116,6 +116,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
         let done = BranchResult::Done {
             merges: Vec::new(),
             result: Some(ok()),
+            left: false,
         };
         inputs.push(Input::Joined {
             fork: seq,

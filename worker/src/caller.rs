@@ -12,7 +12,9 @@ use async_trait::async_trait;
 use swirl_model::error::names;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{ActionKind, AuthDef, Function, FunctionId, FunctionKind, Workflow};
+use swirl_model::workflow::{
+    ActionKind, AuthDef, Function, FunctionId, FunctionKind, Period, Workflow,
+};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller};
 
@@ -295,8 +297,11 @@ fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
     }
 }
 
-/// The longest that a duration can be: a month has at most 31 days.
-fn fixed(duration: &IsoDuration) -> Duration {
+/// The longest that a duration can be: a month has at most 31 days. One that only the instance knows ends
+/// the call by the instance's own timer; the client gives it a day.
+fn fixed(period: &Period) -> Duration {
+    const DAY: IsoDuration = IsoDuration::from_secs(24 * 3600);
+    let duration = period.fixed().unwrap_or(DAY);
     const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
     MONTH
         .saturating_mul(duration.months)

@@ -17,8 +17,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// For as long as the entry takes.
 const LEASE_MS: u64 = 10_000;
 
-pub(crate) async fn stand_still(driver: &Driver, scope: &ScopeRef, reason: &str) {
-    match note(driver, scope, reason).await {
+pub(crate) async fn stand_still(driver: &Driver, scope: &ScopeRef, why: &swirl_runtime::Error) {
+    match note(driver, scope, why).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!("the history doesn't say why: the instance isn't to be had"),
         Err(error) => tracing::warn!(%error, "the history doesn't say why"),
@@ -38,13 +38,17 @@ pub(crate) async fn stand_still(driver: &Driver, scope: &ScopeRef, reason: &str)
 
 /// Adds the entry, by way of the root scope: every instance has one. False: it has ended, or
 /// somebody else holds it.
-async fn note(driver: &Driver, scope: &ScopeRef, reason: &str) -> Result<bool, Error> {
+async fn note(
+    driver: &Driver,
+    scope: &ScopeRef,
+    why: &swirl_runtime::Error,
+) -> Result<bool, Error> {
     let root = ScopeRef::root(scope.instance.clone());
     for _ in 0..TRIES {
         match driver.store.acquire(&root, LEASE_MS).await? {
             Acquired::Held(held) => {
                 let lease = held.lease.clone();
-                let noted = commit(driver, *held, scope, reason).await;
+                let noted = commit(driver, *held, scope, why).await;
                 if !matches!(noted, Ok(Some(true))) {
                     // What is in the inbox waits until an operator has looked.
                     driver.give_up(&lease).await;
@@ -63,7 +67,7 @@ async fn commit(
     driver: &Driver,
     held: Held,
     scope: &ScopeRef,
-    reason: &str,
+    why: &swirl_runtime::Error,
 ) -> Result<Option<bool>, Error> {
     let Record::Scope(root) = held.record else {
         return Ok(None);
@@ -72,12 +76,15 @@ async fn commit(
         return Ok(None);
     }
     let at = driver.clock.now();
+    let reason = match why {
+        // It holds nothing of the definition, which may be what nobody survives.
+        swirl_runtime::Error::Attempts { .. } => why.to_string(),
+        _ => redacted(driver, &held.header, &why.to_string()).await,
+    };
     let entry = HistoryEntry {
         at,
         scope: scope.scope.clone(),
-        event: Event::GivenUp {
-            reason: redacted(driver, &held.header, reason).await,
-        },
+        event: Event::GivenUp { reason },
     };
     let commit = Commit {
         lease: held.lease,

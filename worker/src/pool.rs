@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Receipt, Task, Tasks};
-use swirl_runtime::{Driven, Driver, Error};
+use swirl_runtime::{Driven, Driver, Error, Suspects};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
@@ -59,6 +59,7 @@ pub async fn run(
     let mut stop = std::pin::pin!(stop);
     let mut running = JoinSet::new();
     let (over, is_over) = watch::channel(false);
+    let suspects = Suspects::default();
     loop {
         while running.try_join_next().is_some() {}
         let next = async {
@@ -76,6 +77,7 @@ pub async fn run(
             settings: settings.clone(),
             places: places.clone(),
             is_over: is_over.clone(),
+            suspects: suspects.clone(),
         };
         running.spawn(async move {
             lead.follow(task).await;
@@ -110,15 +112,14 @@ struct Lead {
     /// Closed when the worker is to stop.
     places: Arc<Semaphore>,
     is_over: watch::Receiver<bool>,
+    suspects: Suspects,
 }
 
 impl Lead {
     async fn follow(&self, task: Task) {
         let until = Instant::now() + LEAD_MAX;
         let span = swirl_runtime::log_span(&task.scope);
-        let progress = self.settings.progress;
-        let first = drive(&self.driver, task, progress, self.is_over.clone());
-        let mut next = first.instrument(span).await;
+        let mut next = self.first(task).instrument(span).await;
         for _ in 0..self.settings.local_scopes {
             // Somebody else goes on where this worker is to stop.
             let goes_on = !self.places.is_closed() && Instant::now() < until;
@@ -131,6 +132,66 @@ impl Lead {
         if let Some(scope) = next {
             self.driver.queue.push(vec![scope]).await;
         }
+    }
+
+    /// Returns what goes on now, and isn't in the queue.
+    async fn first(&self, task: Task) -> Option<ScopeRef> {
+        let driver = &self.driver;
+        let Task {
+            scope,
+            is_late,
+            receipt,
+        } = task;
+        let stop = over(self.is_over.clone());
+        let driving = async {
+            if is_late {
+                driver.drive_late(&scope, stop, &self.suspects).await
+            } else {
+                driver.drive_until(&scope, stop).await
+            }
+        };
+        let result = match &receipt {
+            None => driving.await,
+            Some(receipt) => {
+                tokio::select! {
+                    result = driving => result,
+                    never = keep_alive(&**receipt, self.settings.progress) => match never {},
+                }
+            }
+        };
+        match result {
+            Ok(driven @ (Driven::Wholly | Driven::On(_))) => {
+                if let Some(receipt) = receipt {
+                    receipt.done().await;
+                }
+                if let Driven::On(next) = driven {
+                    return Some(next);
+                }
+            }
+            Ok(Driven::Stopped) => {
+                if let Some(receipt) = receipt {
+                    receipt.later(0).await;
+                }
+            }
+            Err(error @ Error::Attempts { .. }) => {
+                stand_still(driver, &scope, &error).await;
+                if let Some(receipt) = receipt {
+                    receipt.give_up(&error.to_string()).await;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a scope is put off");
+                let receipt = receipt?;
+                if matches!(&error, Error::Store(error) if error.is_retryable()) {
+                    receipt.later(AGAIN_MS).await;
+                    return None;
+                }
+                if receipt.again(AGAIN_MS, &error.to_string()).await {
+                    stand_still(driver, &scope, &error).await;
+                }
+            }
+        }
+        None
     }
 
     /// A scope that has no task. What cannot be driven gets one, which the queue watches.
@@ -150,54 +211,6 @@ impl Lead {
 async fn over(mut is_over: watch::Receiver<bool>) {
     // Who could say so lives as long as this.
     let _ = is_over.wait_for(|over| *over).await;
-}
-
-/// Returns what goes on now, and isn't in the queue.
-async fn drive(
-    driver: &Driver,
-    task: Task,
-    progress: Duration,
-    is_over: watch::Receiver<bool>,
-) -> Option<ScopeRef> {
-    let Task { scope, receipt } = task;
-    let stop = over(is_over);
-    let result = match &receipt {
-        None => driver.drive_until(&scope, stop).await,
-        Some(receipt) => {
-            tokio::select! {
-                result = driver.drive_until(&scope, stop) => result,
-                never = keep_alive(&**receipt, progress) => match never {},
-            }
-        }
-    };
-    match result {
-        Ok(driven @ (Driven::Wholly | Driven::On(_))) => {
-            if let Some(receipt) = receipt {
-                receipt.done().await;
-            }
-            if let Driven::On(next) = driven {
-                return Some(next);
-            }
-        }
-        Ok(Driven::Stopped) => {
-            if let Some(receipt) = receipt {
-                receipt.later(0).await;
-            }
-        }
-        Err(error) => {
-            tracing::warn!(%error, "a scope is put off");
-            let receipt = receipt?;
-            if matches!(&error, Error::Store(error) if error.is_retryable()) {
-                receipt.later(AGAIN_MS).await;
-                return None;
-            }
-            let reason = error.to_string();
-            if receipt.again(AGAIN_MS, &reason).await {
-                stand_still(driver, &scope, &reason).await;
-            }
-        }
-    }
-    None
 }
 
 async fn keep_alive(receipt: &dyn Receipt, every: Duration) -> std::convert::Infallible {

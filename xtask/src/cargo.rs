@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use cargo_metadata::{Metadata, MetadataCommand};
 
+use crate::tools;
+
 /// The repository's root.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -20,7 +22,10 @@ fn program() -> OsString {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(program());
-    command.args(args).current_dir(root());
+    command
+        .args(args)
+        .env("PATH", tools::path())
+        .current_dir(root());
     command
 }
 

@@ -12,6 +12,7 @@ mod licences;
 mod lint;
 mod optimised;
 mod scenarios;
+mod tools;
 mod verify;
 
 use std::process::ExitCode;

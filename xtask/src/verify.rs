@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{cargo, deploy, deps, licences, lint, scenarios};
+use crate::{cargo, deploy, deps, licences, lint, scenarios, tools};
 
 struct Step {
     name: &'static str,
@@ -18,7 +18,12 @@ struct Step {
 }
 
 /// In the order in which they run: what is quick and fails often comes first.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
+    Step {
+        name: "tools",
+        about: "servers and Python for the tests; installs what is missing where it may",
+        run: |_| tools::check(),
+    },
     Step {
         name: "format",
         about: "all Rust code is formatted",
@@ -63,10 +68,7 @@ const STEPS: [Step; 9] = [
     Step {
         name: "test",
         about: "unit, integration and documentation tests",
-        run: |_| {
-            // Not quiet: each test stands in the output, so that a CI can count them.
-            quiet(cargo::run(&["test", "--workspace", "--no-fail-fast"]))
-        },
+        run: |_| quiet(tools::test()),
     },
     Step {
         name: "scenarios",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use swirl_engine::Sizes;
 use swirl_nats::{Bus, StreamOptions, Streams, Template};
 use swirl_redis::Redis;
 use swirl_runtime::{Lower, Registry};
@@ -35,7 +36,8 @@ pub async fn connect(
         &config.namespace,
         subjects,
         stream_options(config),
-    );
+    )
+    .marked_by(redis.installation());
     ensure(&streams).await?;
     let produced =
         Template::parse(&produced).context("'events.produced_subject' cannot be used")?;
@@ -50,7 +52,8 @@ pub async fn connect(
     let cluster = Cluster {
         store: store.clone(),
         events: store.clone(),
-        registry: Arc::new(Registry::new(store, lower)),
+        registry: Arc::new(Registry::new(store, lower).within(sizes(config, &nats))),
+        installation: redis.installation().into(),
         clock,
         queue: Cluster::queue(&nats, &streams),
         nats,
@@ -59,6 +62,16 @@ pub async fn connect(
     };
     tokio::spawn(tell(redis.clone()));
     Ok((cluster, redis))
+}
+
+/// An event that NATS would refuse is refused where it is made.
+fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
+    let published = nats.server_info().max_payload;
+    let published = if published == 0 { 1 << 20 } else { published };
+    Sizes {
+        data_bytes: config.limits.data_bytes,
+        event_bytes: Bus::event_bytes_max(published),
+    }
 }
 
 /// Says what is odd about Redis: who starts a process should hear of it. `swirl doctor` says more.
@@ -189,6 +202,7 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         sets_max: limits.sets_max,
         keep_ended_ms: ms(limits.keep_ended),
         keep_ended_max: limits.keep_ended_max,
+        keep_faulted_ms: ms(limits.keep_faulted),
         ..swirl_redis::Options::default()
     })
 }

@@ -80,6 +80,10 @@ pub async fn coordinate(
     let seen = watch_queues(redis.clone(), cluster.streams.clone(), metrics.clone());
     tasks.spawn(seen);
     let api = Api::new(service, reader, access);
+    let api = match &settings.hosts {
+        Some(hosts) => api.only_hosts(hosts),
+        None => api,
+    };
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
     tracing::info!("the API is at {scheme}://{address}/api/v1/openapi.json");
     let server = Server::new(api)

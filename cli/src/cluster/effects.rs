@@ -52,6 +52,7 @@ const CASES: &[Case] = &[
     ("redis.sets_max", "7", NONE),
     ("redis.keep_ended", "1h", NONE),
     ("redis.keep_ended_max", "7", NONE),
+    ("redis.keep_faulted", "1h", NONE),
     ("nats.url", "nats://elsewhere:4222", NONE),
     (
         "nats.user",
@@ -100,6 +101,7 @@ const CASES: &[Case] = &[
     ("worker.local_scopes", "7", NONE),
     ("worker.lease", "5s", NONE),
     ("worker.shutdown_deadline", "5s", NONE),
+    ("limits.data_bytes", "1MiB", NONE),
     ("telemetry.otlp_endpoint", "http://collector:4317", NONE),
     ("telemetry.protocol", "http", NONE),
     ("telemetry.headers", "key=k", NONE),
@@ -153,7 +155,12 @@ fn told(config: &Config) -> String {
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),
         http::http(&config.http),
-        (&config.http.allow_hosts, &config.functions, &config.secrets,),
+        (
+            &config.http.allow_hosts,
+            &config.functions,
+            &config.secrets,
+            &config.limits
+        ),
         (
             telemetry.endpoint,
             telemetry.protocol,
@@ -186,6 +193,7 @@ fn with(given: &[(&str, &str)], folder: &Path) -> Config {
 const OF_THE_API: &[&str] = &[
     "auth.",
     "coordinator.tls_",
+    "coordinator.allowed_hosts",
     "coordinator.drain_delay",
     "coordinator.shutdown_deadline",
 ];

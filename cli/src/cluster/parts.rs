@@ -14,6 +14,8 @@ pub struct Cluster {
     pub store: Arc<dyn Store>,
     pub events: Arc<dyn EventLog>,
     pub registry: Arc<Registry>,
+    /// A name that is part of the ids of all instances.
+    pub installation: Arc<str>,
     pub clock: Arc<dyn Clock>,
     pub nats: async_nats::Client,
     pub streams: Streams,
@@ -47,6 +49,7 @@ impl Cluster {
             queue: self.queue.clone(),
             clock: self.clock.clone(),
             registry: self.registry.clone(),
+            installation: self.installation.clone(),
             carries_out: true,
             observer: Some(observer),
         }

@@ -10,6 +10,8 @@ use swirl_spec::source::Limits;
 use swirl_worker::Caller;
 
 use crate::client::{Server, findings, timeline::shown};
+use crate::functions::GivenArgs;
+use crate::resources::GivenOr;
 use crate::terminal::{Output, Terminal};
 
 /// Deploys definitions to a server.
@@ -31,9 +33,13 @@ pub struct Args {
 
     #[command(flatten)]
     server: Server,
+
+    #[command(flatten)]
+    given: GivenArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let given = args.given.resources()?;
     args.server.run(async |client| {
         let mut code = 0;
         let mut all = Vec::new();
@@ -41,7 +47,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let name = file.display().to_string();
             let document =
                 std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
-            let resources = files_of(&document, file);
+            let resources = files_of(&document, file, &given);
             let answer = client.deploy(&name, &document, &resources).await?;
             if answer.refused() {
                 code = 1;
@@ -68,9 +74,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 
 /// The files that a document refers to, by URI. What cannot be found is left to the server, which
 /// says what is wrong.
-fn files_of(document: &str, file: &Path) -> Vec<(String, String)> {
+fn files_of(document: &str, file: &Path, given: &[(String, String)]) -> Vec<(String, String)> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let files = OnlyFiles(FileResources::new(folder, Limits::default().bytes_max).anywhere());
+    let files = GivenOr::new(given, files);
     let reading = swirl_spec::read(document.as_bytes(), &files, &swirl_spec::Options::default());
     let used = reading.resources_used.iter();
     let mut found: Vec<(String, String)> = used
@@ -116,12 +123,12 @@ mod tests {
         let file = folder.path().join("w.sw.yaml");
         let document = "id: w\nversion: '1'\nspecVersion: '0.8'\nname: w\nconstants: constants.json\nstart: a\nstates:\n  - {name: a, type: inject, data: {}, end: true}\n";
         std::fs::write(&file, document).unwrap();
-        let found = files_of(document, &file);
+        let found = files_of(document, &file, &[]);
         assert_eq!(
             found,
             [("constants.json".to_owned(), "{\"a\": 1}".to_owned())]
         );
         let web = document.replace("constants.json", "https://example.org/c.json");
-        assert_eq!(files_of(&web, &file), []);
+        assert_eq!(files_of(&web, &file, &[]), []);
     }
 }

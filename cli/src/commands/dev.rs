@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use crate::app::{App, secrets};
 use crate::cluster;
 use crate::dev::{DocumentReader, Folder, Log};
-use crate::functions::FunctionArgs;
+use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
 use crate::node::Node;
 use crate::terminal::{Output, Terminal};
@@ -75,6 +75,9 @@ pub struct Args {
 
     #[command(flatten)]
     functions: FunctionArgs,
+
+    #[command(flatten)]
+    given: GivenArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -108,7 +111,9 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
-    let app = Arc::new(App::new(&args.allow_host, args.functions.settings()?)?);
+    let mut app = App::new(&args.allow_host, args.functions.settings()?)?;
+    app.given = args.given.resources()?;
+    let app = Arc::new(app);
     let store = match (&args.store, args.memory) {
         (Some(store), _) => Some(store.clone()),
         (None, true) => None,

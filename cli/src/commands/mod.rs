@@ -12,6 +12,7 @@ mod explain;
 mod get;
 mod history;
 mod list;
+mod migrate;
 mod operate;
 mod run;
 mod send_event;
@@ -76,6 +77,7 @@ enum Command {
     Get(get::Args),
     History(history::Args),
     List(list::Args),
+    Migrate(migrate::Args),
     Rerun(operate::Rerun),
     Resume(operate::Resume),
     Retry(operate::Retry),
@@ -115,6 +117,7 @@ pub fn main() -> ExitCode {
         Command::Get(args) => get::run(&args, &terminal),
         Command::History(args) => history::run(&args, &terminal),
         Command::List(args) => list::run(&args, &terminal),
+        Command::Migrate(args) => migrate::run(&args, &terminal),
         Command::Rerun(args) => operate::rerun(&args, &terminal),
         Command::Resume(args) => operate::resume(&args, &terminal),
         Command::Retry(args) => operate::retry(&args, &terminal),

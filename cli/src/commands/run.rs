@@ -1,19 +1,21 @@
 //! `swirl run`
 
+mod left;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use swirl_coordinator::{Deployed, Refused, Service, StartRequest, Started};
-use swirl_engine::derive;
+use swirl_engine::{continuation_id, derive};
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::{InstanceState, Status};
+use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, Store};
 
 use crate::app::{App, DeployError, json_argument, secrets};
-use crate::functions::FunctionArgs;
+use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
 use crate::node::Node;
 use crate::progress::Progress;
@@ -22,10 +24,14 @@ use crate::terminal::{Output, Terminal};
 /// Runs a workflow and prints its output.
 ///
 /// The output is JSON on stdout, and nothing else is. Exit code 1 when the workflow ends otherwise
-/// than completed; its error is told on stderr then. Exit code 2 when it could not be started.
+/// than completed; its error goes to stderr then. Exit code 2 when it could not be started.
+///
+/// A workflow that continues as another one ('continueAs') is followed to the end of the last. When
+/// the instance has ended, the command prints its output, and then waits for what the run started and
+/// nobody awaits: calls and sub-workflows with 'invoke: async', instances that its events started.
 ///
 /// With '--store' the instance outlives this process: after a crash or Ctrl-C the same command goes
-/// on where it stopped. A function call that was under way is made again with the same
+/// on where it stopped, and says so. A function call that was under way is made again with the same
 /// Idempotency-Key.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -65,8 +71,16 @@ pub struct Args {
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
+    /// Exit when the instance has ended, even if async calls or sub-workflows are still under way:
+    /// they are lost, or with '--store' go on with the next run.
+    #[arg(long)]
+    pub no_wait: bool,
+
     #[command(flatten)]
     pub functions: FunctionArgs,
+
+    #[command(flatten)]
+    pub given: GivenArgs,
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -96,7 +110,8 @@ async fn run_one(
     input: Data,
     events: Vec<CloudEvent>,
 ) -> anyhow::Result<u8> {
-    let app = App::new(&args.allow_host, args.functions.settings()?)?;
+    let mut app = App::new(&args.allow_host, args.functions.settings()?)?;
+    app.given = args.given.resources()?;
     let secrets = secrets(&args.secret)?;
     let mut node = Node::new(
         args.store.as_deref(),
@@ -118,17 +133,34 @@ async fn run_one(
     let Some((workflow, version)) = main else {
         bail!("there is nothing to run")
     };
-    let id = start(&node, &workflow, &version, &input).await?;
+    let (id, resumed) = start(&node, &workflow, &version, &input).await?;
+    if resumed {
+        terminal.message(&format!(
+            "resuming instance {id}, which an earlier run of this command left in the store"
+        ));
+    }
     node.start();
     for event in &events {
         node.service.publish(event).await?;
     }
     let shown = std::io::stderr().is_terminal() && terminal.output == Output::Text;
-    let state = follow(&node, &id, shown.then(|| Progress::new(terminal.colours()))).await?;
-    let code = tell(terminal, &id, &state)?;
+    let progress = || shown.then(|| Progress::new(terminal.colours()));
+    let (last, instance) = follow_chain(&node, &id, progress).await?;
+    let code = tell(terminal, &last, &instance.state)?;
     node.store
         .set_mark(&told(&id), node.service.clock.now())
         .await?;
+    if !args.no_wait {
+        let first = node.store.instance(&id).await?;
+        let begun = first.map_or(instance.header.started_at, |first| first.header.started_at);
+        let say = |left: left::Left| {
+            terminal.message(&format!(
+                "instance {last} has ended; waiting for {} that it started (Ctrl-C ends this, --no-wait doesn't begin it)",
+                left.text()
+            ));
+        };
+        left::finish(node.store.as_ref(), &id, begun, say).await?;
+    }
     Ok(code)
 }
 
@@ -164,13 +196,13 @@ async fn deploy(
 }
 
 /// Starts an instance, or finds the one that the same command started before and whose outcome
-/// nobody has seen.
+/// nobody has seen: then the second value is true.
 async fn start(
     node: &Node,
     workflow: &str,
     version: &str,
     input: &Data,
-) -> anyhow::Result<InstanceId> {
+) -> anyhow::Result<(InstanceId, bool)> {
     let run = derive(&["run", workflow, version, &input.to_string()]);
     for count in 0u32.. {
         let key = format!("{run}-{count}");
@@ -184,11 +216,11 @@ async fn start(
             trace: None,
         };
         match node.service.start(request).await? {
-            Ok(Started::New(id)) => return Ok(id),
-            Ok(Started::Ended(instance)) => return Ok(instance.header.id.clone()),
+            Ok(Started::New(id)) => return Ok((id, false)),
+            Ok(Started::Ended(instance)) => return Ok((instance.header.id.clone(), false)),
             Ok(Started::Existing(id)) => {
                 if node.store.mark(&told(&id)).await?.is_none() {
-                    return Ok(id);
+                    return Ok((id, true));
                 }
             }
             Err(Refused::Invalid(error)) => bail!("{error}"),
@@ -198,12 +230,30 @@ async fn start(
     bail!("this store holds too many runs of this command")
 }
 
+/// Waits for the end of an instance and of those that it continues as, and gives the last of them.
+/// A continuation is there before the instance that it continues has ended.
+async fn follow_chain(
+    node: &Node,
+    first: &InstanceId,
+    progress: impl Fn() -> Option<Progress>,
+) -> anyhow::Result<(InstanceId, Instance)> {
+    let mut id = first.clone();
+    loop {
+        let instance = follow(node, &id, progress()).await?;
+        let next = continuation_id(&instance.header);
+        if node.store.instance(&next).await?.is_none() {
+            return Ok((id, instance));
+        }
+        id = next;
+    }
+}
+
 /// Waits for the end, and shows on a terminal what happens meanwhile.
 async fn follow(
     node: &Node,
     id: &InstanceId,
     mut progress: Option<Progress>,
-) -> anyhow::Result<InstanceState> {
+) -> anyhow::Result<Instance> {
     let mut pause = Duration::from_micros(200);
     loop {
         if let Some(progress) = &mut progress {
@@ -221,7 +271,7 @@ async fn follow(
             if let Some(progress) = &mut progress {
                 progress.show(&node.store.history(id).await?, &[]);
             }
-            return Ok(instance.state);
+            return Ok(instance);
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(20));

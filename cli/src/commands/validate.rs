@@ -11,6 +11,8 @@ use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
 use swirl_spec::{Options, Reading};
 
+use crate::functions::GivenArgs;
+use crate::resources::GivenOr;
 use crate::scenario::discover;
 use crate::terminal::{Output, Terminal};
 
@@ -25,18 +27,26 @@ const RESOURCE_BYTES_MAX: usize = 4 << 20;
 /// All findings are shown at once, each with its place, a code and what to do; 'swirl explain CODE'
 /// says more. Also shown is which edition of the language a definition was taken for, and why.
 ///
-/// Exit code 0 when all are valid (warnings aside), 1 when some are not, 2 when a file could not be
+/// Exit code 0 when all are valid (warnings aside, unless --deny-warnings is given), 1 when some are not, 2 when a file could not be
 /// read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   swirl validate order.sw.yaml
   swirl validate workflows/                     # *.sw.yaml, *.sw.yml and *.sw.json, recursively
+  swirl validate --deny-warnings order.sw.yaml  # no loose forms
   swirl validate workflows/ --output sarif > findings.sarif")]
 pub struct Args {
     /// Files, or folders that are searched.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+
+    /// Exit with 1 for warnings too.
+    #[arg(long)]
+    deny_warnings: bool,
+
+    #[command(flatten)]
+    given: GivenArgs,
 }
 
 /// A definition's file as it was read.
@@ -53,10 +63,19 @@ impl Read {
     /// # Errors
     /// The file itself cannot be read.
     pub fn file(file: &Path) -> anyhow::Result<Read> {
+        Read::file_with(file, &[])
+    }
+
+    /// The same with documents that are given, by URI.
+    ///
+    /// # Errors
+    /// The file itself cannot be read.
+    pub fn file_with(file: &Path, given: &[(String, String)]) -> anyhow::Result<Read> {
         let document =
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let folder = file.parent().unwrap_or(Path::new(""));
-        let resources = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
+        let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
+        let resources = GivenOr::new(given, files);
         let options = Options {
             now: Some(SystemClock.now()),
             ..Options::default()
@@ -73,6 +92,11 @@ impl Read {
 
     fn valid(&self) -> bool {
         self.reading.workflow.is_some()
+    }
+
+    fn warned(&self) -> bool {
+        let mut findings = self.reading.diagnostics.iter();
+        findings.any(|finding| finding.severity == Severity::Warning)
     }
 }
 
@@ -95,12 +119,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             Ok(()) => {}
         }
     }
+    let given = args.given.resources()?;
     let mut reads = Vec::new();
     let mut valid = true;
     for file in files {
-        match Read::file(&file) {
+        match Read::file_with(&file, &given) {
             Ok(read) => {
-                valid &= read.valid();
+                valid &= read.valid() && !(args.deny_warnings && read.warned());
                 if terminal.output == Output::Text {
                     terminal.result(&human(&read, terminal.colours()))?;
                 } else {

@@ -18,9 +18,9 @@ use super::problem::{Place, Problem, Problems};
 use super::secret::{Endpoint, Secret};
 use super::setting::Process;
 use super::types::{
-    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Log, LogFormat, Nats, NatsAuth,
-    NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources, Telemetry,
-    Tls, Worker,
+    Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Limits, Log, LogFormat, Nats,
+    NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
+    Telemetry, Tls, Worker,
 };
 
 /// The largest file that holds one secret, in bytes.
@@ -48,6 +48,9 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
                 _ => LogFormat::Text,
             },
             filter: values.text("log.filter"),
+        },
+        limits: Limits {
+            data_bytes: values.count("limits.data_bytes"),
         },
         http: values.http(),
         functions: values.functions(),
@@ -120,6 +123,7 @@ impl Values<'_> {
                 sets_max: self.count("redis.sets_max"),
                 keep_ended: self.duration("redis.keep_ended"),
                 keep_ended_max: self.count("redis.keep_ended_max"),
+                keep_faulted: self.duration("redis.keep_faulted"),
             },
         }
     }
@@ -202,8 +206,11 @@ impl Values<'_> {
         let cert = self.path("coordinator.tls_cert");
         let key = self.path("coordinator.tls_key");
         self.together("coordinator.tls_cert", "coordinator.tls_key");
+        let hosts = self.list("coordinator.allowed_hosts");
+        let is_open = self.text("auth.mode") == "off";
         Coordinator {
             listen: self.address("coordinator.listen"),
+            hosts: (is_open || !hosts.is_empty()).then_some(hosts),
             tls: cert.zip(key),
             carries_out: self.flag("coordinator.carries_out"),
             drain_delay: self.duration("coordinator.drain_delay"),

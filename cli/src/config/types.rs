@@ -21,9 +21,16 @@ pub struct Config {
     pub auth: Auth,
     pub telemetry: Telemetry,
     pub log: Log,
+    pub limits: Limits,
     pub http: Http,
     pub functions: swirl_worker::functions::Settings,
     pub secrets: SecretSources,
+}
+
+/// How much a definition may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub data_bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -63,6 +70,7 @@ pub struct RedisLimits {
     pub sets_max: usize,
     pub keep_ended: Duration,
     pub keep_ended_max: usize,
+    pub keep_faulted: Duration,
 }
 
 /// Files in PEM. A certificate always comes with its key.
@@ -135,6 +143,8 @@ pub struct Worker {
 pub struct Coordinator {
     /// The API, health and metrics.
     pub listen: SocketAddr,
+    /// Names that requests may call the API by, beside this machine's; `None`: any.
+    pub hosts: Option<Vec<String>>,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub carries_out: bool,

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use swirl_model::workflow::{
-    ActionId, ActionKind, Body, Count, End, ErrorSet, EventId, ExprId, FlowId, IterationMode,
-    ListId, Next, OnEvents, Produce, State, StateId, StateKind, When, Workflow,
+    ActionId, ActionKind, Body, Count, End, EventId, ExprId, FlowId, IterationMode, ListId, Next,
+    OnEvents, Period, Produce, State, StateId, StateKind, Then, When, Workflow,
 };
+
+use super::{handlers, words};
 
 /// Longer conditions and values are cut, in characters.
 const TEXT_CHARS_MAX: usize = 40;
@@ -128,7 +130,10 @@ impl Chart {
             });
         }
         if let Some(timeout) = &workflow.timeout {
-            captions.push(format!("runs at most {}", timeout.duration));
+            captions.push(format!(
+                "runs at most {}",
+                words::period(workflow, &timeout.duration)
+            ));
         }
         Chart {
             title,
@@ -166,10 +171,10 @@ impl<'w> Build<'w> {
             && let Some(timeout) = &workflow.timeout
             && let Some(state) = timeout.run_before
         {
-            build
-                .flow
-                .nodes
-                .push(Node::Timeout(format!("after {}", timeout.duration)));
+            build.flow.nodes.push(Node::Timeout(format!(
+                "after {}",
+                words::period(workflow, &timeout.duration)
+            )));
             build.edge(build.flow.nodes.len() - 1, state, vec![], Style::Timeout);
         }
         build.flow
@@ -198,7 +203,7 @@ impl<'w> Build<'w> {
                     let label = condition
                         .name
                         .clone()
-                        .unwrap_or_else(|| self.text(condition.test));
+                        .unwrap_or_else(|| words::test(self.workflow, &condition.test));
                     self.way(
                         from,
                         &condition.next,
@@ -221,7 +226,9 @@ impl<'w> Build<'w> {
                     self.way(from, &condition.next, vec![label], Style::Normal);
                 }
                 if let Some(next) = &switch.default {
-                    let after = switch.timeout.map(|timeout| format!("after {timeout}"));
+                    let after = switch
+                        .timeout
+                        .map(|time| format!("after {}", self.period(&time)));
                     let label = Line::new(Sign::Time, after.as_deref().unwrap_or("otherwise"));
                     self.way(from, next, vec![label], Style::Timeout);
                 }
@@ -239,19 +246,23 @@ impl<'w> Build<'w> {
         if let Some(next) = &state.next {
             self.way(from, next, vec![], Style::Normal);
         }
+        for handler in handlers::of_actions(self.workflow, &state.kind) {
+            if let Then::Next(next) = &handler.then {
+                let label = words::errors(self.workflow, &handler.errors);
+                let labels = vec![Line::new(Sign::None, label)];
+                self.way(from, next, labels, Style::Error);
+            }
+        }
         for handler in &state.on_errors {
-            let errors = match &handler.errors {
-                ErrorSet::Any => "any error".to_owned(),
-                ErrorSet::These(ids) => ids
-                    .iter()
-                    .map(|&id| self.workflow[id].name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                ErrorSet::When(test) => self.text(*test),
+            let next = match (&handler.then, &state.next) {
+                (Then::Next(next), _) => next,
+                (Then::Continue, Some(next)) => next,
+                (Then::Continue, None) | (Then::Rethrow | Then::Throw(_), _) => continue,
             };
+            let errors = words::errors(self.workflow, &handler.errors);
             self.way(
                 from,
-                &handler.next,
+                next,
                 vec![Line::new(Sign::None, errors)],
                 Style::Error,
             );
@@ -345,11 +356,9 @@ impl<'w> Build<'w> {
             StateKind::Callback(callback) => {
                 lines.extend(self.actions(callback.actions));
                 lines.push(Line::new(Sign::In, self.event(callback.event)));
-                lines.extend(
-                    callback
-                        .timeout
-                        .map(|time| Line::new(Sign::Time, format!("waits at most {time}"))),
-                );
+                lines.extend(callback.timeout.map(|time| {
+                    Line::new(Sign::Time, format!("waits at most {}", self.period(&time)))
+                }));
             }
             StateKind::Event(event) => {
                 match &event.entries[..] {
@@ -368,11 +377,9 @@ impl<'w> Build<'w> {
                         }));
                     }
                 }
-                lines.extend(
-                    event
-                        .timeout
-                        .map(|time| Line::new(Sign::Time, format!("waits at most {time}"))),
-                );
+                lines.extend(event.timeout.map(|time| {
+                    Line::new(Sign::Time, format!("waits at most {}", self.period(&time)))
+                }));
             }
             StateKind::Foreach(foreach) => {
                 let mode = match foreach.mode {
@@ -385,9 +392,9 @@ impl<'w> Build<'w> {
                 };
                 lines.push(Line::new(Sign::None, mode));
                 lines.extend(
-                    foreach
-                        .pause
-                        .map(|time| Line::new(Sign::Time, format!("{time} between"))),
+                    foreach.pause.map(|time| {
+                        Line::new(Sign::Time, format!("{} between", self.period(&time)))
+                    }),
                 );
                 let title = format!("each {} in {}", foreach.param, self.text(foreach.input));
                 groups.push(self.body(title, foreach.body));
@@ -402,21 +409,19 @@ impl<'w> Build<'w> {
                 lines.push(Line::new(Sign::None, how));
                 for branch in &parallel.branches {
                     let mut group = self.body(branch.name.to_string(), branch.body);
-                    group.lines.extend(
-                        branch
-                            .timeout
-                            .map(|time| Line::new(Sign::Time, format!("at most {time}"))),
-                    );
+                    group.lines.extend(branch.timeout.map(|time| {
+                        Line::new(Sign::Time, format!("at most {}", self.period(&time)))
+                    }));
                     groups.push(group);
                 }
             }
-            StateKind::Sleep(time) => lines.push(Line::new(Sign::Time, time.to_string())),
+            StateKind::Sleep(time) => lines.push(Line::new(Sign::Time, self.period(time))),
             StateKind::Switch(_) | StateKind::SwitchEvents(_) => {}
         }
         lines.extend(
             state
                 .timeout
-                .map(|time| Line::new(Sign::Time, format!("at most {time}"))),
+                .map(|time| Line::new(Sign::Time, format!("at most {}", self.period(&time)))),
         );
         Card {
             name: crate::text::cut(&state.name, TEXT_CHARS_MAX),
@@ -492,7 +497,13 @@ impl<'w> Build<'w> {
                 vec![Line::new(Sign::Subflow, named(&subflow.workflow))]
             }
             ActionKind::Event(event) => {
-                let mut lines = vec![Line::new(Sign::Out, self.event(event.produce.event))];
+                let mut lines = Vec::new();
+                lines.extend(
+                    event
+                        .produce
+                        .as_ref()
+                        .map(|produce| Line::new(Sign::Out, self.event(produce.event))),
+                );
                 lines.extend(
                     event
                         .consume
@@ -509,6 +520,10 @@ impl<'w> Build<'w> {
 
     fn text(&self, id: ExprId) -> String {
         self.workflow[id].text.trim().to_owned()
+    }
+
+    fn period(&self, period: &Period) -> String {
+        words::period(self.workflow, period)
     }
 
     fn count(&self, count: Count) -> String {

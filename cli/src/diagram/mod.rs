@@ -4,12 +4,14 @@
 //! Mermaid, and `layout` and `svg` draw it. The same workflow always gives the same picture.
 
 pub mod chart;
+mod handlers;
 mod icons;
 mod layout;
 mod mermaid;
 mod paint;
 mod size;
 mod svg;
+mod words;
 
 use swirl_model::workflow::Workflow;
 

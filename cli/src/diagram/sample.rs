@@ -23,22 +23,16 @@ impl Make {
         workflow.flows.push(Flow {
             start: StateId(0),
             states,
+            ..Flow::default()
         });
         for name in names {
             workflow.states.push(State {
                 name: Arc::from(*name),
                 flow: Workflow::ROOT,
                 kind: StateKind::Inject(data!({"a": 1})),
-                input: None,
-                output: None,
-                input_schema: None,
-                output_schema: None,
-                on_errors: vec![],
                 next: Some(Next::End(End::default())),
-                compensated_by: None,
-                used_for_compensation: false,
-                timeout: None,
                 metadata: data!({}),
+                ..State::default()
             });
         }
         Make { workflow }
@@ -77,7 +71,7 @@ impl Make {
     fn error(&mut self, name: &str) -> ErrorId {
         self.workflow.errors.push(ErrorDef {
             name: name.to_owned(),
-            code: None,
+            ..ErrorDef::default()
         });
         ErrorId(self.workflow.errors.len() as u32 - 1)
     }
@@ -107,15 +101,8 @@ impl Make {
 
     fn action(&mut self, kind: ActionKind) -> ActionId {
         self.workflow.actions.push(Action {
-            name: None,
             kind,
-            condition: None,
-            sleep_before: None,
-            sleep_after: None,
-            from: None,
-            results: ResultRule::default(),
-            retry: None,
-            timeout: None,
+            ..Action::default()
         });
         ActionId(self.workflow.actions.len() as u32 - 1)
     }
@@ -139,18 +126,15 @@ fn end() -> Next {
     Next::End(End::default())
 }
 
-fn seconds(seconds: u64) -> IsoDuration {
-    IsoDuration {
-        months: 0,
-        millis: seconds * 1000,
-    }
+fn seconds(seconds: u64) -> Period {
+    IsoDuration::from_secs(seconds).into()
 }
 
 fn handler(errors: ErrorSet, next: Next) -> Handler {
     Handler {
         errors,
-        retry: None,
-        next,
+        then: Then::Next(next),
+        ..Handler::default()
     }
 }
 
@@ -217,6 +201,7 @@ fn order() -> Workflow {
         ],
         at_least: Some(Count::Fixed(1)),
         collect: false,
+        collect_to: None,
     });
     m.state(2, fork, Some(end())).on_errors = vec![handler(
         ErrorSet::Any,
@@ -272,8 +257,7 @@ fn job() -> Workflow {
     );
     let condition = |test, name: Option<&str>, next| Condition {
         name: name.map(str::to_owned),
-        test,
-        existence: false,
+        test: Test::Holds(test),
         next,
     };
     let switch = StateKind::Switch(Switch {
@@ -359,6 +343,7 @@ fn approval() -> Workflow {
     m.workflow.flows.push(Flow {
         start: StateId(5),
         states: vec![StateId(5), StateId(6)],
+        ..Flow::default()
     });
     m.state(5, StateKind::Sleep(seconds(1)), Some(to(6))).flow = flow;
     m.workflow.states[6].flow = flow;
@@ -379,6 +364,7 @@ fn approval() -> Workflow {
         ],
         at_least: None,
         collect: false,
+        collect_to: None,
     });
     m.state(3, parallel, Some(end()));
     let again = ContinueAs {

@@ -8,7 +8,7 @@ use swirl_model::error::names;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::Language;
 use swirl_model::{Data, WorkflowError};
-use swirl_spec::template::{self, Piece};
+use swirl_spec::template::{self, Delimiters, Piece};
 
 /// One entry of a function's list of answers.
 #[derive(Debug, Clone)]
@@ -156,18 +156,15 @@ impl Failure {
     /// As a caller of a real function would report it: the code of an HTTP failure is its status.
     pub fn error(&self) -> WorkflowError {
         let status = self.status.map(|status| status.to_string());
+        let name = self.name.as_deref().unwrap_or(names::FUNCTION_ERROR);
+        let message = self.message.clone().unwrap_or_else(|| match self.status {
+            Some(status) => format!("the function answered with status {status}"),
+            None => "the function failed".to_owned(),
+        });
         WorkflowError {
-            name: self
-                .name
-                .clone()
-                .unwrap_or_else(|| names::FUNCTION_ERROR.to_owned()),
             code: self.code.clone().or(status),
             status: self.status,
-            message: self.message.clone().unwrap_or_else(|| match self.status {
-                Some(status) => format!("the function answered with status {status}"),
-                None => "the function failed".to_owned(),
-            }),
-            state: None,
+            ..WorkflowError::new(name, message)
         }
     }
 }
@@ -184,7 +181,8 @@ impl Return {
                 message: error.to_string(),
             })
         };
-        let pieces = template::pieces(text, Language::Jq).map_err(|_| ReturnError::Unclosed)?;
+        let pieces = template::pieces(text, Delimiters::Dollar, Language::Jq)
+            .map_err(|_| ReturnError::Unclosed)?;
         if let Some(source) = template::alone(&pieces) {
             return compile(source).map(Return::Expression);
         }

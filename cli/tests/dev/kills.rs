@@ -209,6 +209,8 @@ async fn killed_at_twenty_points() {
     let whole = begun.elapsed();
     let expected = client.outcome(&undisturbed).await;
     assert_eq!(expected.output, json!({"order": "o0", "status": "failed"}));
+    // The service answers 503 twice before it accepts the call.
+    assert_eq!(expected.attempts["flaky"], 3);
     let mut produced: BTreeSet<String> = expected.produced.iter().cloned().collect();
     let mut repeated = 0;
 
@@ -248,8 +250,17 @@ async fn killed_at_twenty_points() {
             keys.insert(action.clone(), different.len());
             repeated += keys_of.len() - different.len();
         }
-        // Each attempt of the history has its key, and no call came under another.
-        assert_eq!(keys, outcome.attempts, "{place}: {calls:#?}");
+        // Each attempt of the history has its key, and no call came under another. Attempts that were
+        // answered with 503 are one call, whose outcome nobody knows. The process may be killed before it
+        // records such an answer: then the same attempt gets the next one, and the history has fewer.
+        let mut attempts = outcome.attempts.clone();
+        let tried = attempts.insert("flaky".to_owned(), 1);
+        assert!(
+            tried.is_some_and(|tried| (1..=3).contains(&tried)),
+            "{place}: {tried:?}"
+        );
+        assert_eq!(keys, attempts, "{place}: {calls:#?}");
+        assert!(calls["flaky"].len() >= 3, "{place}: {calls:#?}");
         assert_eq!((keys["echo"], keys["charge"]), (1, 1), "{place}");
     }
 

@@ -1,7 +1,9 @@
 //! Each metric that is documented is there, with a value that fits what was done.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use swirl_collector::Receiver;
@@ -77,6 +79,39 @@ fn listed() -> BTreeSet<String> {
         .collect()
 }
 
+/// Prometheus refuses all that a process tells if a single series has a label twice.
+fn taken_by_prometheus(process: &str, text: &str) {
+    let mut count = 0;
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let labels = line.split_once('{').map_or("", |(_, rest)| rest);
+        let labels = labels.rsplit_once('}').map_or("", |(labels, _)| labels);
+        let names = labels
+            .split("\",")
+            .filter_map(|label| label.split_once("=\""));
+        let mut known = BTreeSet::new();
+        for (name, _) in names {
+            assert!(known.insert(name), "{process} has {name} twice: {line}");
+        }
+        let has_namespace = known.contains("swirl_namespace");
+        assert!(has_namespace, "{process}: whose is it: {line}");
+        count += 1;
+    }
+    assert!(count > 10, "{process}: {text}");
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]);
+    promtool.stdin(Stdio::piped()).stderr(Stdio::piped());
+    // Not everybody has it; deploy/tests/check.py insists on it.
+    let Ok(mut child) = promtool.stdout(Stdio::null()).spawn() else {
+        return;
+    };
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let done = child.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{process}: {told}\n{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_is_told_of() {
     let (receiver, endpoint) = Receiver::serve().await;
@@ -111,6 +146,10 @@ async fn every_metric_is_told_of() {
         seen.then_some(scraped)
     })
     .await;
+
+    for (process, text) in cluster.metrics().await {
+        taken_by_prometheus(&process, &text);
+    }
 
     let mut checked = BTreeSet::new();
     let mut check = |name: &str, labels: &[(&str, &str)], is_right: &dyn Fn(f64) -> bool| {

@@ -117,6 +117,15 @@ impl Cluster {
             .to_owned()
     }
 
+    /// The metrics that each process exposes to Prometheus.
+    pub async fn metrics(&self) -> Vec<(String, String)> {
+        let mut told = Vec::new();
+        for process in self.workers.iter().chain([&self.coordinator]) {
+            told.push((process.url.clone(), process.metrics(&self.http).await));
+        }
+        told
+    }
+
     /// Waits until it has ended; its status.
     pub async fn end(&self, id: &str) -> String {
         let url = format!("{}/api/v1/instances/{id}", self.coordinator.url);

@@ -8,6 +8,7 @@ use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 use tokio::sync::Mutex;
 
+use super::router::plain_host;
 use crate::access::Access;
 use crate::{Deployed, Deployment, Error, Service};
 
@@ -66,7 +67,8 @@ pub struct Api {
     deploying: Arc<Mutex<()>>,
     pub(crate) access: Arc<Access>,
     stopping: Arc<AtomicBool>,
-    pub(super) only_local: bool,
+    /// Names that requests may use beside this machine's; `None`: any.
+    pub(super) hosts: Option<Arc<[String]>>,
     pub(super) metrics: Option<Metrics>,
 }
 
@@ -81,7 +83,7 @@ impl Api {
             deploying: Arc::default(),
             access: Arc::new(access),
             stopping: Arc::default(),
-            only_local: false,
+            hosts: None,
             metrics: None,
         }
     }
@@ -99,8 +101,15 @@ impl Api {
     /// Requests name this machine: `localhost` or an address. A web page whose name leads here could
     /// else do what the developer may do who looks at it.
     #[must_use]
-    pub fn only_local(mut self) -> Api {
-        self.only_local = true;
+    pub fn only_local(self) -> Api {
+        self.only_hosts(&[])
+    }
+
+    /// As [`Api::only_local`], but for these names.
+    #[must_use]
+    pub fn only_hosts(mut self, hosts: &[String]) -> Api {
+        let hosts = hosts.iter().map(|host| plain_host(host));
+        self.hosts = Some(hosts.collect());
         self
     }
 

@@ -107,6 +107,9 @@ async fn operate(
     if let Some(reason) = hindrance(&instance, &action) {
         return Err(Problem::conflict("wrong-status", reason));
     }
+    if let Some(reason) = api.service.refusal(&instance, &action).await? {
+        return Err(Problem::conflict("wrong-status", reason.to_string()));
+    }
     if !api.service.operate(&instance.header.id, action).await? {
         let detail = "the instance's status has just changed; look at it again";
         return Err(Problem::conflict("wrong-status", detail));

@@ -61,6 +61,7 @@ fn at(workflow: &Workflow, position: &Position, place: &mut Value) {
     }
     place["doing"] = json!(match &position.work {
         Work::Begin => "beginning",
+        Work::Finish { .. } => "ending",
         Work::List(run) => {
             list(workflow, run, place);
             doing(&run.step)
@@ -98,7 +99,8 @@ fn name(workflow: &Workflow, action: &Action) -> Option<String> {
         ActionKind::Call(call) => function(workflow, call.function.0),
         ActionKind::Expression { function: id, .. } => function(workflow, id.0),
         ActionKind::Event(event) => {
-            let def = workflow.events.get(event.produce.event.0 as usize);
+            let produced = event.produce.as_ref().map(|produce| produce.event);
+            let def = workflow.events.get(produced.or(event.consume)?.0 as usize);
             def.map(|def| def.name.to_string())
         }
         ActionKind::Subflow(subflow) => Some(subflow.workflow.clone()),

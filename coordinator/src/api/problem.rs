@@ -65,7 +65,7 @@ impl From<crate::Error> for Problem {
     fn from(error: crate::Error) -> Problem {
         match &error {
             crate::Error::Store(store) => Problem::from(store.clone()),
-            crate::Error::Definition { .. } => {
+            crate::Error::Definition { .. } | crate::Error::Attempts { .. } => {
                 tracing::error!(%error, "a request failed");
                 Problem::new(
                     StatusCode::INTERNAL_SERVER_ERROR,

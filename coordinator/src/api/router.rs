@@ -109,11 +109,13 @@ pub fn router(api: Api) -> Router {
 }
 
 async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
-    if foreign(request.headers()) || api.only_local && !names_this_machine(&request) {
+    let hosts = api.hosts.as_deref();
+    if foreign(request.headers()) || hosts.is_some_and(|hosts| !is_named(&request, hosts)) {
         return Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-origin",
-            "requests of web pages of another origin are refused",
+            "requests of web pages of another origin are refused, and those for a host that \
+             coordinator.allowed_hosts does not name",
         )
         .into_response();
     }
@@ -154,8 +156,8 @@ fn foreign(headers: &HeaderMap) -> bool {
     text(header::HOST) != Some(origin)
 }
 
-/// Whether a request goes to `localhost` or an address, and to no other name.
-fn names_this_machine(request: &Request) -> bool {
+/// Whether a request goes to `localhost`, an address or one of these, and to no other name.
+fn is_named(request: &Request, hosts: &[String]) -> bool {
     let header = request.headers().get(header::HOST);
     let header = header.map(|host| host.to_str().unwrap_or_default());
     let Some(host) = header.or(request
@@ -169,9 +171,17 @@ fn names_this_machine(request: &Request) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return false;
     };
-    let name = authority.host().trim_end_matches('.').to_ascii_lowercase();
+    let name = plain_host(authority.host());
+    if hosts.contains(&name) {
+        return true;
+    }
     let address = name.trim_start_matches('[').trim_end_matches(']');
     name == "localhost" || name.ends_with(".localhost") || address.parse::<IpAddr>().is_ok()
+}
+
+/// A name as it is compared.
+pub(super) fn plain_host(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
 }
 
 async fn openapi() -> Response {
@@ -256,6 +266,28 @@ mod tests {
         let served = served();
         assert!(served.len() > 15, "{served:?}");
         assert_eq!(described, served);
+    }
+
+    #[test]
+    fn hosts() {
+        let named = |host: &str, hosts: &[&str]| {
+            let hosts: Vec<String> = hosts.iter().map(|host| plain_host(host)).collect();
+            let request = Request::builder().header("host", host);
+            is_named(&request.body(axum::body::Body::empty()).unwrap(), &hosts)
+        };
+        for host in ["localhost:8080", "127.0.0.1", "[::1]:80", "a.localhost"] {
+            assert!(named(host, &[]), "{host}");
+        }
+        for host in [
+            "example.org",
+            "localhost.example.org",
+            "a b",
+            "127.0.0.1.nip.io",
+        ] {
+            assert!(!named(host, &["swirl.example.org"]), "{host}");
+        }
+        assert!(named("Swirl.Example.org.:8080", &["swirl.example.ORG"]));
+        assert!(!named("swirl.example.org", &[]));
     }
 
     #[test]

@@ -111,6 +111,7 @@ impl Setup {
             queue: Arc::new(MemoryQueue::default()),
             clock: Arc::new(SystemClock),
             registry: Arc::new(Registry::new(store, lower)),
+            installation: "".into(),
             carries_out: false,
             observer: None,
         };

@@ -16,6 +16,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         Event::Merged(merge) => scope.merges.push(merge.clone()),
         Event::Result(result) => scope.result = result.clone(),
         Event::Completed(state) => scope.completed.push(*state),
+        Event::Apart(forks) => scope.apart = forks.clone(),
         Event::Compensation(compensation) => {
             if compensation.is_some() && scope.compensation.is_none() {
                 scope.completed.clear();

@@ -1,8 +1,10 @@
 //! Compensation (0.8, "Workflow Compensation"; decisions 35 and 52): the completed executions of
 //! states with `compensatedBy`, last first, then the way that triggered it.
 
+use swirl_model::WorkflowError;
 use swirl_model::event::Event;
-use swirl_model::scope::{Compensation, Purpose, Way};
+use swirl_model::scope::{Compensation, FinishFrom, Position, Purpose, Way, Work};
+use swirl_model::workflow::StateId;
 
 use crate::ctx::{Ctx, Step};
 
@@ -37,6 +39,67 @@ impl Ctx<'_> {
         }
         self.emit(Event::Compensation(None));
         self.emit(Event::Compensated);
-        self.proceed(compensation.then, compensation.purpose)
+        self.go_onward(compensation.then, compensation.purpose);
+        Ok(())
+    }
+
+    /// Takes the way that triggered the compensation, which is done.
+    pub(crate) fn go_onward(&mut self, way: Way, purpose: Purpose) {
+        if let Err(error) = self.proceed(way, purpose) {
+            self.trigger_failed(way, purpose, error);
+        }
+    }
+
+    /// Faults the scope at a way; a retry goes on with the way.
+    pub(crate) fn fail_onward(&mut self, way: Way, purpose: Purpose, error: WorkflowError) {
+        if let Some(id) = state_of(way) {
+            self.return_to(id, way, purpose);
+        }
+        self.fail(error);
+    }
+
+    /// The state whose way it is, behind its work.
+    fn return_to(&mut self, id: StateId, way: Way, purpose: Purpose) {
+        self.move_to(Position {
+            state: Some(id),
+            purpose,
+            entered: true,
+            work: Work::Finish {
+                way,
+                from: FinishFrom::Onward,
+            },
+            events: None,
+            attempts: Vec::new(),
+        });
+    }
+
+    /// What the way produces or goes on with can't be made: an error of the state that triggered
+    /// the compensation, never of a compensating one (decision 85).
+    fn trigger_failed(&mut self, way: Way, purpose: Purpose, mut error: WorkflowError) {
+        let Some(id) = state_of(way) else {
+            return self.fail(error);
+        };
+        self.return_to(id, way, purpose);
+        match way {
+            // The way of a handler: the same state's handlers aren't asked again.
+            Way::Handler(..) => {
+                error.state = Some(self.def.workflow[id].name.to_string());
+                self.fail(error);
+            }
+            _ => self.raise(error),
+        }
+    }
+}
+
+/// None: the way of an action, whose state has been left.
+fn state_of(way: Way) -> Option<StateId> {
+    match way {
+        Way::Action(..) => None,
+        Way::State(id)
+        | Way::Handler(id, _)
+        | Way::Condition(id, _)
+        | Way::EventCondition(id, _)
+        | Way::Default(id)
+        | Way::Entry(id, _) => Some(id),
     }
 }

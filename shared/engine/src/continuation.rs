@@ -7,7 +7,7 @@ use swirl_model::error::names;
 use swirl_model::event::{Command, StartInstance};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Way, Work};
-use swirl_model::workflow::{ContinueAs, Next};
+use swirl_model::workflow::{ContinueAs, Next, TimeoutOverride};
 use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::Ctx;
@@ -34,6 +34,21 @@ impl Ctx<'_> {
         Err(WorkflowError::new(names::INPUT_VALIDATION, message))
     }
 
+    /// The timeout that the other instance has in place of its definition's own.
+    pub(crate) fn continued_timeout(
+        &self,
+        continuation: &ContinueAs,
+    ) -> Result<Option<TimeoutOverride>, WorkflowError> {
+        let Some(timeout) = &continuation.timeout else {
+            return Ok(None);
+        };
+        Ok(Some(TimeoutOverride {
+            duration: self.view().period(&timeout.duration, &self.scope.data)?,
+            interrupt: timeout.interrupt,
+            run_before: timeout.run_before.clone(),
+        }))
+    }
+
     pub(crate) fn continue_as(&mut self, way: Way, input: Data) {
         let def = self.def.clone();
         let Some(Next::End(end)) = next_of(&def.workflow, way) else {
@@ -42,11 +57,15 @@ impl Ctx<'_> {
         let Some(continuation) = &end.continue_as else {
             return;
         };
+        let timeout = match self.continued_timeout(continuation) {
+            Ok(timeout) => timeout,
+            Err(error) => return self.fail(error),
+        };
         self.disarm(|_| true);
         self.unsubscribe();
         let call = self.seq();
         self.command(Command::Start(Box::new(StartInstance {
-            id: continuation_id(&self.header.id),
+            id: continuation_id(self.header),
             workflow: continuation.workflow.clone(),
             version: continuation.version.clone(),
             input: input.clone(),
@@ -54,7 +73,7 @@ impl Ctx<'_> {
             on_parent_end: None,
             continued_from: Some(self.header.id.clone()),
             call,
-            timeout: continuation.timeout.clone(),
+            timeout,
             depth: self.header.depth,
             trace: self.header.trace_on(),
             at: self.now(),
@@ -89,7 +108,7 @@ impl Ctx<'_> {
     pub(crate) fn abandon_continuation(&mut self, status: EndStatus) {
         let position = self.scope.position();
         if position.is_some_and(|position| matches!(position.work, Work::Continue { .. })) {
-            let id = continuation_id(&self.header.id);
+            let id = continuation_id(self.header);
             self.command(Command::EndInstance { id, status });
         }
     }
@@ -133,22 +152,15 @@ mod tests {
                 name: "S".into(),
                 flow: Workflow::ROOT,
                 kind: StateKind::Inject(Data::object()),
-                input: None,
-                output: None,
-                input_schema: None,
-                output_schema: None,
-                on_errors: Vec::new(),
                 next: Some(Next::End(end)),
-                compensated_by: None,
-                used_for_compensation: false,
-                timeout: None,
-                metadata: Data::NULL,
+                ..State::default()
             };
             let def = Definition::compile(Workflow {
                 id: "w".to_owned(),
                 flows: vec![Flow {
                     start: StateId(0),
                     states: vec![StateId(0)],
+                    ..Flow::default()
                 }],
                 states: vec![state],
                 ..Workflow::default()
@@ -230,7 +242,7 @@ mod tests {
         let (mut run, _) = Run::continuing();
         let status = EndStatus::Cancelled;
         let (_, commands) = run.tell(Input::Cancel { status }).unwrap();
-        let id = continuation_id(&InstanceId::new("i"));
+        let id = continuation_id(&run.header);
         assert!(
             commands.contains(&Command::EndInstance { id, status }),
             "{commands:?}"

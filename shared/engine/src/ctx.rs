@@ -7,8 +7,8 @@ use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::{
     ActionStep, Cursor, ListRun, Position, Purpose, Scope, Timer, TimerKind, Work,
 };
-use swirl_model::time::{IsoDuration, Timestamp};
-use swirl_model::workflow::{State, StateId};
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{Period, State, StateId};
 use swirl_model::{Data, WorkflowError};
 
 use crate::apply::apply;
@@ -52,6 +52,7 @@ impl<'a> Ctx<'a> {
             header: self.header,
             params: &self.scope.params,
             last_error: self.scope.last_error.as_ref(),
+            error: None,
         }
     }
 
@@ -100,19 +101,24 @@ impl<'a> Ctx<'a> {
             .map_or(Purpose::Main, |position| position.purpose)
     }
 
-    pub fn arm(&mut self, kind: TimerKind, after: &IsoDuration) {
-        let due = after.add_to(self.now());
-        self.arm_at(kind, due);
+    pub fn arm(&mut self, kind: TimerKind, after: &Period) -> Step {
+        let after = self.view().period(after, &self.scope.data)?;
+        self.arm_at(kind, after.add_to(self.now()));
+        Ok(())
     }
 
     pub fn arm_at(&mut self, kind: TimerKind, due: Timestamp) {
-        let timer = Timer {
-            seq: self.seq(),
-            kind,
-            due,
-        };
+        let seq = self.seq();
+        let timer = Timer { seq, kind, due };
         self.emit(Event::Armed(timer));
         self.command(Command::Arm(timer));
+    }
+
+    pub fn disarm_one(&mut self, seq: u32) {
+        if self.scope.timers.iter().any(|timer| timer.seq == seq) {
+            self.emit(Event::Disarmed(seq));
+            self.command(Command::Disarm(seq));
+        }
     }
 
     pub fn disarm(&mut self, which: impl Fn(TimerKind) -> bool) {
@@ -161,6 +167,12 @@ impl<'a> Ctx<'a> {
         let Some(position) = self.scope.position() else {
             return;
         };
+        if position.events.is_some() {
+            self.close_entries();
+        }
+        let Some(position) = self.scope.position() else {
+            return;
+        };
         match &position.work {
             Work::Fork(_) => {
                 self.close_fork();
@@ -173,7 +185,12 @@ impl<'a> Ctx<'a> {
                 run.step = ActionStep::Attempt;
                 self.list(run);
             }
-            Work::Begin | Work::Sleep | Work::Events | Work::Retry | Work::Continue { .. } => {}
+            Work::Begin
+            | Work::Sleep
+            | Work::Events
+            | Work::Retry
+            | Work::Finish { .. }
+            | Work::Continue { .. } => {}
         }
     }
 }

@@ -1,14 +1,21 @@
 //! A workflow with everything compiled that can be: expressions, paths, schemas.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use regex::Regex;
 use swirl_expr::{Limits, PathExpr, Program};
+use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
-use swirl_model::workflow::{ExprSource, Language, Version, Workflow};
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{
+    Comparison, ExprSource, Language, Period, StateKind, Test, Version, Workflow,
+};
 
 use crate::pure::is_pure;
 use crate::schema::Validator;
+use crate::sizes::Sizes;
 
 /// A definition that instances run by. Made once, at deployment or when it is loaded.
 #[derive(Debug)]
@@ -22,6 +29,8 @@ pub struct Definition {
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
+    /// The regular expressions of conditions, by their text.
+    pub(crate) patterns: HashMap<String, Regex>,
     /// Its instances need nothing but data: nothing is called, waited for, forked, published or
     /// continued.
     pub is_pure: bool,
@@ -34,6 +43,7 @@ pub struct Definition {
     pub fork_max: u32,
     /// How deep sub-workflows may nest.
     pub depth_max: u16,
+    pub sizes: Sizes,
 }
 
 /// Something that doesn't compile, and where it stands in the document.
@@ -46,6 +56,14 @@ pub struct Problem {
 
 impl Definition {
     pub fn compile(workflow: Workflow) -> Result<Arc<Definition>, Vec<Problem>> {
+        Definition::compile_within(workflow, Sizes::default())
+    }
+
+    /// The same, with the limits of this process.
+    pub fn compile_within(
+        workflow: Workflow,
+        sizes: Sizes,
+    ) -> Result<Arc<Definition>, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut programs = Vec::with_capacity(workflow.expressions.len());
         let mut paths = Vec::with_capacity(workflow.paths.len());
@@ -93,6 +111,7 @@ impl Definition {
                 .map_err(|error| problems.push(problem(&error)))
                 .ok()
         });
+        let patterns = patterns(&workflow, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -106,11 +125,13 @@ impl Definition {
             output_schema,
             state_schemas,
             calendar,
+            patterns,
             limits: Limits::default(),
             budget: 10_000,
             steps_max: 1_000_000,
             fork_max: 100_000,
             depth_max: 50,
+            sizes,
         }))
     }
 }
@@ -128,19 +149,73 @@ impl Definition {
         }
     }
 
+    /// A length of time that counts before there is an instance: an expression sees the constants, and no data.
+    pub fn period_at_start(&self, period: &Period) -> Option<IsoDuration> {
+        let Period::Expression(id) = period else {
+            return period.fixed();
+        };
+        let source = &self.workflow[*id];
+        let mut vars = vec![Data::NULL; names(source).len()];
+        vars[0] = self.workflow.constants.clone();
+        let env = swirl_expr::Env {
+            now_ms: 0,
+            limits: self.limits,
+        };
+        let found = self.programs[id.0 as usize].one(&Data::object(), &vars, &env);
+        let text = found.ok().flatten()?;
+        IsoDuration::parse(text.as_str()?.trim()).ok()
+    }
+
     /// When instances are created by themselves.
     pub fn schedule(&self) -> Option<&Calendar> {
         self.calendar.as_ref()
     }
 }
 
+/// The regular expressions of all conditions, in time that grows with the text alone.
+fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String, Regex> {
+    let mut patterns = HashMap::new();
+    let mut open: Vec<&Test> = Vec::new();
+    for state in &workflow.states {
+        if let StateKind::Switch(switch) = &state.kind {
+            open.extend(switch.conditions.iter().map(|condition| &condition.test));
+        }
+    }
+    while let Some(test) = open.pop() {
+        match test {
+            Test::All(list) | Test::Any(list) => open.extend(list),
+            Test::Not(test) => open.push(test),
+            Test::Compare {
+                path,
+                operator: Comparison::Matches,
+                value,
+                ..
+            } => match Regex::new(&value.to_text()) {
+                Ok(pattern) => {
+                    patterns.insert(value.to_text(), pattern);
+                }
+                Err(error) => problems.push(problem(&workflow[*path], &error)),
+            },
+            Test::Holds(_) | Test::Exists(_) | Test::Compare { .. } => {}
+        }
+    }
+    patterns
+}
+
 /// The variables that every expression sees, before its iteration parameters.
 pub(crate) const VARIABLES: [&str; 4] = ["CONST", "SECRETS", "WORKFLOW", "args"];
 
+/// Languages in which a condition over an error says `name` for the error's name.
+pub(crate) fn sees_error(language: Language) -> bool {
+    matches!(language, Language::Cel | Language::Jexl | Language::Spel)
+}
+
 fn names(source: &ExprSource) -> Vec<&str> {
+    let error = sees_error(source.language).then_some("error");
     VARIABLES
         .iter()
         .copied()
+        .chain(error)
         .chain(source.params.iter().map(|param| &**param))
         .collect()
 }
@@ -154,18 +229,11 @@ fn problem(source: &ExprSource, error: &impl std::fmt::Display) -> Problem {
 
 fn program(source: &ExprSource) -> Result<Program, Problem> {
     let names = names(source);
-    match source.language {
-        Language::Jq => Program::jq(&source.text, &names),
-        Language::JsonPath => Program::jsonpath(&source.text, &names),
-    }
-    .map_err(|error| problem(source, &error))
+    Program::compile(source.language, &source.text, &names).map_err(|error| problem(source, &error))
 }
 
 fn path(source: &ExprSource) -> Result<PathExpr, Problem> {
     let names = names(source);
-    match source.language {
-        Language::Jq => PathExpr::jq(&source.text, &names),
-        Language::JsonPath => PathExpr::jsonpath(&source.text, &names),
-    }
-    .map_err(|error| problem(source, &error))
+    PathExpr::compile(source.language, &source.text, &names)
+        .map_err(|error| problem(source, &error))
 }

@@ -2,10 +2,11 @@
 
 use swirl_expr::{EvalError, PathError};
 use swirl_model::error::names;
-use swirl_model::workflow::{Count, ExprId, PathId, Template, TextPart};
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{Count, ExprId, ExprSource, PathId, Period, Template, TextPart};
 use swirl_model::{Data, WorkflowError};
 
-use crate::definition::{Definition, VARIABLES};
+use crate::definition::{Definition, VARIABLES, sees_error};
 use crate::step::Env;
 
 /// What expressions see besides their input.
@@ -15,6 +16,8 @@ pub(crate) struct View<'a> {
     pub header: &'a swirl_model::instance::Header,
     pub params: &'a [(std::sync::Arc<str>, Data)],
     pub last_error: Option<&'a WorkflowError>,
+    /// The error that a condition is about: `$error`, and what plain names mean in the languages that have them.
+    pub error: Option<Data>,
 }
 
 impl View<'_> {
@@ -71,8 +74,7 @@ impl View<'_> {
     fn expr_env(&self) -> swirl_expr::Env {
         let mut limits = self.def.limits;
         if let Some(bounds) = self.env.bounds {
-            limits.time = limits.time.min(bounds.time);
-            limits.until = Some(bounds.until);
+            limits.spent_max = Some(bounds.spent_max);
         }
         swirl_expr::Env {
             now_ms: self.env.now.0,
@@ -83,7 +85,7 @@ impl View<'_> {
     fn path_vars(&self, path: PathId) -> Result<Vec<Data>, WorkflowError> {
         let source = &self.def.workflow[path];
         let used = |name: &str| name != "SECRETS" && source.text.contains(&format!("${name}"));
-        self.variables(&source.params, used, None)
+        self.variables(source, used, None)
     }
 
     fn vars(
@@ -95,16 +97,16 @@ impl View<'_> {
         if used("SECRETS") {
             self.check_secrets(id)?;
         }
-        self.variables(&self.def.workflow[id].params, used, args)
+        self.variables(&self.def.workflow[id], used, args)
     }
 
     fn variables(
         &self,
-        params: &[std::sync::Arc<str>],
+        source: &ExprSource,
         used: impl Fn(&str) -> bool,
         args: Option<&Data>,
     ) -> Result<Vec<Data>, WorkflowError> {
-        let mut vars = Vec::with_capacity(VARIABLES.len() + params.len());
+        let mut vars = Vec::with_capacity(VARIABLES.len() + 1 + source.params.len());
         for name in VARIABLES {
             vars.push(match name {
                 _ if !used(name) => Data::NULL,
@@ -114,7 +116,10 @@ impl View<'_> {
                 _ => args.cloned().unwrap_or_default(),
             });
         }
-        for param in params {
+        if sees_error(source.language) {
+            vars.push(self.error.clone().unwrap_or_default());
+        }
+        for param in &source.params {
             let known = self.params.iter().rev().find(|(name, _)| name == param);
             vars.push(known.map(|(_, value)| value.clone()).unwrap_or_default());
         }
@@ -150,6 +155,9 @@ impl View<'_> {
             Data::string(self.header.started_at.to_string()),
         );
         data.set("input", self.header.input.clone());
+        if let Some(key) = &self.header.instance_key {
+            data.set("key", Data::string(&**key));
+        }
         if let Some(error) = self.last_error {
             data.set("error", error.to_data());
         }
@@ -206,6 +214,26 @@ impl View<'_> {
         whole.ok_or_else(|| {
             let message = format!("{what} must be a whole number of {min} or more, and is {value}");
             WorkflowError::new(names::INVALID_VALUE, message)
+        })
+    }
+
+    /// A length of time, given as such or as an expression.
+    pub fn period(&self, period: &Period, input: &Data) -> Result<IsoDuration, WorkflowError> {
+        let id = match period {
+            Period::Fixed(duration) => return Ok(*duration),
+            Period::Expression(id) => *id,
+        };
+        let value = self.value(id, input)?;
+        let text = value.as_str().unwrap_or_default();
+        IsoDuration::parse(text.trim()).map_err(|_| {
+            let source = shorten(&self.def.workflow[id].text);
+            let gave = if self.def.programs[id.0 as usize].uses_var("SECRETS") {
+                value.kind().to_owned()
+            } else {
+                shorten(&value.to_string())
+            };
+            let message = format!("'{source}' gave {gave} instead of an ISO 8601 duration");
+            WorkflowError::new(names::EXPRESSION_ERROR, message)
         })
     }
 

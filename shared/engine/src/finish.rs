@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{BranchResult, Cursor, Purpose, Role, TimerKind, Way};
-use swirl_model::workflow::{ContinueAs, End, EventId, Next, Produce, StateKind, Workflow};
+use swirl_model::scope::{
+    BranchResult, Cursor, FinishFrom, Purpose, RetriedBy, Role, TimerKind, Way, Work,
+};
+use swirl_model::workflow::{
+    ContinueAs, End, EventId, Next, Produce, State, StateKind, Then, Workflow,
+};
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
@@ -27,33 +31,56 @@ struct Produced {
 }
 
 impl Ctx<'_> {
-    /// The state's work is done: output filter, then the way.
+    /// The state's work is done: output filter, then the way. An error finds the data as the work left
+    /// it (decision 66), and a retry goes on here.
     pub fn finish(&mut self, way: Way) -> Step {
+        let unfiltered = self.scope.data.clone();
+        let mut from = FinishFrom::Output;
+        let step = self.finish_from(way, &mut from);
+        if step.is_err() {
+            if from == FinishFrom::Output {
+                self.set_data(unfiltered);
+            }
+            self.work(Work::Finish { way, from });
+        }
+        step
+    }
+
+    /// An operator's retry of what failed behind a state's work.
+    pub(crate) fn resume_finish(&mut self, way: Way, from: FinishFrom) -> Step {
+        match from {
+            FinishFrom::Output => self.finish(way),
+            FinishFrom::Way => self.take(way),
+            FinishFrom::Onward => {
+                let purpose = self.purpose();
+                self.go_onward(way, purpose);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish_from(&mut self, way: Way, from: &mut FinishFrom) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
             return Ok(());
         };
         let state = &def.workflow[id];
-        let unfiltered = self.scope.data.clone();
+        if !state.retries.is_empty() && self.retried_by_rule(state)? {
+            return Ok(());
+        }
         if let Some(filter) = state.output
             && let Some(data) = self.view().eval(filter, &self.scope.data)?
             && !data.is_null()
         {
-            self.set_data(data);
+            self.put_data(data)?;
         }
         if let (_, Some(schema)) = &def.state_schemas[id.0 as usize] {
             let data = self.scope.data.clone();
             self.validate(schema, &data, Checked::Output)?;
         }
-        // What the way needs is worked out while an error of it is still the state's. Its handler
-        // gets the data without the output filter (decision 66).
-        match self.prepare(way) {
-            Ok(prepared) => self.prepared = prepared,
-            Err(error) => {
-                self.set_data(unfiltered);
-                return Err(error);
-            }
-        }
+        // What the way needs is worked out while an error of it is still the state's.
+        self.prepared = self.prepare(way)?;
+        *from = FinishFrom::Way;
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
         self.emit(Event::StateLeft {
@@ -65,6 +92,17 @@ impl Ctx<'_> {
             self.emit(Event::Completed(id));
         }
         self.take(way)
+    }
+
+    /// A rule may take what the state's work came to for a failure.
+    fn retried_by_rule(&mut self, state: &State) -> Result<bool, WorkflowError> {
+        for (index, rule) in state.retries.iter().enumerate() {
+            if rule.results && self.fits_result(&rule.errors, &self.scope.data)? {
+                let by = RetriedBy::StateRule(index as u16);
+                return self.retry_state(state, &rule.policy, by);
+            }
+        }
+        Ok(false)
     }
 
     /// Takes the way that a state's end or error opens.
@@ -119,7 +157,8 @@ impl Ctx<'_> {
                     if refused {
                         let to = &def.workflow[transition.to].name;
                         let message = format!("the transition to '{to}' doesn't hold for the data");
-                        self.fail(WorkflowError::new(names::TRANSITION_REFUSED, message));
+                        let error = WorkflowError::new(names::TRANSITION_REFUSED, message);
+                        self.fail_onward(way, purpose, error);
                         return Ok(());
                     }
                 }
@@ -137,9 +176,9 @@ impl Ctx<'_> {
                     None => self.evaluate(&end.produce, end.continue_as.as_ref())?,
                 };
                 self.publish_all(prepared.produced);
-                self.end(end, purpose, prepared.input.map(|input| (way, input)))
+                self.end(way, end, purpose, prepared.input)
             }
-            None => self.end(&End::default(), purpose, None),
+            None => self.end(way, &End::default(), purpose, None),
         }
     }
 
@@ -171,7 +210,10 @@ impl Ctx<'_> {
         Ok(Prepared {
             produced: produced.collect::<Result<_, _>>()?,
             input: continuation
-                .map(|continuation| self.input_of(continuation))
+                .map(|continuation| {
+                    self.continued_timeout(continuation)?;
+                    self.input_of(continuation)
+                })
                 .transpose()?,
         })
     }
@@ -206,6 +248,9 @@ impl Ctx<'_> {
                 attributes.insert(name.clone(), attribute(value));
             }
         }
+        let parts: Vec<&Data> = data.iter().chain(attributes.values()).collect();
+        let name = &self.def.workflow[produce.event].name;
+        self.def.sizes.check_event(name, &parts)?;
         Ok(Produced {
             event: produce.event,
             data,
@@ -231,7 +276,7 @@ impl Ctx<'_> {
         let seq = self.seq();
         let produced = CloudEvent {
             specversion: "1.0".to_owned(),
-            id: child_id(&self.header.id, &self.scope.id, seq),
+            id: child_id(self.header, &self.scope.id, seq),
             source: source.unwrap_or_else(|| format!("/swirl/{}", self.def.workflow.id)),
             kind: event.kind.clone().unwrap_or_else(|| event.name.to_string()),
             attributes,
@@ -269,10 +314,15 @@ impl Ctx<'_> {
         values
     }
 
-    /// `continuation`: the way that has the `continueAs`, and its input.
-    fn end(&mut self, end: &End, purpose: Purpose, continuation: Option<(Way, Data)>) -> Step {
+    /// `continuation`: the input of the way's `continueAs`.
+    fn end(&mut self, way: Way, end: &End, purpose: Purpose, continuation: Option<Data>) -> Step {
         if purpose == Purpose::RunBefore {
             self.terminated();
+            return Ok(());
+        }
+        if let Some(name) = &end.fail {
+            let message = format!("the workflow ended with the status '{name}'");
+            self.fail_onward(way, purpose, WorkflowError::new(name, message));
             return Ok(());
         }
         if !self.scope.id.is_root() {
@@ -289,10 +339,6 @@ impl Ctx<'_> {
             }
             return Ok(());
         }
-        if let Some(reason) = &end.fail {
-            self.fail(WorkflowError::new(names::FUNCTION_ERROR, reason.clone()));
-            return Ok(());
-        }
         if self.def.workflow.keep_active && !end.terminate && end.continue_as.is_none() {
             self.emit(Event::Idle);
             self.emit(Event::Moved(Cursor::Idle));
@@ -302,19 +348,25 @@ impl Ctx<'_> {
             }
             return self.wait_for_start();
         }
-        self.complete(continuation, end.terminate_parents)
+        self.complete(way, purpose, continuation, end.terminate_parents)
     }
 
-    fn complete(&mut self, continuation: Option<(Way, Data)>, terminate_parents: bool) -> Step {
+    fn complete(
+        &mut self,
+        way: Way,
+        purpose: Purpose,
+        continuation: Option<Data>,
+        terminate_parents: bool,
+    ) -> Step {
         let def = self.def.clone();
         let output = self.scope.data.clone();
         if let Some(schema) = &def.output_schema
             && let Err(error) = self.validate(schema, &output, Checked::Output)
         {
-            self.fail(error);
+            self.fail_onward(way, purpose, error);
             return Ok(());
         }
-        if let Some((way, input)) = continuation {
+        if let Some(input) = continuation {
             self.continue_as(way, input);
             return Ok(());
         }
@@ -336,6 +388,7 @@ impl Ctx<'_> {
     }
 
     pub(crate) fn close(&mut self, status: EndStatus, output: Option<Data>) {
+        self.abandon_apart();
         self.disarm(|_| true);
         self.unsubscribe();
         self.emit(Event::Moved(Cursor::Ended));
@@ -357,10 +410,15 @@ impl Ctx<'_> {
         match self.scope.role {
             Role::Root => {}
             Role::Detached { .. } => self.command(Command::Drop),
-            Role::Branch { .. } | Role::Iteration { .. } | Role::Action { .. } => {
+            Role::Branch { .. }
+            | Role::Iteration { .. }
+            | Role::Action { .. }
+            | Role::Entry { .. }
+            | Role::Apart { .. } => {
                 self.command(Command::Report(BranchResult::Done {
                     merges: self.scope.merges.clone(),
                     result: self.scope.result.clone(),
+                    left: false,
                 }));
             }
         }
@@ -368,6 +426,10 @@ impl Ctx<'_> {
 
     /// `workflowExecTimeout` has passed.
     pub fn workflow_timeout(&mut self) {
+        // A branch looks at the end of the step whether it only waits.
+        if !matches!(self.scope.role, Role::Root) {
+            return;
+        }
         let Some(timeout) = self.workflow_timeout_setting() else {
             return;
         };
@@ -393,11 +455,13 @@ impl Ctx<'_> {
                 }
                 is_last
             }
-            Role::Detached { .. } => false,
+            Role::Detached { .. } | Role::Apart { .. } => false,
             // The root scope, which hears of it, ends the instance.
-            Role::Branch { .. } | Role::Iteration { .. } | Role::Action { .. } => {
-                let timeout = self.workflow_timeout_setting();
-                let end = timeout.map(|timeout| timeout.duration.add_to(self.header.started_at));
+            Role::Branch { .. }
+            | Role::Iteration { .. }
+            | Role::Action { .. }
+            | Role::Entry { .. } => {
+                let end = self.workflow_end().ok().flatten();
                 let is_last = end.is_some_and(|end| end <= self.now());
                 if is_last {
                     self.abandon();
@@ -409,7 +473,7 @@ impl Ctx<'_> {
     }
 
     /// The instance is to be terminated, after `runBefore`.
-    fn time_out(&mut self) {
+    pub(crate) fn time_out(&mut self) {
         self.disarm(|_| true);
         self.unsubscribe();
         if self.scope.compensation.is_some() {
@@ -453,7 +517,18 @@ fn attribute(value: Data) -> Data {
 pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
     match way {
         Way::State(id) => workflow[id].next.as_ref(),
-        Way::Handler(id, index) => Some(&workflow[id].on_errors[index as usize].next),
+        Way::Handler(id, index) => match &workflow[id].on_errors[index as usize].then {
+            Then::Next(next) => Some(next),
+            Then::Continue => match workflow[id].next {
+                Some(_) => workflow[id].next.as_ref(),
+                None => next_of(workflow, Way::Default(id)),
+            },
+            Then::Rethrow | Then::Throw(_) => None,
+        },
+        Way::Action(id, index) => match &workflow[id].on_errors[index as usize].then {
+            Then::Next(next) => Some(next),
+            Then::Continue | Then::Rethrow | Then::Throw(_) => None,
+        },
         Way::Condition(id, index) => match &workflow[id].kind {
             StateKind::Switch(switch) => Some(&switch.conditions[index as usize].next),
             _ => None,

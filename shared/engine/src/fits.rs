@@ -12,7 +12,10 @@ impl Definition {
     pub fn fits(&self, scope: &Scope) -> bool {
         let role = match scope.role {
             Role::Root => true,
-            Role::Branch { state, .. } | Role::Iteration { state, .. } => self.has_state(state),
+            Role::Branch { state, .. }
+            | Role::Iteration { state, .. }
+            | Role::Entry { state, .. }
+            | Role::Apart { state, .. } => self.has_state(state),
             Role::Action { list, index } | Role::Detached { list, index } => self
                 .actions_of(list)
                 .is_some_and(|all| (index as usize) < all),
@@ -24,11 +27,13 @@ impl Definition {
         let mut waits = scope.wait.iter().chain(&scope.answer);
         let mut states = scope.completed.iter();
         let mut merges = scope.merges.iter().filter_map(|merge| merge.to);
+        let mut outputs = scope.merges.iter().filter_map(|merge| merge.output);
         let mut events = scope.start_events.iter();
         role && position
             && waits.all(|wait| self.fits_wait(wait))
             && states.all(|state| self.has_state(*state))
             && merges.all(|path| (path.0 as usize) < self.workflow.paths.len())
+            && outputs.all(|id| (id.0 as usize) < self.workflow.expressions.len())
             && events.all(|event| self.has_event(event.def))
             && scope.compensation.as_ref().is_none_or(|open| {
                 open.left.iter().all(|state| self.has_state(*state)) && self.fits_way(open.then)
@@ -68,7 +73,10 @@ impl Definition {
                 Some(StateKind::Event(event)) => event.entries.len(),
                 _ => 0,
             };
-            let mut named = run.done.iter().chain(&run.running);
+            let forks = run.forks.iter().map(|entry| &entry.entry);
+            let timers = run.timers.iter().map(|timer| &timer.entry);
+            let over = run.done.iter().chain(&run.running).chain(&run.lapsed);
+            let mut named = over.chain(forks).chain(timers);
             named.all(|index| usize::from(*index) < entries)
                 && run.arrived.iter().all(|(def, _)| self.has_event(*def))
         });
@@ -76,7 +84,7 @@ impl Definition {
             && match &position.work {
                 Work::List(run) => self.fits_list(run),
                 Work::Fork(run) => run.list.is_none_or(|list| self.actions_of(list).is_some()),
-                Work::Continue { way, .. } => self.fits_way(*way),
+                Work::Continue { way, .. } | Work::Finish { way, .. } => self.fits_way(*way),
                 Work::Begin | Work::Sleep | Work::Events | Work::Retry => true,
             }
     }
@@ -91,12 +99,17 @@ impl Definition {
     }
 
     fn fits_way(&self, way: Way) -> bool {
+        if let Way::Action(id, index) = way {
+            let action = self.workflow.actions.get(id.0 as usize);
+            return action.is_some_and(|action| usize::from(index) < action.on_errors.len());
+        }
         let (id, index) = match way {
             Way::State(id) | Way::Default(id) => return self.has_state(id),
             Way::Handler(id, index)
             | Way::Condition(id, index)
             | Way::EventCondition(id, index)
             | Way::Entry(id, index) => (id, usize::from(index)),
+            Way::Action(..) => return false,
         };
         let Some(state) = self.state(id) else {
             return false;

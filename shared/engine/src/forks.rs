@@ -7,7 +7,7 @@
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
 use swirl_model::scope::{BranchResult, Fork, ForkOrigin, ForkRun, Role, Scope, Work};
-use swirl_model::workflow::{ListId, StateKind};
+use swirl_model::workflow::{ListId, StateId, StateKind};
 use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
@@ -20,6 +20,8 @@ pub fn branch_scope(def: &Definition, fork: &Fork, index: u32) -> Scope {
         ForkOrigin::Parallel(state) => Role::Branch { state, index },
         ForkOrigin::Foreach(state) => Role::Iteration { state, index },
         ForkOrigin::Actions(list) => Role::Action { list, index },
+        ForkOrigin::Entry(state, entry) => Role::Entry { state, entry },
+        ForkOrigin::Apart(state, index) => Role::Apart { state, index },
     };
     let mut scope = Scope::new(fork.parent.child(fork.fork, index), role, fork.data.clone());
     scope.params = fork.params.clone();
@@ -52,6 +54,12 @@ fn is_timeout(error: &WorkflowError) -> bool {
     timeouts.contains(&error.name.as_str())
 }
 
+fn was_left(results: &[(u32, BranchResult)]) -> bool {
+    results
+        .iter()
+        .any(|(_, result)| matches!(result, BranchResult::Done { left: true, .. }))
+}
+
 impl Ctx<'_> {
     pub fn fork(
         &mut self,
@@ -70,22 +78,8 @@ impl Ctx<'_> {
             fork,
             branches: total,
         });
-        self.command(Command::Fork(Fork {
-            parent: self.scope.id.clone(),
-            fork,
-            origin,
-            data: self.scope.data.clone(),
-            items,
-            params: self.scope.params.clone(),
-            last_error: self.scope.last_error.clone(),
-            total,
-            open,
-            needed,
-            results: Default::default(),
-            failed: 0,
-            told: false,
-            closed: false,
-        }));
+        let record = self.fork_record(fork, origin, items, (total, open, needed));
+        self.command(Command::Fork(record));
         let list = match origin {
             ForkOrigin::Actions(list) => Some(list),
             _ => None,
@@ -132,6 +126,14 @@ impl Ctx<'_> {
         fork: u32,
         results: Vec<(u32, BranchResult)>,
     ) -> Result<(), Rejection> {
+        if self.scope.apart.contains(&fork) {
+            self.heard_of_apart(fork, results);
+            return Ok(());
+        }
+        if let Some(entry) = self.entry_of(fork) {
+            self.entry_joined(entry, results);
+            return Ok(());
+        }
         let run = match self.scope.position().map(|position| &position.work) {
             Some(Work::Fork(run)) if run.fork == fork => run.clone(),
             _ => return Err(Rejection::ForkOver),
@@ -149,6 +151,7 @@ impl Ctx<'_> {
                 }));
                 self.raise(error.clone());
             }
+            Some((_, BranchResult::Left { way, error })) => self.leave_by(*way, error.clone()),
             Some((_, BranchResult::Terminated { data, parents })) => {
                 self.abandon();
                 self.terminate(data.clone(), *parents);
@@ -156,6 +159,71 @@ impl Ctx<'_> {
             _ => return self.branches_done(fork, &run, results),
         }
         Ok(())
+    }
+
+    /// Nobody waits for the branch, but it may end the instance, or lead elsewhere.
+    fn heard_of_apart(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
+        self.command(Command::CloseFork(fork));
+        let left = self.scope.apart.iter().copied();
+        let left = left.filter(|other| *other != fork).collect();
+        self.emit(Event::Apart(left));
+        if let Some((_, BranchResult::Terminated { data, parents })) = results.into_iter().next() {
+            self.abandon();
+            self.terminate(data, parents);
+        }
+    }
+
+    /// Begins a branch that nobody waits for: a fork of its own, of which only a `terminate` is heard.
+    pub(crate) fn fork_apart(&mut self, state: StateId, index: u32) {
+        let fork = self.seq();
+        let origin = ForkOrigin::Apart(state, index);
+        self.emit(Event::Forked { fork, branches: 1 });
+        self.command(Command::Fork(self.fork_record(
+            fork,
+            origin,
+            None,
+            (1, 1, 2),
+        )));
+        let mut all = self.scope.apart.clone();
+        all.push(fork);
+        self.emit(Event::Apart(all));
+    }
+
+    /// What no state waits for ends with what is around it.
+    pub(crate) fn abandon_apart(&mut self) {
+        if self.scope.apart.is_empty() {
+            return;
+        }
+        for fork in self.scope.apart.clone() {
+            self.command(Command::CloseFork(fork));
+        }
+        self.emit(Event::Apart(Vec::new()));
+    }
+
+    /// `(total, open, needed)`
+    pub(crate) fn fork_record(
+        &self,
+        fork: u32,
+        origin: ForkOrigin,
+        items: Option<Data>,
+        (total, open, needed): (u32, u32, u32),
+    ) -> Fork {
+        Fork {
+            parent: self.scope.id.clone(),
+            fork,
+            origin,
+            data: self.scope.data.clone(),
+            items,
+            params: self.scope.params.clone(),
+            last_error: self.scope.last_error.clone(),
+            total,
+            open,
+            needed,
+            results: Default::default(),
+            failed: 0,
+            told: false,
+            closed: false,
+        }
     }
 
     fn branches_done(
@@ -169,20 +237,37 @@ impl Ctx<'_> {
             return Err(Rejection::ForkOver);
         }
         self.emit(Event::Joined { fork });
+        if was_left(&results) {
+            self.leave();
+            return Ok(());
+        }
         let step = self.join(run, results);
         self.settle(step);
+        Ok(())
+    }
+
+    /// Merges what branches produced, all of it or nothing.
+    pub(crate) fn replay_all(
+        &mut self,
+        results: impl IntoIterator<Item = (u32, BranchResult)>,
+    ) -> Step {
+        let before = self.scope.data.clone();
+        for (_, result) in results {
+            if let BranchResult::Done { merges, .. } = result
+                && let Err(error) = self.replay(merges)
+            {
+                self.set_data(before);
+                return Err(error);
+            }
+        }
         Ok(())
     }
 
     fn join(&mut self, run: &ForkRun, results: Vec<(u32, BranchResult)>) -> Step {
         let def = self.def.clone();
         if let Some(list) = run.list {
+            self.replay_all(results)?;
             self.close_fork();
-            for (_, result) in results {
-                if let BranchResult::Done { merges, .. } = result {
-                    self.replay(merges)?;
-                }
-            }
             let end = def.workflow[list].actions.len() as u16;
             self.list(swirl_model::scope::ListRun::new(list, end, end));
             return Ok(());

@@ -1,6 +1,7 @@
 //! Derived ids.
 
 use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_model::instance::Header;
 
 /// A short id for what these parts name: the same parts give the same id, always.
 pub fn derive(parts: &[&str]) -> String {
@@ -13,12 +14,20 @@ pub fn derive(parts: &[&str]) -> String {
 }
 
 /// The id of what a scope causes at one of its sequence numbers.
-pub fn child_id(instance: &InstanceId, scope: &ScopeId, seq: u32) -> String {
-    derive(&[instance.as_str(), scope.as_str(), &seq.to_string()])
+pub fn child_id(header: &Header, scope: &ScopeId, seq: u32) -> String {
+    derive(&[&header.seed(), scope.as_str(), &seq.to_string()])
 }
 
 /// The id of the instance that one goes on as after `continueAs`.
-pub fn continuation_id(instance: &InstanceId) -> InstanceId {
+pub fn continuation_id(header: &Header) -> InstanceId {
+    if header.parent.is_none() && header.continued_from.is_none() {
+        return InstanceId::new(derive(&[&header.seed(), "continue"]));
+    }
+    chained_id(&header.id)
+}
+
+/// The same, of a sub-workflow or of a continuation: its id is never used again.
+pub fn chained_id(instance: &InstanceId) -> InstanceId {
     InstanceId::new(derive(&[instance.as_str(), "continue"]))
 }
 

@@ -2,7 +2,7 @@
 
 use swirl_model::merge::merge;
 use swirl_model::scope::Merge;
-use swirl_model::workflow::{EventFilter, EventId, PathId};
+use swirl_model::workflow::{EventFilter, EventId, ExprId, PathId, Under, UnderWhen};
 use swirl_model::{CloudEvent, Data, WorkflowError, error::names};
 
 use crate::ctx::{Ctx, Step};
@@ -10,8 +10,7 @@ use crate::ctx::{Ctx, Step};
 impl Ctx<'_> {
     pub fn merge_into_data(&mut self, to: Option<PathId>, value: &Data) -> Step {
         let data = self.merged(to, value)?;
-        self.set_data(data);
-        Ok(())
+        self.put_data(data)
     }
 
     /// The state data with a value merged into it.
@@ -30,10 +29,33 @@ impl Ctx<'_> {
         view.set(path, &self.scope.data, target)
     }
 
+    /// The state data with what an action produced in it.
+    pub fn with_merge(&self, merge: &Merge) -> Result<Data, WorkflowError> {
+        let data = match (merge.replace, merge.to) {
+            (false, to) => self.merged(to, &merge.value)?,
+            (true, None) => merge.value.clone(),
+            (true, Some(path)) => {
+                let value = merge.value.clone();
+                self.view().set(path, &self.scope.data, value)?
+            }
+        };
+        self.through(merge.output, data)
+    }
+
+    /// A filter that selects nothing leaves the data as it is.
+    fn through(&self, filter: Option<ExprId>, data: Data) -> Result<Data, WorkflowError> {
+        let Some(filter) = filter else {
+            return Ok(data);
+        };
+        let found = self.view().eval(filter, &data)?;
+        Ok(found.filter(|found| !found.is_null()).unwrap_or(data))
+    }
+
     /// Merges what the actions of a branch produced.
     pub fn replay(&mut self, merges: Vec<Merge>) -> Step {
         for merge in merges {
-            self.merge_into_data(merge.to, &merge.value)?;
+            let data = self.with_merge(&merge)?;
+            self.put_data(data)?;
         }
         Ok(())
     }
@@ -44,13 +66,40 @@ impl Ctx<'_> {
             return Ok(());
         }
         let payload = self.payload(def, event);
-        let value = match filter.data {
-            Some(expression) => self.view().eval(expression, &payload)?.unwrap_or_default(),
-            None => payload,
+        let value = self.filtered(filter.data, filter.under.as_ref(), filter.to, payload)?;
+        let data = match value.is_null() {
+            true => self.scope.data.clone(),
+            false => self.merged(filter.to, &value)?,
         };
-        if value.is_null() {
-            return Ok(());
+        let data = self.through(filter.output, data)?;
+        self.put_data(data)
+    }
+
+    /// What of a result or payload is to be merged; null is nothing.
+    pub(crate) fn filtered(
+        &self,
+        filter: Option<ExprId>,
+        under: Option<&Under>,
+        to: Option<PathId>,
+        value: Data,
+    ) -> Result<Data, WorkflowError> {
+        let selected = match filter {
+            Some(filter) => self.view().eval(filter, &value)?.unwrap_or_default(),
+            None => value.clone(),
+        };
+        let Some(under) = under else {
+            return Ok(selected);
+        };
+        let selected = match under.when {
+            UnderWhen::NotObject if to.is_some() || selected.is_object() => return Ok(selected),
+            UnderWhen::Always if selected.is_null() && !value.is_object() => value,
+            UnderWhen::NotObject | UnderWhen::Always => selected,
+        };
+        if selected.is_null() {
+            return Ok(selected);
         }
-        self.merge_into_data(filter.to, &value)
+        let mut named = Data::object();
+        named.set(&under.key, selected);
+        Ok(named)
     }
 }

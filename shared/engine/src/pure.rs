@@ -1,6 +1,6 @@
 //! Definitions whose instances need nothing but data.
 
-use swirl_model::workflow::{ActionKind, Next, StateKind, Workflow};
+use swirl_model::workflow::{ActionKind, Next, StateKind, Then, Workflow};
 
 /// All that its states do is work on data: nothing is called, waited for, forked, published or continued as
 /// another instance. Its instances end with their first turn, if nothing fails.
@@ -9,7 +9,13 @@ pub(crate) fn is_pure(workflow: &Workflow) -> bool {
     workflow.secrets.is_empty()
         && !workflow.keep_active
         && workflow.states.iter().all(|state| {
-            let handled = state.on_errors.iter().map(|handler| &handler.next);
+            let handled = state
+                .on_errors
+                .iter()
+                .filter_map(|handler| match &handler.then {
+                    Then::Next(next) => Some(next),
+                    Then::Continue | Then::Rethrow | Then::Throw(_) => None,
+                });
             let mut ways = handled.chain(&state.next);
             works_on_data(workflow, &state.kind) && ways.all(leaves_nothing)
         })

@@ -3,16 +3,20 @@
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{BranchResult, Cursor, Role, StateRetry, TimerKind, Way, Work};
+use swirl_model::redact::Redactor;
+use swirl_model::scope::{BranchResult, Cursor, RetriedBy, Role, TimerKind, Way, Work};
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{ErrorSet, RetryErrors, RetryRule, State, StateId, StateKind};
+use swirl_model::workflow::{Retry, State, StateId, StateKind, Then};
 use swirl_model::{Data, WorkflowError};
 
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, Step};
+use crate::handlers::remember;
+use crate::states::failed_entry;
 
 impl Ctx<'_> {
     /// An error that nothing inside the state takes care of.
-    pub fn raise(&mut self, mut error: WorkflowError) {
+    pub fn raise(&mut self, error: WorkflowError) {
+        let mut error = self.without_secrets(error);
         let def = self.def.clone();
         let Some((id, state)) = self.state() else {
             return self.fail(error);
@@ -21,73 +25,105 @@ impl Ctx<'_> {
             error.state = Some(state.name.to_string());
         }
         let state = &def.workflow[id];
-        match self.handler(state, &error) {
-            Ok(Some(index)) => self.handle(id, state, index, error),
-            Ok(None) => self.fail(error),
-            Err(other) => self.fail(other),
+        let error = self.described(error, &state.pointer);
+        if let Err(other) = self.handled(id, state, error)
+            && !self.repeats_past(&other)
+        {
+            self.fail(other);
         }
     }
 
-    /// The handler that names the error, else the one for all others.
-    fn handler(&self, state: &State, error: &WorkflowError) -> Result<Option<u16>, WorkflowError> {
-        let mut any = None;
-        for (index, handler) in state.on_errors.iter().enumerate() {
-            let fits = match &handler.errors {
-                ErrorSet::These(errors) => errors.iter().any(|id| self.matches(*id, error)),
-                ErrorSet::Any => {
-                    any = any.or(Some(index as u16));
-                    false
+    /// Retries by rules of the state come first, then its handlers. An error is one that nobody takes.
+    fn handled(&mut self, id: StateId, state: &State, error: WorkflowError) -> Step {
+        for (index, rule) in state.retries.iter().enumerate() {
+            if self.fits(&rule.errors, &error)? {
+                let by = RetriedBy::StateRule(index as u16);
+                if self.retry_state(state, &rule.policy, by)? {
+                    return Ok(());
                 }
-                ErrorSet::When(expression) => {
-                    let mut data = self.scope.data.clone();
-                    data.set("error", error.to_data());
-                    self.view().condition(*expression, &data)?
-                }
-            };
-            if fits {
-                return Ok(Some(index as u16));
+                break;
             }
         }
-        Ok(any)
-    }
-
-    /// The next state gets the state data as it stood, without the output filter (decision 66).
-    fn handle(&mut self, id: StateId, state: &State, index: u16, error: WorkflowError) {
-        if self.retry_state(state, index, &error) {
-            return;
-        }
-        self.abandon();
-        self.emit(Event::LastError(Some(error.clone())));
-        self.emit(Event::ErrorHandled { error });
-        self.emit(Event::StateLeft {
-            state: id,
-            name: state.name.clone(),
-            failed: true,
-        });
-        let way = Way::Handler(id, index);
-        if let Err(error) = self.take(way) {
-            self.fail(error);
-        }
-    }
-
-    /// A handler of 0.5 may retry the whole state first (decision 26).
-    fn retry_state(&mut self, state: &State, index: u16, error: &WorkflowError) -> bool {
-        let Some(policy) = &state.on_errors[index as usize].retry else {
-            return false;
+        let sets = state.on_errors.iter().map(|handler| &handler.errors);
+        let Some(index) = self.first_fit(sets, &error)? else {
+            return Err(error);
         };
+        let handler = &state.on_errors[usize::from(index)];
+        if let Some(retry) = &handler.retry {
+            let by = RetriedBy::StateHandler(index);
+            let repeated = match retry.source {
+                true => self.retry_source(state, &retry.policy, by)?,
+                false => self.retry_state(state, &retry.policy, by)?,
+            };
+            if repeated {
+                return Ok(());
+            }
+        }
+        match &handler.then {
+            Then::Rethrow => return Err(error),
+            Then::Throw(throw) => return Err(self.thrown(throw, &error)?),
+            Then::Continue | Then::Next(_) => {}
+        }
+        if let Some(filter) = &handler.data {
+            self.merge_error(filter, &error)?;
+        }
+        self.leave_by(Way::Handler(id, index), error);
+        Ok(())
+    }
+
+    /// Repeats what failed: an action, here or in a branch; where nothing of the kind did, the state.
+    fn retry_source(
+        &mut self,
+        state: &State,
+        policy: &Retry,
+        by: RetriedBy,
+    ) -> Result<bool, WorkflowError> {
         let Some(position) = self.scope.position().cloned() else {
-            return false;
+            return Ok(false);
         };
-        let (retries, waited_ms) = match &position.retries {
-            Some(retry) if retry.handler == index => (retry.retries, retry.waited_ms),
-            _ => (0, 0),
+        let is_there = match &position.work {
+            Work::List(run) => run.index < run.end && run.attempt > 0,
+            Work::Fork(run) => run.failed.is_some(),
+            Work::Events => failed_entry(&position).is_some(),
+            Work::Begin
+            | Work::Sleep
+            | Work::Retry
+            | Work::Finish { .. }
+            | Work::Continue { .. } => false,
         };
-        let rule = RetryRule {
-            policy: policy.clone(),
-            errors: RetryErrors::All,
+        if !is_there {
+            return self.retry_state(state, policy, by);
+        }
+        let Some(waits) = self.again(policy, by, &position.attempts)? else {
+            return Ok(false);
         };
-        let Ok(Some(delay_ms)) = self.delay(&rule, error, retries + 1, waited_ms) else {
-            return false;
+        let mut position = position;
+        remember(&mut position.attempts, waits.retried);
+        let work = position.work.clone();
+        self.move_to(position);
+        if let Work::List(run) = work {
+            self.wait_to_repeat(run, waits.delay_ms);
+        } else if waits.delay_ms == 0 {
+            self.retry_due();
+        } else {
+            let due = Timestamp(self.now().0.saturating_add_unsigned(waits.delay_ms));
+            self.arm_at(TimerKind::RetryDelay, due);
+        }
+        Ok(true)
+    }
+
+    /// Repeats the state as a whole (decision 26). True: it does.
+    pub(crate) fn retry_state(
+        &mut self,
+        state: &State,
+        policy: &Retry,
+        by: RetriedBy,
+    ) -> Result<bool, WorkflowError> {
+        let Some(position) = self.scope.position().cloned() else {
+            return Ok(false);
+        };
+        let Some(waits) = self.again(policy, by, &position.attempts)? else {
+            return Ok(false);
         };
         self.abandon();
         if let StateKind::Event(_) = state.kind
@@ -104,27 +140,24 @@ impl Ctx<'_> {
         }
         let mut position = position;
         position.events = None;
-        position.retries = Some(StateRetry {
-            handler: index,
-            retries: retries + 1,
-            waited_ms: delay_ms,
-        });
-        position.work = if delay_ms == 0 {
+        remember(&mut position.attempts, waits.retried);
+        position.work = if waits.delay_ms == 0 {
             Work::Begin
         } else {
             Work::Retry
         };
         self.move_to(position);
-        if delay_ms > 0 {
-            let due = Timestamp(self.now().0.saturating_add_unsigned(delay_ms));
+        if waits.delay_ms > 0 {
+            let due = Timestamp(self.now().0.saturating_add_unsigned(waits.delay_ms));
             self.arm_at(TimerKind::RetryDelay, due);
         }
-        true
+        Ok(true)
     }
 
     /// What no handler takes ends the scope: the instance faults, a branch reports to its fork.
     /// All stands as it was, so that an operator can let it go on.
     pub fn fail(&mut self, error: WorkflowError) {
+        let error = self.without_secrets(error);
         if self.in_run_before() {
             return self.terminated();
         }
@@ -149,7 +182,18 @@ impl Ctx<'_> {
                 self.emit(Event::Moved(Cursor::Ended));
                 self.command(Command::Drop);
             }
-            Role::Branch { .. } | Role::Iteration { .. } | Role::Action { .. } => {
+            // Nobody will let it go on.
+            Role::Apart { .. } => {
+                self.emit(Event::BranchFailed {
+                    error: error.clone(),
+                });
+                self.emit(Event::Moved(Cursor::Ended));
+                self.command(Command::Report(BranchResult::Failed(error)));
+            }
+            Role::Branch { .. }
+            | Role::Iteration { .. }
+            | Role::Action { .. }
+            | Role::Entry { .. } => {
                 self.emit(Event::Fault(Some(error.clone())));
                 self.emit(Event::BranchFailed {
                     error: error.clone(),
@@ -157,6 +201,15 @@ impl Ctx<'_> {
                 self.command(Command::Report(BranchResult::Failed(error)));
             }
         }
+    }
+
+    /// Messages quote the values that an expression, a merge or a schema could not work on, and state data may
+    /// hold secrets that its definition put there (decision 84). Errors are rare: nothing is prepared for them.
+    pub(crate) fn without_secrets(&self, error: WorkflowError) -> WorkflowError {
+        if self.env.secrets.is_null() {
+            return error;
+        }
+        Redactor::of(&self.env.secrets).error(error)
     }
 
     /// Whoever waits for this instance as its sub-workflow.
@@ -191,7 +244,9 @@ impl Ctx<'_> {
         if self.is_last_timeout(&error) {
             return;
         }
-        self.abandon();
+        // Branches and finished actions stay as they are, unless a handler takes the error: a retry
+        // repeats nothing. What an action has under way is given up.
+        self.abandon_subflow(EndStatus::Terminated);
         self.raise(error);
     }
 
@@ -205,6 +260,7 @@ impl Ctx<'_> {
     pub fn cancel(&mut self, status: EndStatus) {
         self.abandon();
         self.abandon_continuation(status);
+        self.abandon_apart();
         self.disarm(|_| true);
         self.emit(Event::Moved(Cursor::Ended));
         if self.scope.id.is_root() {

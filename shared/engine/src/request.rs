@@ -66,6 +66,7 @@ pub fn pending_request(
         header,
         params: &scope.params,
         last_error: scope.last_error.as_ref(),
+        error: None,
     };
     let request = || {
         let data = match action.from {
@@ -96,7 +97,13 @@ pub fn pending_request(
             function: kind.function,
             arguments,
             selection_set,
-            key: format!("{}-{}-{call}", header.id, scope.id),
+            key: format!(
+                "{}-{}-{}-{:x}",
+                header.id,
+                scope.id,
+                run.key.unwrap_or(call),
+                header.started_at.0
+            ),
             auth,
         })
     };

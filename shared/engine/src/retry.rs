@@ -1,14 +1,21 @@
 //! Retries of an action, and what an operator does with one that failed for good.
 
 use swirl_model::event::{Command, Event, Input};
-use swirl_model::instance::EndStatus;
-use swirl_model::scope::{ActionStep, Cursor, ForkRun, Purpose, Role, TimerKind, Work};
+use swirl_model::instance::{EndStatus, Header};
+use swirl_model::scope::{
+    ActionStep, Cursor, EventRun, ListRun, Purpose, Role, Scope, TimerKind, Work,
+};
 use swirl_model::time::{IsoDuration, Timestamp};
-use swirl_model::workflow::{ErrorId, Jitter, Retry, RetryErrors, RetryRule, Workflow};
-use swirl_model::{Data, WorkflowError, error::names};
+use swirl_model::workflow::{
+    ErrorSet, EventId, Jitter, Period, Retry, RetryErrors, RetryRule, StateId, StateKind, Workflow,
+};
+use swirl_model::{CloudEvent, Data, WorkflowError, error::names};
 
 use crate::ctx::{Ctx, Step};
+use crate::definition::Definition;
+use crate::flow::reaches;
 use crate::ids::fraction;
+use crate::states::failed_entry;
 use crate::step::Rejection;
 
 impl Ctx<'_> {
@@ -23,8 +30,13 @@ impl Ctx<'_> {
         let Some((mut run, _)) = self.current_action() else {
             return Err(error);
         };
-        let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
+        let id = def.workflow[run.list].actions[run.index as usize];
+        let action = &def.workflow[id];
+        let error = self.described(self.without_secrets(error), &action.pointer);
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
+        if !is_open(&error) {
+            run.key = None;
+        }
         if matches!(run.step, ActionStep::Event { .. }) {
             self.unsubscribe_answer();
         }
@@ -37,12 +49,24 @@ impl Ctx<'_> {
             Some(rule) => self.delay(rule, &error, run.attempt, run.waited_ms)?,
             None => None,
         };
+        let handler = match delay_ms {
+            None if !action.on_errors.is_empty() => self.handler_of_action(action, &error)?,
+            _ => None,
+        };
+        if let Some(handler) = handler
+            && let Some(waits) = self.retry_by_handler(&run, action, handler)?
+        {
+            return self.repeat_action(run, action, error, waits);
+        }
         self.emit(Event::ActionFailed {
             action: self.action_name(action),
             attempt: run.attempt,
             error: error.clone(),
             retry_ms: delay_ms,
         });
+        if let Some(handler) = handler {
+            return self.handle_in_action(run, id, handler, error);
+        }
         let Some(delay_ms) = delay_ms else {
             // It isn't under way any more: whoever cleans up must not end it again.
             run.step = ActionStep::Attempt;
@@ -50,14 +74,7 @@ impl Ctx<'_> {
             return Err(error);
         };
         run.waited_ms = delay_ms;
-        if delay_ms == 0 {
-            run.step = ActionStep::Attempt;
-        } else {
-            let due = Timestamp(self.now().0.saturating_add_unsigned(delay_ms));
-            self.arm_at(TimerKind::RetryDelay, due);
-            run.step = ActionStep::RetryDelay;
-        }
-        self.list(run);
+        self.wait_to_repeat(run, delay_ms);
         Ok(())
     }
 
@@ -73,13 +90,22 @@ impl Ctx<'_> {
             RetryErrors::All => true,
             RetryErrors::Only(errors) => self.matches_any(errors, error),
             RetryErrors::Except(errors) => !self.matches_any(errors, error),
-            RetryErrors::When(expression) => {
-                let mut data = self.scope.data.clone();
-                data.set("error", error.to_data());
-                self.view().condition(*expression, &data)?
-            }
+            RetryErrors::When(expression) => self.fits(&ErrorSet::When(*expression), error)?,
         };
-        if !fits || rule.policy.retries_max.is_some_and(|max| attempts > max) {
+        if !fits {
+            return Ok(None);
+        }
+        self.delay_of(&rule.policy, attempts, waited_ms)
+    }
+
+    /// How long to wait after so many attempts, if the policy allows another one.
+    pub(crate) fn delay_of(
+        &self,
+        policy: &Retry,
+        attempts: u32,
+        waited_ms: u64,
+    ) -> Result<Option<u64>, WorkflowError> {
+        if policy.retries_max.is_some_and(|max| attempts > max) {
             return Ok(None);
         }
         let draw = fraction(&[
@@ -87,31 +113,29 @@ impl Ctx<'_> {
             self.scope.id.as_str(),
             &self.scope.seq.to_string(),
         ]);
-        Ok(Some(next_delay_ms(
-            &rule.policy,
-            attempts,
-            waited_ms,
-            draw,
-            self.now(),
-        )))
+        let policy = self.delays(policy)?;
+        Ok(Some(policy.next_ms(attempts, waited_ms, draw)))
     }
 
-    fn matches_any(&self, errors: &[ErrorId], error: &WorkflowError) -> bool {
-        errors.iter().any(|id| self.matches(*id, error))
-    }
-
-    /// By the code or status, without a code by name (decision 24).
-    pub fn matches(&self, id: ErrorId, error: &WorkflowError) -> bool {
-        let def = &self.def.workflow[id];
-        match &def.code {
-            Some(code) => {
-                error.code.as_ref() == Some(code)
-                    || error
-                        .status
-                        .is_some_and(|status| status.to_string() == *code)
-            }
-            None => def.name == error.name,
-        }
+    /// A policy with its durations as they are from now on.
+    fn delays(&self, policy: &Retry) -> Result<Delays, WorkflowError> {
+        let view = self.view();
+        let ms = |period: &Period| {
+            let duration = view.period(period, &self.scope.data)?;
+            Ok::<_, WorkflowError>(millis(&duration, self.now()))
+        };
+        let optional = |period: &Option<Period>| period.as_ref().map(ms).transpose();
+        Ok(Delays {
+            delay_ms: optional(&policy.delay)?.unwrap_or(0),
+            increment_ms: optional(&policy.increment)?.unwrap_or(0),
+            multiplier: policy.multiplier.unwrap_or(1.0),
+            max_delay_ms: optional(&policy.max_delay)?,
+            spread: match &policy.jitter {
+                Jitter::None => Spread::Fraction(0.0),
+                Jitter::Fraction(fraction) => Spread::Fraction(*fraction),
+                Jitter::Absolute(period) => Spread::Absolute(ms(period)?),
+            },
+        })
     }
 
     pub fn retry_due(&mut self) {
@@ -125,6 +149,15 @@ impl Ctx<'_> {
                 self.list(run);
             }
             Work::Retry => self.work(Work::Begin),
+            Work::Fork(run) => {
+                let mut run = run.clone();
+                if let Some(index) = run.failed.take() {
+                    let fork = run.fork;
+                    self.work(Work::Fork(run));
+                    self.revive(fork, index, Input::Retry, false);
+                }
+            }
+            Work::Events => self.revive_entry(Input::Retry),
             _ => {}
         }
     }
@@ -151,10 +184,14 @@ impl Ctx<'_> {
         self.settle(step);
     }
 
-    /// An operator's retry, or a result given in place of the one that failed.
+    /// An operator's retry, or a result given in place of the action that failed. What is finished isn't
+    /// repeated (decision 73).
     pub fn retry(&mut self, result: Option<Data>) -> Result<(), Rejection> {
         if self.scope.fault.is_none() {
             return Err(Rejection::NotFaulted);
+        }
+        if result.is_some() && !can_skip(self.scope) {
+            return Err(Rejection::NothingToSkip);
         }
         self.emit(Event::Fault(None));
         self.emit(Event::Retried);
@@ -165,54 +202,132 @@ impl Ctx<'_> {
         let Some(position) = self.scope.position().cloned() else {
             return Ok(());
         };
-        if let Some(timeout) = self.state().and_then(|(_, state)| state.timeout) {
-            self.arm(TimerKind::State, &timeout);
-        }
+        let step = self.rearm_around();
+        self.settle(step);
         match position.work {
-            Work::List(mut run) => {
-                run.attempt = 0;
-                run.waited_ms = 0;
-                run.step = ActionStep::Attempt;
-                self.list(run);
+            Work::List(run) => self.retry_list(run, result),
+            Work::Fork(mut run) => match run.failed.take() {
+                Some(index) => {
+                    let fork = run.fork;
+                    self.work(Work::Fork(run));
+                    let others = result.is_none();
+                    self.revive(fork, index, again(result), others);
+                }
+                // The branches are all right: what they came to is asked for once more.
+                None => self.extend_fork(&run, run.open, run.needed),
+            },
+            Work::Finish { way, from } => {
+                let step = self.resume_finish(way, from);
+                self.settle(step);
+            }
+            Work::Events if failed_entry(&position).is_some() => {
+                self.revive_entry(again(result));
                 let step = self.resume_events();
                 self.settle(step);
-                if let Some(result) = result {
-                    let step = self.action_skipped(result);
-                    self.settle(step);
-                }
             }
-            Work::Fork(ForkRun {
-                fork,
-                failed: Some(index),
-                ..
-            }) => {
-                let input = match result {
-                    Some(result) => Input::Skip { result },
-                    None => Input::Retry,
-                };
-                self.command(Command::ReviveBranch {
-                    fork,
-                    index,
-                    input: Box::new(input),
-                });
-            }
-            Work::Fork(run) => {
-                self.command(Command::CloseFork(run.fork));
-                self.work(Work::Begin);
+            Work::Events => {
+                let step = self.resume_wait();
+                self.settle(step);
             }
             Work::Continue { way, input, .. } => self.continue_as(way, input),
-            Work::Begin | Work::Sleep | Work::Events | Work::Retry => self.work(Work::Begin),
+            Work::Begin | Work::Sleep | Work::Retry => self.work(Work::Begin),
         }
         Ok(())
     }
 
+    pub(crate) fn revive(&mut self, fork: u32, index: u32, input: Input, others: bool) {
+        self.command(Command::ReviveBranch {
+            fork,
+            index,
+            input: Box::new(input),
+            others,
+        });
+    }
+
+    /// Timeouts of the state and the branch begin anew.
+    fn rearm_around(&mut self) -> Step {
+        let def = self.def.clone();
+        if let Role::Branch { state, index } = self.scope.role
+            && let StateKind::Parallel(parallel) = &def.workflow[state].kind
+            && let Some(branch) = parallel.awaited(index)
+            && let Some(timeout) = &branch.timeout
+        {
+            self.arm(TimerKind::Branch, timeout)?;
+        }
+        match self.state().and_then(|(_, state)| state.timeout.as_ref()) {
+            Some(timeout) => self.arm(TimerKind::State, timeout),
+            None => Ok(()),
+        }
+    }
+
+    fn retry_list(&mut self, mut run: ListRun, result: Option<Data>) {
+        let ended = run.index >= run.end;
+        run.attempt = 0;
+        run.waited_ms = 0;
+        run.retried = Vec::new();
+        run.step = match run.step {
+            // Its condition could not be decided, or its sleep not be worked out.
+            ActionStep::Ready => ActionStep::Ready,
+            ActionStep::SleepAfter if !ended => {
+                run.index += 1;
+                ActionStep::Ready
+            }
+            _ => ActionStep::Attempt,
+        };
+        self.list(run);
+        let step = self.resume_events();
+        self.settle(step);
+        if let Some(result) = result {
+            let step = self.action_skipped(result);
+            self.settle(step);
+        }
+    }
+
+    /// Waits again; an event that had come and could not be taken in is tried again.
+    fn resume_wait(&mut self) -> Step {
+        let def = self.def.clone();
+        let Some((id, _)) = self.state() else {
+            return Ok(());
+        };
+        let arrived = self
+            .scope
+            .position()
+            .and_then(|position| position.events.as_ref())
+            .and_then(|run| run.arrived.first().cloned());
+        match (&def.workflow[id].kind, arrived) {
+            (StateKind::Callback(callback), Some((_, event))) => {
+                self.callback_event(id, callback, &event)
+            }
+            (StateKind::Callback(callback), None) => self.callback_acted(callback),
+            (StateKind::SwitchEvents(switch), Some((event, arrived))) => {
+                self.switch_event(id, switch, EventId(event), &arrived)
+            }
+            (StateKind::Event(state), _) => {
+                self.resume_events()?;
+                self.progress_events(state)
+            }
+            _ => {
+                self.work(Work::Begin);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps the one event that a state waited for, until it is taken in.
+    pub(crate) fn keep_event(&mut self, def: EventId, event: &CloudEvent) {
+        if let Some(position) = self.scope.position() {
+            let mut position = position.clone();
+            position.events = Some(Box::new(EventRun {
+                arrived: vec![(def.0, event.clone())],
+                ..EventRun::default()
+            }));
+            self.move_to(position);
+        }
+    }
+
     fn rearm_workflow(&mut self) {
-        if let Some(timeout) = self.workflow_timeout_setting() {
-            let due = timeout
-                .duration
-                .add_to(self.header.started_at)
-                .max(self.now());
-            self.arm_at(TimerKind::Workflow, due);
+        if let Ok(Some(end)) = self.workflow_end() {
+            self.arm_at(TimerKind::Workflow, end.max(self.now()));
         }
     }
 
@@ -226,6 +341,9 @@ impl Ctx<'_> {
             .workflow
             .state_by_name(Workflow::ROOT, name)
             .ok_or(Rejection::UnknownState)?;
+        if !can_rerun(self.def, self.header, state) {
+            return Err(Rejection::NotOfMainFlow);
+        }
         self.abandon();
         self.emit(Event::Fault(None));
         self.emit(Event::Retried);
@@ -240,25 +358,72 @@ impl Ctx<'_> {
     }
 }
 
-/// The delay before the retry that follows attempt number `attempts` (decision 21).
-/// `draw` is in 0.0..1.0.
-fn next_delay_ms(policy: &Retry, attempts: u32, waited_ms: u64, draw: f64, now: Timestamp) -> u64 {
-    let ms = |duration: &Option<IsoDuration>| duration.as_ref().map(|d| millis(d, now));
-    let mut delay = if attempts <= 1 {
-        ms(&policy.delay).unwrap_or(0) as f64
-    } else {
-        (waited_ms + ms(&policy.increment).unwrap_or(0)) as f64 * policy.multiplier.unwrap_or(1.0)
-    };
-    let spread = match &policy.jitter {
-        Jitter::None => 0.0,
-        Jitter::Fraction(fraction) => delay * fraction,
-        Jitter::Absolute(duration) => millis(duration, now) as f64,
-    };
-    delay += spread * (2.0 * draw - 1.0);
-    if let Some(max) = ms(&policy.max_delay) {
-        delay = delay.min(max as f64);
+/// What a branch that failed is to hear.
+fn again(result: Option<Data>) -> Input {
+    match result {
+        Some(result) => Input::Skip { result },
+        None => Input::Retry,
     }
-    delay.clamp(0.0, 1e15).round() as u64
+}
+
+/// Whether a faulted scope stands at an action, which can be given a result, or at a branch that failed.
+pub fn can_skip(scope: &Scope) -> bool {
+    match scope.position().map(|position| &position.work) {
+        Some(Work::List(run)) => run.index < run.end && run.step != ActionStep::SleepAfter,
+        Some(Work::Fork(run)) => run.failed.is_some(),
+        Some(Work::Events) => scope.position().and_then(failed_entry).is_some(),
+        _ => false,
+    }
+}
+
+/// Whether an operator may let an instance go on at a state: those of compensation and of `runBefore`
+/// run in their turn only.
+pub fn can_rerun(def: &Definition, header: &Header, state: StateId) -> bool {
+    let workflow = &def.workflow;
+    let before = match &header.timeout {
+        Some(timeout) => timeout
+            .run_before
+            .as_ref()
+            .and_then(|name| workflow.state_by_name(Workflow::ROOT, name)),
+        None => workflow.timeout.as_ref().and_then(|it| it.run_before),
+    };
+    !workflow[state].used_for_compensation
+        && before.is_none_or(|first| !reaches(workflow, first, state))
+}
+
+/// A retry policy in milliseconds.
+struct Delays {
+    delay_ms: u64,
+    increment_ms: u64,
+    multiplier: f64,
+    max_delay_ms: Option<u64>,
+    spread: Spread,
+}
+
+enum Spread {
+    Fraction(f64),
+    Absolute(u64),
+}
+
+impl Delays {
+    /// The delay before the retry that follows attempt number `attempts` (decision 21).
+    /// `draw` is in 0.0..1.0.
+    fn next_ms(&self, attempts: u32, waited_ms: u64, draw: f64) -> u64 {
+        let mut delay = if attempts <= 1 {
+            self.delay_ms as f64
+        } else {
+            (waited_ms + self.increment_ms) as f64 * self.multiplier
+        };
+        let spread = match self.spread {
+            Spread::Fraction(fraction) => delay * fraction,
+            Spread::Absolute(ms) => ms as f64,
+        };
+        delay += spread * (2.0 * draw - 1.0);
+        if let Some(max) = self.max_delay_ms {
+            delay = delay.min(max as f64);
+        }
+        delay.clamp(0.0, 1e15).round() as u64
+    }
 }
 
 /// How long a duration is from now on.
@@ -266,22 +431,33 @@ pub(crate) fn millis(duration: &IsoDuration, now: Timestamp) -> u64 {
     duration.add_to(now).0.saturating_sub(now.0).max(0) as u64
 }
 
+/// Whether it isn't known what became of the call: a retry is then the same logical call, with the
+/// same key (decision 95).
+fn is_open(error: &WorkflowError) -> bool {
+    match (error.status, error.code.as_deref()) {
+        (Some(status), _) => matches!(status, 502..=504),
+        (None, Some(code)) => matches!(code, "connection" | "timeout"),
+        (None, None) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn seconds(seconds: u64) -> Option<IsoDuration> {
-        Some(IsoDuration {
-            months: 0,
-            millis: seconds * 1000,
-        })
-    }
+    const PLAIN: Delays = Delays {
+        delay_ms: 10_000,
+        increment_ms: 0,
+        multiplier: 1.0,
+        max_delay_ms: None,
+        spread: Spread::Fraction(0.0),
+    };
 
-    fn delays(policy: &Retry, count: u32, draw: f64) -> Vec<u64> {
+    fn delays(policy: &Delays, count: u32, draw: f64) -> Vec<u64> {
         let mut waited = 0;
         (1..=count)
             .map(|attempt| {
-                waited = next_delay_ms(policy, attempt, waited, draw, Timestamp(0));
+                waited = policy.next_ms(attempt, waited, draw);
                 waited / 1000
             })
             .collect()
@@ -289,39 +465,32 @@ mod tests {
 
     #[test]
     fn increment_then_multiplier_then_cap() {
-        let policy = Retry {
-            delay: seconds(10),
-            increment: seconds(2),
-            ..Retry::default()
+        let policy = Delays {
+            increment_ms: 2_000,
+            ..PLAIN
         };
         assert_eq!(delays(&policy, 4, 0.5), [10, 12, 14, 16]);
-        let policy = Retry {
-            delay: seconds(10),
-            multiplier: Some(2.0),
-            ..Retry::default()
+        let policy = Delays {
+            multiplier: 2.0,
+            ..PLAIN
         };
         assert_eq!(delays(&policy, 4, 0.5), [10, 20, 40, 80]);
-        let policy = Retry {
-            delay: seconds(10),
-            increment: seconds(5),
-            multiplier: Some(2.0),
-            max_delay: seconds(50),
-            ..Retry::default()
+        let policy = Delays {
+            increment_ms: 5_000,
+            multiplier: 2.0,
+            max_delay_ms: Some(50_000),
+            ..PLAIN
         };
         assert_eq!(delays(&policy, 3, 0.5), [10, 30, 50]);
     }
 
     #[test]
     fn jitter_counts_for_the_next_delay() {
-        let policy = Retry {
-            delay: seconds(10),
-            multiplier: Some(4.0),
-            max_delay: seconds(100),
-            jitter: Jitter::Absolute(IsoDuration {
-                months: 0,
-                millis: 1000,
-            }),
-            ..Retry::default()
+        let policy = Delays {
+            multiplier: 4.0,
+            max_delay_ms: Some(100_000),
+            spread: Spread::Absolute(1_000),
+            ..PLAIN
         };
         assert_eq!(delays(&policy, 3, 1.0), [11, 45, 100]);
     }

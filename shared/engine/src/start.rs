@@ -6,11 +6,13 @@ use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, ParentLink};
+use swirl_model::schedule::Calendar;
 use swirl_model::scope::{Role, Scope, StartEvent, TimerKind};
 use swirl_model::time::Timestamp;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::workflow::{
-    Body, StateId, StateKind, TimeoutOverride, Version, Workflow, WorkflowTimeout,
+    Body, Branch, FlowId, StateId, StateKind, Template, TimeoutOverride, Version, Workflow,
+    WorkflowTimeout,
 };
 use swirl_model::{Data, WorkflowError};
 
@@ -45,6 +47,7 @@ pub fn new_instance(
         let message = format!("the input must be an object, and is {}", new.input.kind());
         return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
     }
+    def.sizes.check_data(&new.input, "the input")?;
     if new.depth > def.depth_max {
         let message = format!("sub-workflows are nested deeper than {}", def.depth_max);
         return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
@@ -58,6 +61,7 @@ pub fn new_instance(
         parent: new.parent,
         continued_from: new.continued_from,
         key: new.key,
+        instance_key: None,
         timeout: new.timeout,
         depth: new.depth,
         trace: new.trace,
@@ -66,7 +70,7 @@ pub fn new_instance(
         let mut events = new.events.iter();
         header.trace.cause = events.find_map(|start| TraceContext::of(&start.event));
     }
-    if let Version::Expression(expression) = def.workflow.version {
+    let over_input = |header: &Header, template: &Template| {
         let env = Env {
             now: at,
             secrets: Data::NULL,
@@ -75,11 +79,19 @@ pub fn new_instance(
         let view = View {
             def,
             env: &env,
-            header: &header,
+            header,
             params: &[],
             last_error: None,
+            error: None,
         };
-        header.version = view.value(expression, &header.input)?.to_text();
+        view.template(template, &header.input)
+    };
+    if let Version::Expression(expression) = def.workflow.version {
+        header.version = over_input(&header, &Template::Expression(expression))?.to_text();
+    }
+    if let Some(template) = &def.workflow.instance_key {
+        let key = over_input(&header, template)?;
+        header.instance_key = (!key.is_null()).then(|| key.to_text());
     }
     let mut root = Scope::new(ScopeId::root(), Role::Root, header.input.clone());
     root.start_events = new.events;
@@ -95,21 +107,36 @@ impl Ctx<'_> {
                 let StateKind::Parallel(parallel) = &def.workflow[state].kind else {
                     return Ok(());
                 };
-                let Some(branch) = parallel.branches.get(index as usize) else {
-                    return Ok(());
-                };
-                if let Some(timeout) = &branch.timeout {
-                    self.arm(TimerKind::Branch, timeout);
+                match parallel.awaited(index) {
+                    Some(branch) => self.begin_branch(branch),
+                    None => Ok(()),
                 }
-                self.begin_body(branch.body);
-                Ok(())
             }
             Role::Iteration { state, .. } => {
                 let def = self.def.clone();
                 let StateKind::Foreach(foreach) = &def.workflow[state].kind else {
                     return Ok(());
                 };
-                self.begin_body(foreach.body);
+                self.begin_body(foreach.body)
+            }
+            Role::Apart { state, index } => {
+                let def = self.def.clone();
+                let StateKind::Parallel(parallel) = &def.workflow[state].kind else {
+                    return Ok(());
+                };
+                match parallel.branches.get(index as usize) {
+                    Some(branch) => self.begin_branch(branch),
+                    None => Ok(()),
+                }
+            }
+            Role::Entry { state, entry } => {
+                let def = self.def.clone();
+                let StateKind::Event(event) = &def.workflow[state].kind else {
+                    return Ok(());
+                };
+                if let Some(entry) = event.entries.get(usize::from(entry)) {
+                    return self.begin_actions(entry.actions);
+                }
                 Ok(())
             }
             Role::Action { list, index } | Role::Detached { list, index } => {
@@ -119,21 +146,45 @@ impl Ctx<'_> {
         }
     }
 
-    fn begin_body(&mut self, body: Body) {
+    fn begin_branch(&mut self, branch: &Branch) -> Step {
+        if let Some(timeout) = &branch.timeout {
+            self.arm(TimerKind::Branch, timeout)?;
+        }
+        self.begin_body(branch.body)
+    }
+
+    fn begin_body(&mut self, body: Body) -> Step {
         match body {
             Body::Actions(list) => self.begin_actions(list),
+            Body::Flow(flow) if !self.is_open(flow) => {
+                let data = self.scope.data.clone();
+                self.emit(Event::Result(Some(data)));
+                self.scope_done();
+                Ok(())
+            }
             Body::Flow(flow) => {
                 let start = self.def.workflow[flow].start;
                 self.enter(start, swirl_model::scope::Purpose::Main);
+                Ok(())
             }
         }
+    }
+
+    /// Whether the flow's window is open. One without a beginning of its own counts from that of the
+    /// instance.
+    fn is_open(&self, flow: FlowId) -> bool {
+        let Some(window) = &self.def.workflow[flow].window else {
+            return true;
+        };
+        let calendar = Calendar::new(window);
+        calendar.is_ok_and(|calendar| calendar.allows(self.now(), self.header.started_at))
     }
 
     fn begin_root(&mut self) -> Step {
         let def = self.def.clone();
         self.emit(Event::InstanceStarted);
-        if let Some(timeout) = self.workflow_timeout_setting() {
-            self.arm(TimerKind::Workflow, &timeout.duration);
+        if let Some(end) = self.workflow_end()? {
+            self.arm_at(TimerKind::Workflow, end);
         }
         self.correlate_start_events();
         let start = def.workflow[Workflow::ROOT].start;
@@ -152,10 +203,19 @@ impl Ctx<'_> {
         };
         let named = |name: &String| self.def.workflow.state_by_name(Workflow::ROOT, name);
         Some(WorkflowTimeout {
-            duration: timeout.duration,
+            duration: timeout.duration.into(),
             interrupt: timeout.interrupt,
             run_before: timeout.run_before.as_ref().and_then(named),
         })
+    }
+
+    /// When `workflowExecTimeout` passes.
+    pub fn workflow_end(&self) -> Result<Option<Timestamp>, WorkflowError> {
+        let Some(timeout) = self.workflow_timeout_setting() else {
+            return Ok(None);
+        };
+        let duration = self.view().period(&timeout.duration, &self.header.input)?;
+        Ok(Some(duration.add_to(self.header.started_at)))
     }
 
     /// The attributes of the events that created the instance are its correlation values.
@@ -190,7 +250,7 @@ impl Ctx<'_> {
             entered: false,
             work: Work::Begin,
             events: None,
-            retries: None,
+            attempts: Vec::new(),
         });
     }
 }

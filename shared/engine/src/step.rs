@@ -1,7 +1,6 @@
 //! The way in: one input, one outcome.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
@@ -28,10 +27,19 @@ pub struct Env {
 pub struct Bounds {
     /// States or actions; then others are to have a turn.
     pub steps: u32,
-    /// Of each expression.
-    pub time: Duration,
-    /// Of all of them together. An expression that ends within some microseconds isn't stopped by it.
-    pub until: Instant,
+    /// Where the meter of this thread's expressions may stand at the end of the turn.
+    pub spent_max: u64,
+}
+
+impl Bounds {
+    /// `work` is what all expressions of the turn may cost together, in steps of their meter: work,
+    /// not time, so that the same turn goes the same way on any machine.
+    pub fn new(steps: u32, work: u64) -> Bounds {
+        Bounds {
+            steps,
+            spent_max: swirl_expr::spent().saturating_add(work),
+        }
+    }
 }
 
 /// What came of an input.
@@ -62,6 +70,10 @@ pub enum Rejection {
     NotFaulted,
     #[error("there is no such state")]
     UnknownState,
+    #[error("no action has failed here, and only an action can be given a result")]
+    NothingToSkip,
+    #[error("the state is run by compensation or before the workflow's timeout, never by itself")]
+    NotOfMainFlow,
     #[error("nothing can go on from here by itself")]
     Blocked,
 }
@@ -98,6 +110,7 @@ pub fn step(
         ctx.emit(Event::Steps(0));
     }
     ctx.run();
+    ctx.leave_what_only_waits();
     Outcome::Accepted {
         events: ctx.events,
         commands: ctx.commands,
@@ -122,6 +135,7 @@ impl Ctx<'_> {
             _ if faulted => Err(Rejection::Ended),
             Input::Timer { seq } => self.timer(seq),
             Input::CallDone { call, result } => self.call_done(call, result),
+            Input::CallFailedMeanwhile { call } => self.call_again(call),
             Input::SubflowDone {
                 call,
                 result,
@@ -150,13 +164,14 @@ impl Ctx<'_> {
                 | Work::Sleep
                 | Work::Events
                 | Work::Retry
+                | Work::Finish { .. }
                 | Work::Continue { .. } => false,
             },
         }
     }
 
     /// Runs until the scope blocks, or others should have a turn.
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let mut steps = 0;
         let budget = self
             .env
@@ -221,7 +236,10 @@ impl Ctx<'_> {
             .ok_or(Rejection::TimerDisarmed)?;
         self.emit(Event::Disarmed(seq));
         self.command(Command::Disarm(seq));
-        if !matches!(timer.kind, TimerKind::Sleep | TimerKind::RetryDelay) {
+        if !matches!(
+            timer.kind,
+            TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause
+        ) {
             self.emit(Event::TimedOut { timer });
         }
         match timer.kind {
@@ -239,6 +257,14 @@ impl Ctx<'_> {
                 self.settle(step);
             }
             TimerKind::RetryDelay => self.retry_due(),
+            TimerKind::Entry => {
+                let step = self.entry_timeout(seq);
+                self.settle(step);
+            }
+            TimerKind::Pause => {
+                let step = self.paused();
+                self.settle(step);
+            }
         }
         Ok(())
     }
@@ -261,27 +287,20 @@ mod tests {
             name: format!("S{index}").into(),
             flow: Workflow::ROOT,
             kind,
-            input: None,
-            output: None,
-            input_schema: None,
-            output_schema: None,
-            on_errors: Vec::new(),
             next: Some(Next::Transition(Transition {
                 to: StateId((index as u32 + 1) % count),
                 compensate: false,
                 produce: Vec::new(),
                 guard: None,
             })),
-            compensated_by: None,
-            used_for_compensation: false,
-            timeout: None,
-            metadata: Data::NULL,
+            ..State::default()
         };
         Workflow {
             id: "round".to_owned(),
             flows: vec![Flow {
                 start: StateId(0),
                 states: (0..count).map(StateId).collect(),
+                ..Flow::default()
             }],
             states: kinds.into_iter().enumerate().map(state).collect(),
             ..Workflow::default()
@@ -343,7 +362,7 @@ mod tests {
     fn a_loop_that_waits_goes_on() {
         let second = swirl_model::time::IsoDuration::parse("PT1S").unwrap();
         let mut states = vec![StateKind::Inject(Data::object()); 15];
-        states.push(StateKind::Sleep(second));
+        states.push(StateKind::Sleep(second.into()));
         let mut run = Run::new(circle(states));
         for _ in 0..50 {
             while run.scope.timers.is_empty() {

@@ -9,26 +9,31 @@ use crate::ctx::{Ctx, Step};
 use crate::step::Rejection;
 
 impl Ctx<'_> {
-    /// What an event must look like to be one of this definition, for this instance.
-    pub fn event_match(&self, id: EventId) -> Result<EventMatch, WorkflowError> {
+    /// What an event must look like to be one of this definition, for this instance. `None`: no
+    /// event can be, as a value that it must have is null (decision 86).
+    pub fn event_match(&self, id: EventId) -> Result<Option<EventMatch>, WorkflowError> {
         let def = &self.def.workflow[id];
         let mut correlation = Vec::with_capacity(def.correlation.len());
         for rule in &def.correlation {
             let value = match &rule.value {
                 Some(template) => {
                     let value = self.view().template(template, &self.scope.data)?;
-                    (!value.is_null()).then(|| value.to_text())
+                    if value.is_null() {
+                        return Ok(None);
+                    }
+                    Some(value.to_text())
                 }
                 None => None,
             };
             correlation.push((rule.attribute.clone(), value));
         }
-        Ok(EventMatch {
+        Ok(Some(EventMatch {
             def: id,
             source: def.source.clone(),
             kind: def.kind.clone(),
             correlation,
-        })
+            except: None,
+        }))
     }
 
     pub fn subscribe(&mut self, slots: Vec<Slot>) {
@@ -38,10 +43,10 @@ impl Ctx<'_> {
     }
 
     /// The wait of an action: what its state waits for besides goes on.
-    pub fn subscribe_answer(&mut self, filter: EventMatch) {
+    pub fn subscribe_answer(&mut self, filter: Option<EventMatch>) {
         let subscription = self.subscription(vec![Slot {
             slot: 0,
-            filters: vec![filter],
+            filters: filter.into_iter().collect(),
         }]);
         self.emit(Event::Answering(Some(subscription.clone())));
         self.command(Command::Subscribe(subscription));
@@ -129,7 +134,7 @@ impl Ctx<'_> {
         let StateKind::Event(state) = &definition.workflow[start].kind else {
             return Ok(());
         };
-        if !state.exclusive && !self.set_complete(state) {
+        if !self.set_complete(state) {
             return self.wait_for_start();
         }
         self.enter(start, Purpose::Main);
@@ -137,12 +142,16 @@ impl Ctx<'_> {
     }
 
     fn set_complete(&self, state: &swirl_model::workflow::EventState) -> bool {
-        state.entries.iter().all(|entry| {
+        let mut held = state.entries.iter().map(|entry| {
             entry.wait.holds(&|place| {
                 let def = entry.events.get(place as usize);
                 def.is_some_and(|def| self.scope.start_events.iter().any(|s| s.def == def.0))
             })
-        })
+        });
+        match state.exclusive {
+            true => held.any(|held| held),
+            false => held.all(|held| held),
+        }
     }
 
     /// Waits for the events of the starting state, those that are there already left out.
@@ -158,7 +167,7 @@ impl Ctx<'_> {
             let mut values = filter.correlation.iter().map(|(_, value)| value);
             values.any(Option::is_none)
         };
-        if state.exclusive {
+        if state.exclusive && slots.len() == 1 {
             for slot in &mut slots {
                 slot.filters.retain(is_correlated);
             }

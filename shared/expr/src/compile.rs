@@ -14,12 +14,17 @@ use crate::engine::{self, Filter};
 use crate::error::CompileError;
 use crate::program::{Secrets, Shape};
 use crate::simple::Simple;
-use crate::{natives, outputs, precedence, walk};
+use crate::{alternatives, natives, outputs, precedence, rewrite, walk};
 
 /// Bytes of one expression.
 const SOURCE_BYTES_MAX: usize = 64 << 10;
 /// Stack for parsing: a source of the greatest length that is all parentheses must fit.
 const STACK: usize = 512 << 20;
+
+/// Parts of one path, as `.a[0].b` has three: a path is evaluated recursively, part by part.
+pub(crate) const PARTS_MAX: usize = 256;
+/// Functions that a source may define: what compiles them looks at those around each of them.
+const DEFINITIONS_MAX: usize = 256;
 
 /// What is known of an expression's source.
 pub(crate) struct Compiled {
@@ -57,10 +62,25 @@ pub(crate) fn with_stack<T>(
 }
 
 pub(crate) fn jq(source: &str, vars: &[&str]) -> Result<Compiled, CompileError> {
-    with_stack(source, || {
+    as_lexed(source, |source| {
         let arena = Arena::default();
         let term = parse(source, &arena)?;
         compile(term, source, vars, &arena)
+    })
+}
+
+/// Runs what parses a source, with stack, and on the form that the lexer reads.
+pub(crate) fn as_lexed<T>(
+    source: &str,
+    f: impl FnOnce(&str) -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    within_length(source)?;
+    let Some(rewritten) = rewrite::rewritten(source) else {
+        return with_stack(source, || f(source));
+    };
+    with_stack(source, || f(&rewritten.text)).map_err(|mut error| {
+        error.span = error.span.map(|span| rewritten.original(span));
+        error
     })
 }
 
@@ -82,7 +102,7 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
     if let Some(Token(word @ ("module" | "import" | "include"), _)) = tokens.first() {
         return Err(refused(source, word).unwrap_or_else(|| CompileError::new("not available")));
     }
-    let tokens = precedence::as_in_jq(tokens);
+    let tokens = precedence::as_in_jq(alternatives::without(tokens));
     let mut term = Parser::new(&tokens)
         .parse(|parser| parser.term())
         .map_err(|errors| {
@@ -100,9 +120,24 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
             let part = Token::opt_as_str(*found, source);
             CompileError::at(format!("{what} {expected}"), source, part)
         })?;
+    // `?//` makes one as well.
+    let definitions = source.matches("def").count() + source.matches('?').count();
+    if definitions > DEFINITIONS_MAX && definitions_in(&mut term) > DEFINITIONS_MAX {
+        let message = format!("the expression defines more than {DEFINITIONS_MAX} functions");
+        return Err(CompileError::new(message));
+    }
     let mut error = None;
     prepare(&mut term, source, arena, &mut error);
     error.map_or(Ok(term), Err)
+}
+
+fn definitions_in(term: &mut Term<&str>) -> usize {
+    let mut found = match term {
+        Term::Def(defs, _) => defs.len(),
+        _ => 0,
+    };
+    walk::each_part(term, &mut |part| found += definitions_in(part));
+    found
 }
 
 fn refused(source: &str, name: &str) -> Option<CompileError> {
@@ -141,10 +176,13 @@ fn prepare<'s>(
                 }
             }
         }
-        Term::Def(defs, _) => {
-            for def in defs {
-                *def = engine::bounded(def.clone());
-            }
+        Term::Def(defs, _) => defs.iter_mut().for_each(engine::bound),
+        Term::Path(_, path) if path.0.len() > PARTS_MAX => {
+            let message = format!(
+                "a path may have {PARTS_MAX} parts, and this one has {}",
+                path.0.len()
+            );
+            error.get_or_insert(CompileError::new(message));
         }
         _ => {}
     }

@@ -100,7 +100,10 @@ fn library() -> &'static Library {
         let replaced = |def: &Def<&'static str>| {
             own.contains(&(def.name, def.args.len()))
                 || natives::refused(def.name).is_some()
-                || matches!(def.name, "scan_" | "capture_of_match")
+                || matches!(
+                    def.name,
+                    "scan_" | "capture_of_match" | "gamma" | "nearbyint"
+                )
         };
         let theirs = jaq_core::defs()
             .chain(jaq_std::defs())
@@ -109,8 +112,8 @@ fn library() -> &'static Library {
         let mut defs: Vec<_> = theirs
             .filter(|def| !replaced(def))
             .chain(ours.unwrap_or_default())
-            .map(bounded)
             .collect();
+        defs.iter_mut().for_each(bound);
         let mut places: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, def) in defs.iter().enumerate() {
             places
@@ -172,22 +175,34 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.starts_with(['_', '!']))
 }
 
+/// The names and arities of all functions that an expression may use.
+pub(crate) fn signatures() -> impl Iterator<Item = (&'static str, usize)> {
+    let natives = natives::all()
+        .into_iter()
+        .map(|(name, args, _)| (name, args.len()));
+    let defined = library().places.keys().copied();
+    natives
+        .chain(defined)
+        .filter(|(name, _)| !name.starts_with(['_', '!', '@']) && !name.ends_with('_'))
+}
+
 /// Counts the calls of a recursive function that takes functions: at each call the argument may be
 /// a function of the last one's, which makes a chain that is taken down recursively.
-pub(crate) fn bounded(mut def: Def<&str>) -> Def<&str> {
-    let takes_functions = def.args.iter().any(|arg| !arg.starts_with('$'));
+pub(crate) fn bound(def: &mut Def<&str>) {
+    if def.args.iter().all(|arg| arg.starts_with('$')) {
+        return;
+    }
     let mut recursive = false;
     let name_arity = (def.name, def.args.len());
     calls(&mut def.body, &mut |name, arity| {
         recursive |= (name, arity) == name_arity;
     });
-    if takes_functions && recursive {
+    if recursive {
         let count = Box::new(Term::Call("_chained", Vec::new()));
         let pipe = BinaryOp::Pipe(None);
         let body = std::mem::take(&mut def.body);
         def.body = Term::BinOp(count, pipe, Box::new(body));
     }
-    def
 }
 
 #[cfg(test)]

@@ -34,8 +34,7 @@ impl CompileError {
     }
 }
 
-/// An evaluation that gave no value. None of these gets better by trying again on the same data,
-/// but for [`EvalError::TimeLimit`] on a machine that is overloaded.
+/// An evaluation that gave no value. None of these gets better by trying again on the same data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// jq's `error`, or a function used on the wrong kind of value.
@@ -43,6 +42,8 @@ pub enum EvalError {
     Message(String),
     #[error("the expression has more than one output; collect them with [...] or take first(...)")]
     ManyOutputs,
+    #[error("the expression took more steps than it may")]
+    StepLimit,
     #[error("the expression ran longer than it may")]
     TimeLimit,
     #[error("the expression used more memory than it may")]
@@ -64,6 +65,7 @@ pub enum EvalError {
 impl From<Abort> for EvalError {
     fn from(abort: Abort) -> EvalError {
         match abort {
+            Abort::Steps => EvalError::StepLimit,
             Abort::Time => EvalError::TimeLimit,
             Abort::Memory => EvalError::MemoryLimit,
             Abort::Stack => EvalError::StackLimit,

@@ -1,6 +1,6 @@
 //! Workflow expressions: compiled once, evaluated within bounds.
 //!
-//! [`Program`] is a compiled expression (jq 1.6 or JSONPath),
+//! [`Program`] is a compiled expression (jq 1.6, JSONPath, and the part of SpEL, JEXL and CEL that conditions use),
 //! [`PathExpr`] one that names one place, as `toStateData` does. Both are evaluated on
 //! [`swirl_model::Data`], without IO, without a clock of their own and within [`Limits`]: a runaway
 //! expression ends with an error, and the thread goes on (`docs/adr/0003-bounded-expressions.md`).
@@ -8,7 +8,9 @@
 //! What differs from jq 1.6 is listed for users in `docs/expressions.md`.
 
 mod alloc;
+mod alternatives;
 mod compile;
+mod conditions;
 mod engine;
 mod error;
 mod jsonpath;
@@ -20,13 +22,15 @@ mod path;
 mod precedence;
 mod program;
 mod regexes;
+mod rewrite;
 mod simple;
 mod text;
+mod times;
 mod value;
 mod walk;
 
 pub use alloc::CountingAllocator;
 pub use error::{CompileError, EvalError, PathError};
-pub use meter::Limits;
+pub use meter::{Limits, spent};
 pub use path::PathExpr;
 pub use program::{Env, Program, Secrets};

@@ -1,4 +1,4 @@
-//! The meter of the running evaluation: time, memory and stack.
+//! The meter of the running evaluation: steps, time, memory and stack.
 //!
 //! jaq evaluates an expression by asking for a term at each step ([`crate::value`] and
 //! [`crate::engine`] are what it runs on), so those places call [`tick`]. When a limit is reached
@@ -29,10 +29,14 @@ const ESTIMATE: usize = 4;
 /// What an evaluation may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Wall-clock time of one evaluation. Default 1 s.
+    /// Steps of one evaluation: the same on any machine, about twenty million in a second. Default 20,000,000.
+    pub steps: u64,
+    /// Processor time of the thread in one evaluation, for what a step says too little of. Another one's load on the
+    /// machine is none of it. Default 2 s.
     pub time: Duration,
-    /// When it is left in any case. Default: never.
-    pub until: Option<Instant>,
+    /// It is left when this thread's [`spent`] is beyond this. For who evaluates several expressions
+    /// and bounds them together. Default: never.
+    pub spent_max: Option<u64>,
     /// Bytes that one evaluation may hold at once. Exact to within about 1 MiB if the
     /// [`crate::CountingAllocator`] is installed; else an estimate of the bytes made, freed or not,
     /// must stay below four times this. Default 64 MiB. The stack isn't counted: at most 64 MiB more.
@@ -46,8 +50,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            time: Duration::from_secs(1),
-            until: None,
+            steps: 20_000_000,
+            time: Duration::from_secs(2),
+            spent_max: None,
             memory_bytes: 64 << 20,
             output_bytes: 16 << 20,
             output_depth: 100,
@@ -58,6 +63,7 @@ impl Default for Limits {
 /// Why an evaluation was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Abort {
+    Steps,
     Time,
     Memory,
     Stack,
@@ -77,9 +83,16 @@ struct Meter {
     /// Calls of recursive functions that take functions.
     calls: Cell<u32>,
     time: Cell<Duration>,
-    until: Cell<Option<Instant>>,
-    /// Set at the first look at the clock: short evaluations never look.
+    spent_max: Cell<u64>,
+    /// What `spent` is at the end of this evaluation.
+    spent_end: Cell<u64>,
+    /// Steps of all evaluations of this thread, less those since the last look.
+    spent: Cell<u64>,
+    /// Set at the first look at the clock: short evaluations never look. The time on the wall before which the processor
+    /// time cannot be used up: asking for that one is dear.
     deadline: Cell<Option<Instant>>,
+    /// The thread's processor time at that first look.
+    begun: Cell<Duration>,
     memory: Cell<usize>,
     held_before: Cell<isize>,
     /// Bytes made, if nobody counts what is held.
@@ -97,8 +110,11 @@ thread_local! {
             big_stack: Cell::new(false),
             calls: Cell::new(0),
             time: Cell::new(Duration::ZERO),
-            until: Cell::new(None),
+            spent_max: Cell::new(u64::MAX),
+            spent_end: Cell::new(u64::MAX),
+            spent: Cell::new(0),
             deadline: Cell::new(None),
+            begun: Cell::new(Duration::ZERO),
             memory: Cell::new(0),
             held_before: Cell::new(0),
             made: Cell::new(0),
@@ -126,9 +142,18 @@ pub(crate) fn work(steps: usize) {
         if (fuel as usize) > steps {
             meter.fuel.set(fuel - steps as u32);
         } else {
+            meter.spend(steps as u64);
             meter.look(0);
         }
     });
+}
+
+/// The steps that this thread has evaluated so far: the same for the same expressions on any machine.
+pub fn spent() -> u64 {
+    METER.with(|meter| {
+        let since = QUANTUM.saturating_sub(meter.fuel.get());
+        meter.spent.get().saturating_add(since.into())
+    })
 }
 
 /// Bytes about to be allocated and written.
@@ -195,22 +220,29 @@ impl Meter {
         }
     }
 
+    fn spend(&self, steps: u64) {
+        self.spent.set(self.spent.get().saturating_add(steps));
+    }
+
+    /// Counts what was used since the last look.
+    fn refuel(&self) {
+        self.spend(QUANTUM.saturating_sub(self.fuel.get()).into());
+        self.fuel.set(QUANTUM);
+    }
+
     #[cold]
     fn look(&self, planned: usize) {
-        self.fuel.set(QUANTUM);
+        self.refuel();
         if !self.active.get() {
             return;
         }
-        let now = Instant::now();
-        let deadline = self.deadline.get().or_else(|| {
-            let own = now.checked_add(self.time.get());
-            let first = own.into_iter().chain(self.until.get()).min();
-            self.deadline.set(first);
-            first
-        });
-        if deadline.is_some_and(|deadline| now > deadline) {
+        if self.spent.get() > self.spent_max.get() {
             self.abort(Abort::Time);
         }
+        if self.spent.get() > self.spent_end.get() {
+            self.abort(Abort::Steps);
+        }
+        self.look_at_the_clock();
         let (used, limit) = if self.counted.get() {
             let held = alloc::held().wrapping_sub(self.held_before.get()).max(0) as usize;
             (held.saturating_add(planned), self.memory.get())
@@ -222,6 +254,25 @@ impl Meter {
         }
     }
 
+    fn look_at_the_clock(&self) {
+        let now = Instant::now();
+        let left = match self.deadline.get() {
+            Some(deadline) if now <= deadline => return,
+            None => {
+                self.begun.set(processor_time());
+                self.time.get()
+            }
+            Some(_) => {
+                let used = processor_time().saturating_sub(self.begun.get());
+                self.time.get().saturating_sub(used)
+            }
+        };
+        if left.is_zero() {
+            self.abort(Abort::Time);
+        }
+        self.deadline.set(now.checked_add(left));
+    }
+
     fn begin(&self, big_stack: bool) {
         let here = 0u8;
         let here = std::ptr::from_ref(&here) as usize;
@@ -230,7 +281,7 @@ impl Meter {
         self.floor.set(here.saturating_sub(left / 2));
         self.big_stack.set(big_stack);
         self.calls.set(0);
-        self.fuel.set(QUANTUM);
+        self.refuel();
         self.made.set(0);
         self.held_before.set(alloc::held());
         self.active.set(true);
@@ -247,12 +298,19 @@ impl Meter {
 pub(crate) fn run<T>(limits: &Limits, now_ms: i64, f: impl Fn() -> T) -> Result<T, Abort> {
     METER.with(|meter| {
         meter.time.set(limits.time);
-        meter.until.set(limits.until);
+        meter.spent_max.set(limits.spent_max.unwrap_or(u64::MAX));
         meter.deadline.set(None);
         meter.memory.set(limits.memory_bytes);
         meter.counted.set(alloc::installed());
         meter.now_ms.set(now_ms);
+        meter.refuel();
+        meter
+            .spent_end
+            .set(meter.spent.get().saturating_add(limits.steps));
     });
+    if limits.spent_max.is_some_and(|most| spent() > most) {
+        return Err(Abort::Time);
+    }
     let enough = stacker::remaining_stack().is_none_or(|left| left >= STACK_MIN);
     if enough {
         match attempt(false, &f) {
@@ -261,6 +319,13 @@ pub(crate) fn run<T>(limits: &Limits, now_ms: i64, f: impl Fn() -> T) -> Result<
         }
     }
     stacker::grow(STACK_BIG, || attempt(true, &f))
+}
+
+/// What this thread has used of a processor so far.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), nanoseconds)
 }
 
 fn attempt<T>(big_stack: bool, f: &impl Fn() -> T) -> Result<T, Abort> {

@@ -13,7 +13,7 @@ use swirl_model::Data;
 use crate::engine::Jq;
 use crate::meter;
 use crate::value::{Error, V};
-use crate::{order, regexes, text};
+use crate::{order, regexes, text, times};
 
 /// What an expression may not use, and why.
 const REFUSED: [(&str, &str); 16] = [
@@ -70,11 +70,14 @@ pub(crate) fn all() -> Vec<Fun<Jq>> {
     let limit = |fun: Fun<Jq>| match fun.0 {
         // The library's own `limit` is wrapped in the prelude.
         "limit" => ("limit_", fun.1, fun.2),
+        "gmtime" => ("_gmtime", fun.1, fun.2),
+        "strftime" => ("_strftime", fun.1, fun.2),
+        "strptime" => ("_strptime", fun.1, fun.2),
         _ => fun,
     };
     let wanted = |fun: &Fun<Jq>| !UNWANTED.contains(&fun.0);
     let core = jaq_core::funs().map(limit);
-    let std = jaq_std::funs().filter(wanted);
+    let std = jaq_std::funs().filter(wanted).map(limit);
     let own = own().into_iter().map(run::<Jq>);
     own.chain([chained()]).chain(core).chain(std).collect()
 }
@@ -131,12 +134,22 @@ fn own() -> Vec<Filter<RunPtr<Jq>>> {
         fun("_isnan", |cv| {
             bome(Ok(V::from(cv.1.number().is_some_and(f64::is_nan))))
         }),
+        fun("_instant", |cv| bome(times::instant(cv.1))),
         fun("_nan", |_| bome(Ok(V::from(f64::NAN)))),
+        fun("builtins", |_| bome(Ok(builtins()))),
         fun("false", |_| bome(Ok(V::from(false)))),
         fun("fromjson", |cv| bome(from_json(&cv.1))),
         fun("length", |cv| bome(length(&cv.1))),
+        fun("lgamma_r", |cv| bome(lgamma_r(&cv.1))),
+        fun("logb", |cv| {
+            bome(number(&cv.1, "logb").map(|float| V::from(logb(float))))
+        }),
+        fun("mktime", |cv| bome(times::seconds(&cv.1))),
         fun("now", |_| bome(Ok(now()))),
         fun("null", |_| bome(Ok(V::null()))),
+        fun("significand", |cv| {
+            bome(number(&cv.1, "significand").map(|float| V::from(significand(float))))
+        }),
         fun("tojson", |cv| bome(Ok(V::from(text::json(&cv.1.val))))),
         fun("tonumber", |cv| bome(to_number(&cv.1))),
         fun("tostring", |cv| bome(Ok(cv.1.into_string()))),
@@ -145,6 +158,14 @@ fn own() -> Vec<Filter<RunPtr<Jq>>> {
         fun_of("_delpath", 1, |cv| one(cv, delete)),
         fun_of("_indices", 1, |cv| {
             one(cv, |whole, part| order::indices(&whole, &part))
+        }),
+        fun_of("_time_format", 1, |cv| {
+            one(cv, |_, format| times::format(&format))
+        }),
+        fun_of("_without_day", 1, |cv| {
+            one(cv, |parts, has_month| {
+                times::without_day(&parts, &has_month)
+            })
         }),
         fun_of("_match", 2, |cv| two(cv, regexes::matches)),
         fun_of("_parts", 2, |cv| two(cv, regexes::parts)),
@@ -212,7 +233,7 @@ fn escape_html(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            '\'' => out.push_str("&#39;"),
+            '\'' => out.push_str("&apos;"),
             '"' => out.push_str("&quot;"),
             c => out.push(c),
         }
@@ -240,7 +261,7 @@ fn from_json(value: &V) -> ValR<V> {
     meter::charge(text.len().saturating_mul(4));
     match text.trim() {
         "nan" | "NaN" => return Ok(V::from(f64::NAN)),
-        "" => return Ok(V::null()),
+        "" => return Err(Error::str("Expected JSON value (while parsing '')")),
         _ => {}
     }
     let Data(val) = Data::parse(text.as_bytes())
@@ -264,6 +285,56 @@ fn length(value: &V) -> ValR<V> {
     })
 }
 
+fn number(value: &V, name: &str) -> Result<f64, Error> {
+    value
+        .number()
+        .ok_or_else(|| value.fail(&format!("number required for {name}")))
+}
+
+/// The exponent of 2 in a number.
+fn logb(float: f64) -> f64 {
+    match float {
+        _ if float == 0.0 => f64::NEG_INFINITY,
+        _ if !float.is_finite() => float.abs(),
+        _ => exponent(float),
+    }
+}
+
+fn significand(float: f64) -> f64 {
+    match float == 0.0 || !float.is_finite() {
+        true => float,
+        // In two steps, as the power may be beyond the range of floats.
+        false => {
+            let exponent = exponent(float) as i32;
+            float / 2f64.powi(exponent / 2) / 2f64.powi(exponent - exponent / 2)
+        }
+    }
+}
+
+fn exponent(float: f64) -> f64 {
+    let biased = |float: f64| ((float.to_bits() >> 52) & 0x7ff) as f64;
+    match float.is_normal() {
+        true => biased(float) - 1023.0,
+        false => biased(float * 2f64.powi(64)) - 1023.0 - 64.0,
+    }
+}
+
+/// The logarithm of the gamma function, and its sign.
+fn lgamma_r(value: &V) -> ValR<V> {
+    let (log, sign) = libm::lgamma_r(number(value, "lgamma_r")?);
+    Ok(V::array(vec![V::from(log), V::from(sign as isize)]))
+}
+
+/// Names and arities of all functions, as `builtins` shows them.
+fn builtins() -> V {
+    let mut all: Vec<V> = crate::engine::signatures()
+        .map(|(name, arity)| V::from(format!("{name}/{arity}")))
+        .collect();
+    all.sort();
+    all.dedup();
+    V::array(all)
+}
+
 fn now() -> V {
     let ms = meter::now_ms();
     if ms % 1000 == 0 {
@@ -278,6 +349,7 @@ fn to_number(value: &V) -> ValR<V> {
         Val::Num(_) => Ok(value.clone()),
         Val::TStr(_) => match order::parse(value.try_str()?.trim()) {
             Some(number) => Ok(V::num(number)),
+            None if value.try_str()?.trim() == "nan" => Ok(V::from(f64::NAN)),
             None => Err(value.fail("cannot be parsed as a number")),
         },
         _ => Err(value.fail("cannot be parsed as a number")),
@@ -369,8 +441,11 @@ fn trim(text: V, fix: &V, strip: for<'a> fn(&'a str, &'a str) -> Option<&'a str>
 
 fn has(value: &V, key: &V) -> ValR<V> {
     match (&value.val, &key.val) {
-        (Val::Obj(_), Val::TStr(_)) | (Val::Arr(_), Val::Num(_)) => {
-            Ok(V::from(value.member(key)?.is_some()))
+        (Val::Null, Val::TStr(_) | Val::Num(_)) => Ok(V::from(false)),
+        (Val::Obj(_), Val::TStr(_)) => Ok(V::from(value.member(key)?.is_some())),
+        (Val::Arr(items), Val::Num(index)) => {
+            let index = order::float(index).trunc();
+            Ok(V::from(index >= 0.0 && index < items.len() as f64))
         }
         _ => Err(JaqError::str(format_args!(
             "Cannot check whether {} has a {} key",
@@ -381,18 +456,16 @@ fn has(value: &V, key: &V) -> ValR<V> {
 }
 
 fn join(items: &V, separator: &V) -> ValR<V> {
-    let separator = match &separator.val {
-        Val::Null => "",
-        _ => separator.try_str()?,
-    };
+    let between = separator;
     let values: Vec<V> = match &items.val {
         Val::Arr(_) => jaq_std::ValT::into_seq(items.clone()).unwrap_or_default(),
         _ => items.clone().values().collect::<Result<_, _>>()?,
     };
     let mut out = String::new();
     for (n, value) in values.iter().enumerate() {
-        if n > 0 {
-            out.push_str(separator);
+        // What is never needed may be anything.
+        if n > 0 && !matches!(between.val, Val::Null) {
+            out.push_str(between.try_str()?);
         }
         match &value.val {
             Val::Null => {}

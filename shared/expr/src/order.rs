@@ -118,9 +118,14 @@ pub(crate) fn indices(whole: &V, part: &V) -> ValR<V> {
                 return Ok(V::null());
             }
             let starts = whole.char_indices().enumerate();
+            // jq 1.6 goes on behind what it found.
+            let mut end = 0;
             let found = starts.filter(|(_, (at, _))| {
-                let here = whole[*at..].starts_with(part);
+                let here = *at >= end && whole[*at..].starts_with(part);
                 meter::work(if here { 1 + part.len() / 64 } else { 1 });
+                if here {
+                    end = at + part.len();
+                }
                 here
             });
             Ok(found.map(|(at, _)| V::from(at)).collect())
@@ -316,6 +321,7 @@ impl std::ops::Neg for V {
     type Output = ValR<V>;
     fn neg(self) -> ValR<V> {
         match &self.val {
+            Val::Num(Num::Int(0)) => Ok(V::from(-0.0)),
             Val::Num(number) => Ok(V::num(-number.clone())),
             _ => Err(self.fail("cannot be negated")),
         }

@@ -13,6 +13,10 @@ const RIGHT: &str = "$__right";
 /// as it is: hardly any of them has, or there would be more outputs than any limit allows.
 const PARTS_MAX: usize = 64;
 
+/// Terms that are looked at to find out how many outputs another one has: a chain of thousands is gone through once for
+/// each of its links otherwise. What is bigger counts as having several, which changes nothing but the form.
+const LOOK_MAX: usize = 64;
+
 /// For functions that have one output at most if their arguments have, or however many those have.
 const ONE: [&str; 58] = [
     "abs",
@@ -132,6 +136,15 @@ fn bind<'s>(term: &mut Term<&'s str>, value: Term<&'s str>, name: &'s str) {
 
 /// Whether it is plain to see that a term has one output at most.
 fn has_one(term: &Term<&str>) -> bool {
+    has_one_within(term, &mut { LOOK_MAX })
+}
+
+fn has_one_within(term: &Term<&str>, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else {
+        return false;
+    };
+    *left = rest;
+    let mut has_one = |term: &Term<&str>| has_one_within(term, left);
     match term {
         Term::Id | Term::Num(_) | Term::Var(_) | Term::Break(_) | Term::Arr(_) => true,
         Term::Recurse | Term::Label(..) | Term::Def(..) | Term::TryCatch(..) => false,
@@ -142,7 +155,7 @@ fn has_one(term: &Term<&str>) -> bool {
         }),
         Term::Obj(members) => members
             .iter()
-            .all(|(key, value)| has_one(key) && value.as_ref().is_none_or(has_one)),
+            .all(|(key, value)| has_one(key) && value.as_ref().is_none_or(&mut has_one)),
         Term::BinOp(_, BinaryOp::Update, _) => true,
         Term::BinOp(_, BinaryOp::Assign | BinaryOp::UpdateMath(_), right) => has_one(right),
         Term::BinOp(_, BinaryOp::Comma | BinaryOp::UpdateAlt, _) => false,
@@ -155,14 +168,14 @@ fn has_one(term: &Term<&str>) -> bool {
             cases && otherwise.as_ref().is_none_or(|term| has_one(term))
         }
         Term::Call(name, args) => {
-            ONE.contains(name) && (GATHERS.contains(name) || args.iter().all(has_one))
+            ONE.contains(name) && (GATHERS.contains(name) || args.iter().all(&mut has_one))
         }
         Term::Path(base, path) => {
             has_one(base)
                 && path.0.iter().all(|(part, _)| match part {
                     Part::Index(index) => has_one(index),
                     Part::Range(None, None) => false,
-                    Part::Range(start, end) => start.iter().chain(end).all(has_one),
+                    Part::Range(start, end) => start.iter().chain(end).all(&mut has_one),
                 })
         }
     }

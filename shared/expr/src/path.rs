@@ -9,14 +9,20 @@ use jaq_core::load::parse::{BinaryOp, Term};
 use jaq_core::path::{Opt, Part};
 use jaq_json::{Num, Val};
 use swirl_model::Data;
+use swirl_model::workflow::Language;
 
 use crate::compile;
-use crate::error::{CompileError, PathError};
+use crate::error::{CompileError, EvalError, PathError};
 use crate::program::{Env, Program};
 use crate::{jsonpath, order, text};
 
 /// Elements that a path may add to an array at once, by an index beyond its end.
 const GAP_MAX: i64 = 10_000;
+
+/// Nesting that data may have in all, so that it can be read back.
+const DEPTH_MAX: usize = 100;
+/// Steps that surely stay below what can be read back, whatever value (of [`DEPTH_MAX`] itself) is put at their end.
+const STEPS_EASY: usize = 20;
 
 /// One path: `.a.b[0]`, `.["x y"]`, `.[-1]`, `.rows[$i]`, or `.`.
 #[derive(Debug, Clone)]
@@ -39,10 +45,25 @@ enum Known<'a> {
 }
 
 impl PathExpr {
+    /// Compiles a path in one of the languages that have any.
+    pub fn compile(
+        language: Language,
+        source: &str,
+        vars: &[&str],
+    ) -> Result<PathExpr, CompileError> {
+        match language {
+            Language::Jq => PathExpr::jq(source, vars),
+            Language::JsonPath => PathExpr::jsonpath(source, vars),
+            Language::Cel | Language::Jexl | Language::Spel => Err(CompileError::new(
+                "a place in the data is written in jq or JSONPath",
+            )),
+        }
+    }
+
     /// Compiles a path. Anything that may name another number of places than one, or that isn't a
     /// place in the input, is an error. An index may be a variable or a member of one.
     pub fn jq(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
-        compile::with_stack(source, || {
+        compile::as_lexed(source, |source| {
             let arena = Arena::default();
             let term = compile::parse(source, &arena)?;
             let mut out = Vec::new();
@@ -106,10 +127,16 @@ impl PathExpr {
     ) -> Result<(), E> {
         // Worked out on a copy of the way there: what isn't on it is shared.
         let known = self.known(vars, env)?;
+        if known.len() > DEPTH_MAX {
+            return Err(PathError::Eval(EvalError::DepthLimit).into());
+        }
         let mut changed = data.clone();
         let place = self.walk(&mut changed.0, &known)?;
         let mut there = Data(std::mem::take(place));
         change(&mut there)?;
+        if known.len() > STEPS_EASY && is_deeper(&there.0, DEPTH_MAX - known.len()) {
+            return Err(PathError::Eval(EvalError::DepthLimit).into());
+        }
         *place = there.0;
         *data = changed;
         Ok(())
@@ -193,6 +220,16 @@ impl PathExpr {
             }
         }
         format!(".{shown}")
+    }
+}
+
+/// Is a value nested more than so many levels deep?
+fn is_deeper(val: &Val, levels: usize) -> bool {
+    let inner = |val: &Val| is_deeper(val, levels - 1);
+    match val {
+        Val::Arr(items) => levels == 0 || items.iter().any(inner),
+        Val::Obj(map) => levels == 0 || map.values().any(inner),
+        _ => false,
     }
 }
 

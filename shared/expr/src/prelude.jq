@@ -1,5 +1,11 @@
 # What jq 1.6 defines in jq, or what jaq does otherwise than jq 1.6.
 
+def gmtime: _instant | _gmtime;
+def strftime($format): _time_format($format) as $spelled | _instant | _strftime($spelled);
+def strptime($format): . as $text | try _strptime($format) catch (. as $error | $text
+  | if type != "string" or ($format | type) != "string" then error($error)
+    else try ((. + " 01" | _strptime($format + " %d")) | _without_day(true))
+      catch ($text | try (("1900-01-01 " + . | _strptime("%Y-%m-%d " + $format)) | _without_day(false)) catch error($error)) end);
 def nan: _nan;
 def infinite: _infinite;
 def isboolean: type == "boolean";
@@ -53,7 +59,10 @@ def dateadd(u; n): . + n;
 def datesub(u; n): . - n;
 def localtime: gmtime;
 def strflocaltime($format): strftime($format);
-def finites: select(isinfinite or isnan | not);
+def finites: select(type == "number" and (isinfinite | not));
+def recurse_down: recurse;
+def gamma: lgamma;
+def nearbyint: rint;
 def normals: select(isnormal);
 def tostream: path(def r: (.[]? | r), .; r) as $p | getpath($p) | reduce path(.[]?) as $q ([$p, .]; [$p + $q]);
 def fromstream(f): {x: null, e: false} as $init
@@ -66,7 +75,7 @@ def fromstream(f): {x: null, e: false} as $init
 def truncate_stream(stream): . as $n | null | stream | . as $input
   | if (.[0] | length) > $n then setpath([0]; .[0][$n:]) else empty end;
 def limit($n; f): if $n < 0 then f else limit_($n; f) end;
-def repeat(f): def rec: ., (f | rec); rec;
+def repeat(f): def rec: f, rec; rec;
 def repeat(f; $init): $init | repeat(f);
 def nth($n): .[$n];
 def nth($n; f): if $n < 0 then error("Out of bounds negative array index") else last(limit($n + 1; f)) end;
@@ -115,6 +124,6 @@ def @sh: [if type == "array" then .[] else . end | if type == "string" then "'" 
   elif type == "array" or type == "object" then error("\(type) (\(tojson)) can not be escaped for shell") else tojson end] | join(" ");
 def @base64d: tostring | _decode_base64;
 def _turned: reverse;
-def reverse: if . == null then [] else _turned end;
+def reverse: if . == null or . == {} or . == "" then [] else _turned end;
 def @uri: tostring | encode_uri | split("%21") | join("!") | split("%27") | join("'") | split("%28") | join("(")
   | split("%29") | join(")") | split("%2A") | join("*");

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use swirl_model::Data;
+use swirl_model::workflow::Language;
 
 use crate::compile::{self, Compiled};
+use crate::conditions::{self, Dialect};
 use crate::engine::{self, Filter, Outcome};
 use crate::error::{CompileError, EvalError};
 use crate::jsonpath;
@@ -30,6 +32,8 @@ pub(crate) enum Shape {
     /// Evaluated without jaq.
     Simple(Simple),
     JsonPath(Box<jsonpath::Expr>),
+    /// SpEL, JEXL or CEL.
+    Condition(Box<conditions::Tree>),
     /// A filter, and the places of the variables that it uses.
     Filter {
         filter: Box<Filter>,
@@ -55,6 +59,21 @@ pub struct Secrets {
 }
 
 impl Program {
+    /// Compiles an expression in any of the languages.
+    pub fn compile(
+        language: Language,
+        source: &str,
+        vars: &[&str],
+    ) -> Result<Program, CompileError> {
+        match language {
+            Language::Cel => Program::cel(source, vars),
+            Language::Jexl => Program::jexl(source, vars),
+            Language::Jq => Program::jq(source, vars),
+            Language::JsonPath => Program::jsonpath(source, vars),
+            Language::Spel => Program::spel(source, vars),
+        }
+    }
+
     /// Compiles a jq expression (without `${ }`). `vars`: the names of the variables that an
     /// evaluation gives, without `$`; those not among them are an error.
     pub fn jq(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
@@ -65,6 +84,27 @@ impl Program {
     /// of all matches where a path may select many ([`Program::yields_list`]), or none.
     pub fn jsonpath(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
         jsonpath::compile(source, vars).map(|compiled| Program::new(source, compiled))
+    }
+
+    /// Compiles an expression of SpEL; variables as in [`Program::jq`], written `#name`. A name alone is a member of
+    /// the data. Where `error` is among the variables, as for the handlers of the tasks draft, it is a member of
+    /// the error first, and `$.error` is the error whether or not the data has it.
+    pub fn spel(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
+        Program::condition(source, vars, Dialect::Spel)
+    }
+
+    /// Compiles an expression of JEXL; names and variables as in [`Program::spel`].
+    pub fn jexl(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
+        Program::condition(source, vars, Dialect::Jexl)
+    }
+
+    /// Compiles an expression of CEL; names and variables as in [`Program::spel`].
+    pub fn cel(source: &str, vars: &[&str]) -> Result<Program, CompileError> {
+        Program::condition(source, vars, Dialect::Cel)
+    }
+
+    fn condition(source: &str, vars: &[&str], dialect: Dialect) -> Result<Program, CompileError> {
+        conditions::compile(source, vars, dialect).map(|compiled| Program::new(source, compiled))
     }
 
     pub(crate) fn new(source: &str, compiled: Compiled) -> Program {
@@ -93,6 +133,11 @@ impl Program {
                 let found = jsonpath::evaluate(expr, input, vars, &env.limits, env.now_ms)?;
                 Ok(found.map(Data))
             }
+            Shape::Condition(tree) => {
+                let limits = &env.limits;
+                conditions::evaluate(tree, input, vars, limits, env.now_ms)
+                    .map(|val| Some(Data(val)))
+            }
             Shape::Filter {
                 filter,
                 vars: places,
@@ -112,10 +157,14 @@ impl Program {
         }
     }
 
-    /// Is the value the list of all matches of a path that may select many (JSONPath)? As a
+    /// Is the value the list of all matches of a path that may select many? As a
     /// condition, such an expression holds if it selects anything.
     pub fn yields_list(&self) -> bool {
-        matches!(&self.0.shape, Shape::JsonPath(expr) if expr.yields_list())
+        match &self.0.shape {
+            Shape::JsonPath(expr) => expr.yields_list(),
+            Shape::Condition(tree) => tree.root.yields_matches(),
+            _ => false,
+        }
     }
 
     /// How the expression uses `$SECRETS`.

@@ -1,8 +1,9 @@
 //! Regular expressions: `test`, `match` and what jq builds on them.
 //!
 //! Matching takes time linear in the text and in the pattern; their product is bounded, because a
-//! search can't be stopped half-way. jq's own engine (Oniguruma) has look-around and
-//! back-references, which can't be matched in linear time and are refused here.
+//! search can't be stopped half-way. jq's own engine (Oniguruma) has look-around and references to groups, which
+//! can't be matched in linear time: patterns that need them go to an engine that tries one way after another, with a
+//! limit on how often, on texts of a bounded length.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 
 use jaq_core::ValR;
 use jaq_json::Val;
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::meter;
@@ -21,16 +22,29 @@ const SIZE_MAX: usize = 1 << 20;
 const PATTERN_BYTES_MAX: usize = 4096;
 /// Positions of a pattern times bytes of a text: about a second in the worst case.
 const PRODUCT_MAX: usize = 100_000_000;
+/// Texts and tries of an engine that goes back: each try may look at the whole text.
+const BACKTRACKING_BYTES_MAX: usize = 32 << 10;
+const TRIES_MAX: usize = 100_000;
 /// Compiled patterns that a thread keeps.
 const CACHE_MAX: usize = 64;
 
 /// A pattern with its flags, ready for use.
 struct Pattern {
-    regex: Regex,
+    engine: Engine,
+    /// The names of the groups but the first, which is the whole match.
+    names: Vec<Option<String>>,
     positions: usize,
     global: bool,
     skip_empty: bool,
 }
+
+enum Engine {
+    Linear(Regex),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// The places of a match and of its groups.
+type Found = Vec<Option<(usize, usize)>>;
 
 thread_local! {
     static CACHE: RefCell<HashMap<(String, String), Rc<Pattern>>> = RefCell::default();
@@ -39,20 +53,21 @@ thread_local! {
 /// `test`.
 pub(crate) fn test(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let (text, pattern) = prepare(text, pattern, flags)?;
-    if pattern.skip_empty {
-        return Ok(V::from(pattern.find_all(text).next().is_some()));
+    match &pattern.engine {
+        Engine::Linear(regex) if !pattern.skip_empty => Ok(V::from(regex.is_match(text))),
+        _ => Ok(V::from(!pattern.find_all(text, true)?.is_empty())),
     }
-    Ok(V::from(pattern.regex.is_match(text)))
 }
 
 /// `[match]`.
 pub(crate) fn matches(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let (text, pattern) = prepare(text, pattern, flags)?;
     let mut places = Places::new(text);
-    Ok(pattern
-        .find_all(text)
-        .map(|found| pattern.shown(&found, &mut places))
-        .collect())
+    let found = pattern.find_all(text, false)?;
+    let shown = found
+        .iter()
+        .map(|found| pattern.shown(text, found, &mut places));
+    Ok(shown.collect())
 }
 
 /// The text in parts: strings between the matches, and the matches as `match` shows them.
@@ -61,11 +76,11 @@ pub(crate) fn parts(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let mut places = Places::new(text);
     let mut parts = Vec::new();
     let mut end = 0;
-    for found in pattern.find_all(text) {
-        if let Some(whole) = found.get(0) {
-            parts.push(V::str(&text[end..whole.start()]));
-            parts.push(pattern.shown(&found, &mut places));
-            end = whole.end();
+    for found in pattern.find_all(text, false)? {
+        if let Some(Some((from, to))) = found.first() {
+            parts.push(V::str(&text[end..*from]));
+            parts.push(pattern.shown(text, &found, &mut places));
+            end = *to;
         }
     }
     parts.push(V::str(&text[end..]));
@@ -117,6 +132,13 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
             text.len()
         )));
     }
+    if matches!(pattern.engine, Engine::Backtracking(_)) && text.len() > BACKTRACKING_BYTES_MAX {
+        return Err(Error::str(format_args!(
+            "a regular expression with look-around or references may be matched with {BACKTRACKING_BYTES_MAX} bytes, \
+             and the text has {}",
+            text.len()
+        )));
+    }
     meter::work(text.len() / 16);
     Ok((text, pattern))
 }
@@ -164,17 +186,47 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
             }
         }
     }
-    let positions = positions(&syntax.build().parse(source).map_err(|e| fail(&e))?);
+    let names = |names: &mut dyn Iterator<Item = Option<&str>>| {
+        names.skip(1).map(|name| name.map(str::to_owned)).collect()
+    };
+    let parsed = match syntax.build().parse(source) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let engine = backtracking(source, flags).ok_or_else(|| fail(&error))?;
+            return Ok(Pattern {
+                names: names(&mut engine.capture_names()),
+                engine: Engine::Backtracking(Box::new(engine)),
+                positions: 1,
+                global,
+                skip_empty,
+            });
+        }
+    };
+    let positions = positions(&parsed);
     if positions > PRODUCT_MAX {
         return Err(fail(&"its repetitions are too many"));
     }
     let regex = builder.build().map_err(|e| fail(&e))?;
     Ok(Pattern {
-        regex,
+        names: names(&mut regex.capture_names()),
+        engine: Engine::Linear(regex),
         positions,
         global,
         skip_empty,
     })
+}
+
+/// A pattern that needs more than an automaton, if it is one.
+fn backtracking(source: &str, flags: &str) -> Option<fancy_regex::Regex> {
+    let mut builder = fancy_regex::RegexBuilder::new(source);
+    builder
+        .backtrack_limit(TRIES_MAX)
+        .delegate_size_limit(SIZE_MAX)
+        .delegate_dfa_size_limit(SIZE_MAX)
+        .case_insensitive(flags.contains('i'))
+        .ignore_whitespace(flags.contains('x'))
+        .dot_matches_new_line(flags.contains('p'));
+    builder.build().ok()
 }
 
 /// How many places in the pattern a search may be in at once, at most.
@@ -199,47 +251,75 @@ fn positions(hir: &Hir) -> usize {
 }
 
 impl Pattern {
-    fn find_all<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Captures<'a>> {
-        let most = if self.global { usize::MAX } else { 1 };
-        let all = self.regex.captures_iter(text).inspect(|found| {
+    /// All matches, or the first; of those only one if `one` is set.
+    fn find_all(&self, text: &str, one: bool) -> Result<Vec<Found>, Error> {
+        let most = if self.global && !one { usize::MAX } else { 1 };
+        let mut all = Vec::new();
+        let mut take = |found: Found| {
             // A search may have gone through the whole rest of the text.
-            meter::work(64);
+            let begin = found.first().copied().flatten().map_or(0, |(from, _)| from);
+            meter::work(64 + (text.len() - begin) / 1024);
             meter::charge(64 * found.len());
-        });
-        all.filter(|found| !(self.skip_empty && found[0].is_empty()))
-            .take(most)
+            let is_empty = matches!(found.first(), Some(Some((from, to))) if from == to);
+            if !(self.skip_empty && is_empty) {
+                all.push(found);
+            }
+            all.len() < most
+        };
+        match &self.engine {
+            Engine::Linear(regex) => {
+                for found in regex.captures_iter(text) {
+                    let groups = found.iter();
+                    let groups =
+                        groups.map(|group| group.map(|group| (group.start(), group.end())));
+                    if !take(groups.collect()) {
+                        break;
+                    }
+                }
+            }
+            Engine::Backtracking(regex) => {
+                for found in regex.captures_iter(text) {
+                    meter::work(256 + text.len());
+                    let Ok(found) = found else {
+                        return Err(Error::str("the regular expression takes too many steps"));
+                    };
+                    let groups = (0..found.len()).map(|n| found.get(n));
+                    let groups =
+                        groups.map(|group| group.map(|group| (group.start(), group.end())));
+                    if !take(groups.collect()) {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// As `match` shows it.
-    fn shown(&self, found: &Captures<'_>, places: &mut Places<'_>) -> V {
+    fn shown(&self, text: &str, found: &Found, places: &mut Places<'_>) -> V {
         let null = V::null;
-        let part = |part: Option<regex::Match<'_>>, places: &mut Places<'_>| match part {
-            Some(part) => [
-                ("offset", V::from(places.chars_at(part.start()))),
-                ("length", V::from(part.as_str().chars().count())),
-                ("string", V::str(part.as_str())),
-            ],
+        let part = |place: Option<(usize, usize)>, places: &mut Places<'_>| match place {
+            Some((from, to)) => {
+                let part = &text[from..to];
+                [
+                    ("offset", V::from(places.chars_at(from))),
+                    ("length", V::from(part.chars().count())),
+                    ("string", V::str(part)),
+                ]
+            }
             None => [
                 ("offset", V::from(-1isize)),
                 ("length", V::from(0usize)),
                 ("string", null()),
             ],
         };
-        let [offset, length, string] = part(found.get(0), places);
-        let captures = self
-            .regex
-            .capture_names()
-            .enumerate()
-            .skip(1)
-            .map(|(n, name)| {
-                let [offset, length, string] = part(found.get(n), places);
-                V::object([
-                    offset,
-                    length,
-                    string,
-                    ("name", name.map_or_else(null, V::str)),
-                ])
-            });
+        let group = |n: usize| found.get(n).copied().flatten();
+        let [offset, length, string] = part(group(0), places);
+        let captures = self.names.iter().enumerate().map(|(n, name)| {
+            let [offset, length, string] = part(group(n + 1), places);
+            let name = name.as_deref().map_or_else(null, V::str);
+            V::object([offset, length, string, ("name", name)])
+        });
         let captures = captures.collect();
         V::object([offset, length, string, ("captures", captures)])
     }

@@ -138,7 +138,7 @@ fn members<'a>(root: &'a Val, keys: &[Val]) -> Result<&'a Val, EvalError> {
             Val::Null => return Ok(here),
             other => {
                 let key = Data(key.clone());
-                let message = format!("Cannot index {} with {key}", text::kind(other));
+                let message = format!("Cannot index {} with string {key}", text::kind(other));
                 return Err(EvalError::Message(message));
             }
         };

@@ -94,6 +94,15 @@ fn write_number(number: &Num, out: &mut String) {
     let _ = match number {
         Num::Int(int) => write!(out, "{int}"),
         Num::BigInt(int) => write!(out, "{int}"),
+        Num::Float(float) if *float == 0.0 && float.is_sign_negative() => write!(out, "-0"),
+        // As C writes them.
+        Num::Float(float) if float.abs() < 1e-4 && *float != 0.0 => {
+            let text = format!("{float:e}");
+            match text.split_once("e-") {
+                Some((digits, exponent)) => write!(out, "{digits}e-{exponent:0>2}"),
+                None => write!(out, "{text}"),
+            }
+        }
         _ => write!(out, "{}", Data(Val::Num(number.clone()))),
     };
 }

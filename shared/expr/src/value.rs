@@ -160,7 +160,10 @@ impl V {
 
     fn no_index(&self, index: &V) -> Error {
         match index.as_str() {
-            Some(key) => Error::str(format_args!("Cannot index {} with \"{key}\"", self.kind())),
+            Some(key) => Error::str(format_args!(
+                "Cannot index {} with string \"{key}\"",
+                self.kind()
+            )),
             None => Error::str(format_args!(
                 "Cannot index {} with {}",
                 self.kind(),
@@ -176,7 +179,10 @@ impl V {
             (Val::Null, Val::Null | Val::TStr(_) | Val::Num(_)) => None,
             (Val::Obj(map), Val::TStr(_)) => map.get(&index.val).map(child),
             (Val::Arr(items), Val::Num(number)) => {
-                position(order::float(number), items.len()).map(|at| child(&items[at]))
+                // jq 1.6 finds nothing between two elements.
+                let at = order::float(number);
+                let at = (at.fract() == 0.0).then(|| position(at, items.len()));
+                at.flatten().map(|at| child(&items[at]))
             }
             _ => return Err(self.no_index(index)),
         })
@@ -388,6 +394,7 @@ impl jaq_core::ValT for V {
                 let (start, end) = bounds(map);
                 self.range(start.as_ref()..end.as_ref())
             }
+            (Val::Arr(_), Val::Arr(part)) if part.is_empty() => Ok(V::array(Vec::new())),
             (Val::Arr(_), Val::Arr(_)) => order::indices(&self, index),
             _ => {
                 let hops = self.hops + 1;

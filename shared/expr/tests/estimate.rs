@@ -30,7 +30,10 @@ fn what_grows_ends() {
     ] {
         let result = run(source);
         assert!(
-            matches!(result, Err(EvalError::MemoryLimit | EvalError::TimeLimit)),
+            matches!(
+                result,
+                Err(EvalError::MemoryLimit | EvalError::StepLimit | EvalError::TimeLimit)
+            ),
             "{source}: {result:?}"
         );
     }

@@ -139,11 +139,53 @@ impl Data {
         }
     }
 
+    /// Whether its JSON text is longer than so many bytes. Costs no more than looking at those.
+    pub fn exceeds(&self, bytes_max: usize) -> bool {
+        left(&self.0, bytes_max).is_none()
+    }
+
     /// As it stands inside a longer string: strings bare, the rest as compact JSON (decision 13).
     pub fn to_text(&self) -> String {
         match self.as_str() {
             Some(text) => text.to_owned(),
             None => self.to_string(),
+        }
+    }
+}
+
+/// How many bytes are left of these when a value is written as compact JSON.
+fn left(value: &Val, bytes: usize) -> Option<usize> {
+    let separators = |count: usize| 2 + count.saturating_sub(1);
+    match value {
+        Val::Null => bytes.checked_sub(4),
+        Val::Bool(value) => bytes.checked_sub(if *value { 4 } else { 5 }),
+        Val::Num(Num::Int(number)) => {
+            let digits = number.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1;
+            bytes.checked_sub(digits + usize::from(*number < 0))
+        }
+        Val::Num(_) => {
+            let text = serde_json::to_string(&Data(value.clone())).unwrap_or_default();
+            bytes.checked_sub(text.len())
+        }
+        Val::BStr(text) | Val::TStr(text) => {
+            let bytes = bytes.checked_sub(text.len() + 2)?;
+            let escapes = text.iter().map(|byte| match byte {
+                b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 1,
+                0..0x20 => 5,
+                _ => 0,
+            });
+            bytes.checked_sub(escapes.sum())
+        }
+        Val::Arr(items) => {
+            let bytes = bytes.checked_sub(separators(items.len()))?;
+            items
+                .iter()
+                .try_fold(bytes, |bytes, item| left(item, bytes))
+        }
+        Val::Obj(map) => {
+            let bytes = bytes.checked_sub(separators(map.len()) + map.len())?;
+            map.iter()
+                .try_fold(bytes, |bytes, (key, item)| left(item, left(key, bytes)?))
         }
     }
 }
@@ -384,5 +426,30 @@ mod tests {
             .into_iter()
             .collect();
         assert_eq!(Data::checked(Val::Obj(Arc::new(map))), Err(NotJson::Key));
+    }
+
+    #[test]
+    fn the_length_of_the_text_decides() {
+        for text in [
+            "null",
+            "[true,false,-12,0,1.5,123456789012345678901234567890]",
+            r#"{"a":{"b":[]},"c":"x","d":{}}"#,
+            r#""\"\\\n\u0001ä""#,
+            "[]",
+        ] {
+            let data = Data::parse(text.as_bytes()).unwrap();
+            let size = serde_json::to_string(&data).unwrap().len();
+            assert_eq!(
+                (data.exceeds(size), data.exceeds(size - 1)),
+                (false, true),
+                "{text}"
+            );
+        }
+        // What is shared counts as often as it is there, and nobody looks at all of it.
+        let mut data = Data::string("x".repeat(1000));
+        for _ in 0..60 {
+            data = Data::array(vec![data.clone(), data]);
+        }
+        assert!(data.exceeds(4 << 20));
     }
 }

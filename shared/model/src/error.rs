@@ -13,9 +13,25 @@ pub struct WorkflowError {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     pub message: String,
+    /// Where errors are described as RFC 7807 says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Box<Description>>,
     /// The state in which it arose, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+}
+
+/// What RFC 7807 says of an error besides its status; its `detail` is the message.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// A URI.
+    #[serde(rename = "type")]
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The JSON pointer of the action or state that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// Names of errors that the engine raises itself (decision 24).
@@ -31,9 +47,11 @@ pub mod names {
     pub const INVALID_VALUE: &str = "InvalidValue";
     pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
     pub const MERGE_TYPE_MISMATCH: &str = "MergeTypeMismatch";
+    pub const RESULT_MATCHED: &str = "ResultMatched";
     pub const NO_MATCHING_CONDITION: &str = "NoMatchingCondition";
     pub const OUTPUT_VALIDATION: &str = "OutputValidation";
     pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
+    pub const START_REFUSED: &str = "StartRefused";
     pub const STATE_TIMEOUT: &str = "StateTimeout";
     pub const SUBFLOW_FAILED: &str = "SubflowFailed";
     pub const SUBFLOW_NOT_FOUND: &str = "SubflowNotFound";
@@ -47,6 +65,7 @@ impl WorkflowError {
             code: None,
             status: None,
             message: message.into(),
+            problem: None,
             state: None,
         }
     }
@@ -77,6 +96,14 @@ impl WorkflowError {
             "state",
             self.state.as_deref().map_or(Data::NULL, Data::string),
         );
+        if let Some(problem) = &self.problem {
+            data.set("type", Data::string(&*problem.kind));
+            data.set("detail", Data::string(&*self.message));
+            let members = [("title", &problem.title), ("instance", &problem.instance)];
+            for (name, value) in members {
+                data.set(name, value.as_deref().map_or(Data::NULL, Data::string));
+            }
+        }
         data
     }
 }

@@ -28,6 +28,11 @@ pub enum Input {
         call: u32,
         result: Result<Data, WorkflowError>,
     },
+    /// A call failed while its instance was faulted. The operator's retry, which lets the scope go on, is
+    /// its action's next attempt.
+    CallFailedMeanwhile {
+        call: u32,
+    },
     SubflowDone {
         call: u32,
         result: Result<Data, WorkflowError>,
@@ -66,7 +71,9 @@ impl Input {
         match self {
             Input::Wake => "wake".to_owned(),
             Input::Timer { seq } => format!("timer-{seq}"),
-            Input::CallDone { call, .. } => format!("call-{call}"),
+            Input::CallDone { call, .. } | Input::CallFailedMeanwhile { call } => {
+                format!("call-{call}")
+            }
             Input::SubflowDone { call, .. } => format!("call-{call}"),
             Input::Event {
                 wait, slot, event, ..
@@ -192,6 +199,8 @@ pub enum Event {
     #[serde(skip)]
     Completed(StateId),
     #[serde(skip)]
+    Apart(Vec<u32>),
+    #[serde(skip)]
     Compensation(Option<Compensation>),
     #[serde(skip)]
     StartEvents(Vec<StartEvent>),
@@ -222,6 +231,7 @@ impl Event {
                 | Merged(_)
                 | Result(_)
                 | Completed(_)
+                | Apart(_)
                 | Compensation(_)
                 | StartEvents(_)
                 | LastError(_)
@@ -256,6 +266,10 @@ pub enum Command {
         fork: u32,
         index: u32,
         input: Box<Input>,
+        /// All other branches that failed get the same input. Without it the parent hears of the next
+        /// one that failed at once.
+        #[serde(default)]
+        others: bool,
     },
     /// A scope of its own that nobody waits for.
     Detach(Box<Scope>),
@@ -332,6 +346,9 @@ pub struct EventMatch {
     pub kind: Option<String>,
     /// Attribute and the value it must have; without one the instance's own correlation value holds.
     pub correlation: Vec<(Arc<str>, Option<String>)>,
+    /// The id of an event that is never meant: the one that asks for this answer (decision 82).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub except: Option<String>,
 }
 
 impl EventMatch {
@@ -339,9 +356,49 @@ impl EventMatch {
     pub fn is_kind(&self, event: &CloudEvent) -> bool {
         self.source
             .as_ref()
-            .is_none_or(|source| *source == event.source)
+            .is_none_or(|source| source_fits(source, &event.source))
             && self.kind.as_ref().is_none_or(|kind| *kind == event.kind)
+            && self
+                .except
+                .as_ref()
+                .is_none_or(|except| *except != event.id)
     }
+}
+
+/// Whether a source in a definition stands for more than one.
+pub fn is_source_pattern(source: &str) -> bool {
+    let mut segments = source.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        if matches!(segment, "+" | "*") || (is_last && matches!(segment, "#" | "**")) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether an event's source is the one in a definition: a whole segment `+` or `*` stands for any
+/// one segment, a last segment `#` or `**` for the rest, at least one (decision 93).
+pub fn source_fits(pattern: &str, source: &str) -> bool {
+    if pattern == source {
+        return true;
+    }
+    if !is_source_pattern(pattern) {
+        return false;
+    }
+    let mut wanted = pattern.split('/').peekable();
+    let mut found = source.split('/');
+    while let Some(segment) = wanted.next() {
+        let is_last = wanted.peek().is_none();
+        if is_last && matches!(segment, "#" | "**") {
+            return found.next().is_some();
+        }
+        match found.next() {
+            Some(other) if segment == other || matches!(segment, "+" | "*") => {}
+            _ => return false,
+        }
+    }
+    found.next().is_none()
 }
 
 /// A line of an instance's history.
@@ -355,3 +412,30 @@ pub struct HistoryEntry {
 
 /// Used by `apply`.
 pub type At = Position;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_with_segments_for_any() {
+        for (pattern, source, fits) in [
+            ("/a/b", "/a/b", true),
+            ("/a/b", "/a/c", false),
+            ("/a/+/c", "/a/b/c", true),
+            ("/a/*/c", "/a/b/c", true),
+            ("/a/+/c", "/a/b/b/c", false),
+            ("/a/+", "/a", false),
+            ("/a/#", "/a/b/c", true),
+            ("/a/**", "/a/b", true),
+            ("/a/**", "/a", false),
+            ("/a/#/c", "/a/b/c", false),
+            ("/a/#/c", "/a/#/c", true),
+            ("/a*", "/ab", false),
+            ("*", "shop", true),
+            ("#", "https://shop/1", true),
+        ] {
+            assert_eq!(source_fits(pattern, source), fits, "{pattern} {source}");
+        }
+    }
+}

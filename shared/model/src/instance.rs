@@ -28,6 +28,9 @@ pub struct Header {
     /// The idempotency key it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// What people call the instance by: `$WORKFLOW.key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeoutOverride>,
     /// How many sub-workflows deep.
@@ -40,14 +43,21 @@ impl Header {
     /// The trace of what this instance starts: its own.
     pub fn trace_on(&self) -> Trace {
         Trace {
-            root: Some(self.trace_root().clone()),
+            root: Some(InstanceId::new(self.trace_root())),
             cause: self.trace.cause,
         }
     }
 
-    /// The instance that the trace is named after.
-    pub fn trace_root(&self) -> &InstanceId {
-        self.trace.root.as_ref().unwrap_or(&self.id)
+    /// What the trace is named after: the instance that all of it began with.
+    pub fn trace_root(&self) -> String {
+        let root = self.trace.root.as_ref();
+        root.map_or_else(|| self.seed(), |root| root.as_str().to_owned())
+    }
+
+    /// What everything is named after that an instance causes. Its id alone doesn't do: with the same key
+    /// it is the same again once the instance has been removed.
+    pub fn seed(&self) -> String {
+        format!("{}@{:x}", self.id, self.started_at.0)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod error;
 pub mod event;
 pub mod ids;
 pub mod instance;
+pub mod language;
 pub mod merge;
 pub mod redact;
 pub mod schedule;

@@ -92,6 +92,11 @@ impl Calendar {
         }
     }
 
+    /// Whether the deployment itself is the first time (decision 90).
+    pub fn begins_at_deployment(&self) -> bool {
+        matches!(&self.rule, Rule::Interval(interval) if interval.begins_at_deployment())
+    }
+
     /// Whether an instance may be started by hand or by an event now (decision 42).
     pub fn allows(&self, at: Timestamp, deployed_at: Timestamp) -> bool {
         match &self.rule {

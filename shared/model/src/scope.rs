@@ -1,5 +1,8 @@
 //! A scope's record: all that is to be known to go on with one path of an instance.
 
+mod event_run;
+mod fork;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,8 +11,11 @@ use crate::error::WorkflowError;
 use crate::event::Subscription;
 use crate::ids::ScopeId;
 use crate::time::Timestamp;
-use crate::workflow::{Body, FlowId, ListId, PathId, StateId};
+use crate::workflow::{ActionId, Body, ExprId, FlowId, ListId, PathId, StateId};
 use crate::{CloudEvent, Data};
+
+pub use event_run::*;
+pub use fork::*;
 
 /// One path of execution. The engine's `apply` is the only thing that changes one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,6 +56,9 @@ pub struct Scope {
     /// Executions of states with `compensatedBy`, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub completed: Vec<StateId>,
+    /// Forks of branches that no state waits for: they end with what is around them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Compensation>,
     /// The last error that was handled: `$WORKFLOW.error`.
@@ -79,6 +88,16 @@ pub enum Role {
         index: u32,
     },
     Iteration {
+        state: StateId,
+        index: u32,
+    },
+    /// The actions of one entry of an event state, side by side with those of the others.
+    Entry {
+        state: StateId,
+        entry: u16,
+    },
+    /// A branch that its state doesn't wait for.
+    Apart {
         state: StateId,
         index: u32,
     },
@@ -114,17 +133,29 @@ pub struct Position {
     pub work: Work,
     /// Of an event state: what has arrived and what has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<EventRun>,
-    /// Of a state that is retried as a whole (0.5): attempts so far and the last delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retries: Option<StateRetry>,
+    pub events: Option<Box<EventRun>>,
+    /// What has been retried in it so far: the state as a whole, or what failed in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Retried>,
 }
 
+/// How often something was retried, by whose word, and how long was waited before the last time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StateRetry {
-    pub handler: u16,
+pub struct Retried {
+    pub by: RetriedBy,
     pub retries: u32,
     pub waited_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetriedBy {
+    /// One of the running action's handlers.
+    ActionHandler(u16),
+    /// One of the state's handlers.
+    StateHandler(u16),
+    /// One of the state's rules.
+    StateRule(u16),
 }
 
 /// Why a state is being run.
@@ -145,14 +176,31 @@ pub enum Work {
     Sleep,
     /// Waits for the events in [`Scope::wait`].
     Events,
-    /// Waits to retry the state as a whole (0.5).
+    /// Waits to retry the state as a whole.
     Retry,
+    /// Its work is done, and what follows failed: a retry goes on there.
+    Finish {
+        way: Way,
+        from: FinishFrom,
+    },
     /// Its work is done: waits for the instance that goes on in place of this one (`continueAs`).
     Continue {
         call: u32,
         way: Way,
         input: Data,
     },
+}
+
+/// How far a state had got behind its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FinishFrom {
+    /// The output filter is to be applied.
+    Output,
+    /// The state has been left; its way is to be taken.
+    Way,
+    /// What the way compensates is compensated.
+    Onward,
 }
 
 /// A list of actions under way, one after another.
@@ -166,7 +214,17 @@ pub struct ListRun {
     pub attempt: u32,
     /// The delay before this attempt, as it was waited.
     pub waited_ms: u64,
+    /// The call whose key the attempts carry until the service has given a definite answer
+    /// (decision 95).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<u32>,
     pub step: ActionStep,
+    /// How often the action has been done before, if it repeats.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub times: u32,
+    /// What handlers have retried of this action.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retried: Vec<Retried>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,30 +265,28 @@ pub struct ForkRun {
     pub failed: Option<u32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct EventRun {
-    /// By event definition: what arrived.
-    pub arrived: Vec<(u32, CloudEvent)>,
-    /// Entries whose actions have run.
-    pub done: Vec<u16>,
-    pub running: Option<u16>,
-    /// The timeout passed while actions ran: nothing more is waited for.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub expired: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StartEvent {
-    /// The event definition.
-    pub def: u32,
-    pub event: CloudEvent,
-}
-
 /// A result on its way into the state data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Merge {
     pub to: Option<PathId>,
     pub value: Data,
+    /// It replaces what is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
+    /// A filter of the state data once the value is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<ExprId>,
+}
+
+impl Merge {
+    pub fn new(to: Option<PathId>, value: Data) -> Merge {
+        Merge {
+            to,
+            value,
+            replace: false,
+            output: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -257,6 +313,8 @@ pub enum Way {
     EventCondition(StateId, u16),
     Default(StateId),
     Entry(StateId, u16),
+    /// Of an action's handler.
+    Action(ActionId, u16),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,134 +341,10 @@ pub enum TimerKind {
     ConsumeEvent,
     Sleep,
     RetryDelay,
-}
-
-/// What a branch or iteration came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum BranchResult {
-    Done {
-        merges: Vec<Merge>,
-        #[serde(
-            default,
-            skip_serializing_if = "Option::is_none",
-            deserialize_with = "crate::data::present"
-        )]
-        result: Option<Data>,
-    },
-    Failed(WorkflowError),
-    /// A `terminate` end within it: ends the whole instance with this output.
-    Terminated {
-        data: Data,
-        parents: bool,
-    },
-}
-
-/// A fork's record: the branches' common origin, and their results as a set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Fork {
-    pub parent: ScopeId,
-    pub fork: u32,
-    pub origin: ForkOrigin,
-    /// The state data at the fork: each branch begins with a copy.
-    pub data: Data,
-    pub items: Option<Data>,
-    pub params: Vec<(Arc<str>, Data)>,
-    pub last_error: Option<WorkflowError>,
-    pub total: u32,
-    /// Branches below this index may run.
-    pub open: u32,
-    /// The parent is told when so many are done.
-    pub needed: u32,
-    pub results: std::collections::BTreeMap<u32, BranchResult>,
-    /// How many of the results are no successes. Counted here because it is asked for at every
-    /// report, however many there are.
-    #[serde(default)]
-    pub failed: u32,
-    /// The parent has been told.
-    pub told: bool,
-    pub closed: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ForkOrigin {
-    Parallel(StateId),
-    Foreach(StateId),
-    Actions(ListId),
-}
-
-/// What came of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reported {
-    /// Nobody waits for it any more, or it is known already.
-    Stale,
-    Noted,
-    /// The parent is to be told now.
-    Tell,
-}
-
-impl Fork {
-    /// Notes a branch's result; each branch counts once.
-    pub fn report(&mut self, index: u32, result: BranchResult) -> Reported {
-        if self.closed || index >= self.total || self.results.contains_key(&index) {
-            return Reported::Stale;
-        }
-        let urgent = !matches!(result, BranchResult::Done { .. });
-        self.restore(index, result);
-        if !self.told && (urgent || self.enough()) {
-            self.told = true;
-            Reported::Tell
-        } else {
-            Reported::Noted
-        }
-    }
-
-    /// Puts in a result that is known already.
-    pub fn restore(&mut self, index: u32, result: BranchResult) {
-        self.failed += u32::from(!matches!(result, BranchResult::Done { .. }));
-        self.results.insert(index, result);
-    }
-
-    /// Lets more branches run and waits for more results.
-    pub fn extend(&mut self, open: u32, needed: u32) {
-        self.open = open.min(self.total);
-        self.needed = needed;
-        self.told = false;
-    }
-
-    /// Forgets a branch's result, so that the branch may go on. The parent can be told again.
-    pub fn revive(&mut self, index: u32) {
-        let result = self.results.remove(&index);
-        let failed = result.is_some_and(|result| !matches!(result, BranchResult::Done { .. }));
-        self.failed -= u32::from(failed);
-        self.told = false;
-    }
-
-    /// Whether as many branches are done as the parent waits for.
-    pub fn enough(&self) -> bool {
-        (self.results.len() as u32).saturating_sub(self.failed) >= self.needed
-    }
-
-    /// Whether what the parent waits for now is a batch after which more branches open. It needs
-    /// no results then: they are all kept here until the last batch is done.
-    pub fn is_batch(&self) -> bool {
-        self.open == self.needed && self.open < self.total
-    }
-
-    /// What a branch begins with: everything but what the others came to.
-    pub fn origin_of_branch(&self) -> Fork {
-        Fork {
-            parent: self.parent.clone(),
-            fork: self.fork,
-            origin: self.origin,
-            data: self.data.clone(),
-            items: self.items.clone(),
-            params: self.params.clone(),
-            last_error: self.last_error.clone(),
-            results: Default::default(),
-            failed: 0,
-            ..*self
-        }
-    }
+    /// The timeout of one entry of an event state.
+    Entry,
+    /// Between iterations.
+    Pause,
 }
 
 impl Scope {
@@ -430,6 +364,7 @@ impl Scope {
             merges: Vec::new(),
             result: None,
             completed: Vec::new(),
+            apart: Vec::new(),
             compensation: None,
             last_error: None,
             fault: None,
@@ -486,6 +421,7 @@ impl Scope {
                 | Work::Sleep
                 | Work::Events
                 | Work::Retry
+                | Work::Finish { .. }
                 | Work::Continue { .. } => false,
             },
         }
@@ -499,6 +435,8 @@ impl Role {
             Role::Branch { index, .. }
             | Role::Iteration { index, .. }
             | Role::Action { index, .. } => Some(*index),
+            // Each has a fork of its own.
+            Role::Entry { .. } | Role::Apart { .. } => Some(0),
             Role::Root | Role::Detached { .. } => None,
         }
     }
@@ -517,6 +455,10 @@ impl From<FlowId> for Body {
     }
 }
 
+fn is_first(times: &u32) -> bool {
+    *times == 0
+}
+
 impl ListRun {
     pub fn new(list: ListId, index: u16, end: u16) -> ListRun {
         ListRun {
@@ -525,7 +467,10 @@ impl ListRun {
             end,
             attempt: 0,
             waited_ms: 0,
+            key: None,
             step: ActionStep::Ready,
+            times: 0,
+            retried: Vec::new(),
         }
     }
 }

@@ -4,22 +4,36 @@
 //! where they hold, and every expression stands once in [`Workflow::expressions`]. The engine never
 //! sees a document, a name that could be missing, or an edition.
 //!
-//! Editions differ in what they can say, so the shapes here are wider than 0.8: a branch or an
-//! iteration may hold a flow of states (0.1, tasks draft), a wait may be a boolean expression over
-//! events (0.1), a handler may retry the whole state (0.5), an entry of an event state may have a
-//! transition of its own (0.1).
+//! Editions differ in what they can say, so the shapes here are wider than any of them: a branch or
+//! an iteration may hold a flow of states, a wait may be a boolean expression over events, a handler
+//! may retry the whole state or only what failed in it, an action may have handlers of its own, an
+//! entry of an event state may have a transition of its own. Each field says what it does; which
+//! edition uses it is the reader's business.
+
+mod actions;
+mod errors;
+mod states;
+mod ways;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Data;
+pub use crate::language::Language;
 use crate::time::IsoDuration;
+
+pub use actions::*;
+pub use errors::*;
+pub use states::*;
+pub use ways::*;
 
 macro_rules! index {
     ($($(#[$doc:meta])* $name:ident => $field:ident: $item:ty;)+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+        )]
         #[serde(transparent)]
         pub struct $name(pub u32);
 
@@ -51,7 +65,11 @@ index! {
 #[derive(Debug, Clone, Default)]
 pub struct Workflow {
     pub id: String,
+    /// A word for people, as it stands in the definition.
     pub key: Option<String>,
+    /// Evaluated over the input when an instance starts: by what people call the instance. Shown as
+    /// `$WORKFLOW.key`. Of two running instances of a workflow each has another one.
+    pub instance_key: Option<Template>,
     pub name: Option<String>,
     pub description: Option<String>,
     pub version: Version,
@@ -80,6 +98,9 @@ pub struct Workflow {
     pub timeout: Option<WorkflowTimeout>,
     pub keep_active: bool,
     pub schedule: Option<Schedule>,
+    /// Errors are described as RFC 7807 says: each has a `type` (a URI) and a status, and its
+    /// `instance` is the pointer of the action or state that it came from.
+    pub problems: bool,
 }
 
 impl Workflow {
@@ -105,400 +126,86 @@ impl Default for Version {
     }
 }
 
+/// A length of time, as such or as an expression that gives an ISO 8601 duration. It is evaluated over the
+/// state data when the time begins to count; that of the whole workflow over the input. What gives no
+/// duration is an `ExpressionError`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Period {
+    Fixed(IsoDuration),
+    Expression(ExprId),
+}
+
+impl From<IsoDuration> for Period {
+    fn from(duration: IsoDuration) -> Period {
+        Period::Fixed(duration)
+    }
+}
+
+impl Period {
+    /// The length, where it is known without any data.
+    pub fn fixed(&self) -> Option<IsoDuration> {
+        match self {
+            Period::Fixed(duration) => Some(*duration),
+            Period::Expression(_) => None,
+        }
+    }
+}
+
 /// A flow of states with its starting state.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Flow {
     pub start: StateId,
     pub states: Vec<StateId>,
+    /// When the flow of a branch or iteration may begin. One that begins at another time is done at
+    /// once, and its data is as it was. What counts from no instant counts from the beginning of the
+    /// instance.
+    pub window: Option<Schedule>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     pub name: Arc<str>,
     pub flow: FlowId,
     pub kind: StateKind,
+    /// Where it stands in the document, as a JSON pointer; empty where nobody asks for it.
+    pub pointer: String,
     /// `stateDataFilter.input`.
     pub input: Option<ExprId>,
     /// `stateDataFilter.output`.
     pub output: Option<ExprId>,
-    /// Schemas of a state's data (0.5 and the tasks draft).
+    /// Schemas of the state's data, after the input filter and after the output filter.
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
+    /// Repeats the state as a whole, before its handlers are asked. The first rule that fits decides, also if
+    /// it allows no retry.
+    pub retries: Vec<StateRetryRule>,
     pub on_errors: Vec<Handler>,
     /// Absent where the kind has its own (switch) and in the last of compensating states.
     pub next: Option<Next>,
     pub compensated_by: Option<StateId>,
     pub used_for_compensation: bool,
-    pub timeout: Option<IsoDuration>,
+    pub timeout: Option<Period>,
     pub metadata: Data,
 }
 
-#[derive(Debug, Clone)]
-pub enum StateKind {
-    Callback(Callback),
-    Event(EventState),
-    Foreach(Foreach),
-    Inject(Data),
-    Operation(ListId),
-    Parallel(Parallel),
-    Sleep(IsoDuration),
-    Switch(Switch),
-    SwitchEvents(SwitchEvents),
-}
-
-impl StateKind {
-    /// The language's word for it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            StateKind::Callback(_) => "callback",
-            StateKind::Event(_) => "event",
-            StateKind::Foreach(_) => "foreach",
-            StateKind::Inject(_) => "inject",
-            StateKind::Operation(_) => "operation",
-            StateKind::Parallel(_) => "parallel",
-            StateKind::Sleep(_) => "sleep",
-            StateKind::Switch(_) | StateKind::SwitchEvents(_) => "switch",
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Callback {
-    /// A list of one.
-    pub actions: ListId,
-    pub event: EventId,
-    pub filter: EventFilter,
-    pub timeout: Option<IsoDuration>,
-}
-
-#[derive(Debug, Clone)]
-pub struct EventState {
-    /// The first entry whose wait is over ends the state; else all entries run.
-    pub exclusive: bool,
-    pub entries: Vec<OnEvents>,
-    pub timeout: Option<IsoDuration>,
-    /// The timeout starts anew with each event (tasks draft).
-    pub timeout_restarts: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct OnEvents {
-    /// Each takes one event.
-    pub events: Vec<EventId>,
-    /// When the entry's wait is over, over the positions in `events`.
-    pub wait: Wait,
-    pub filter: EventFilter,
-    pub actions: ListId,
-    /// Where to go after the actions, if the entry says so itself (0.1).
-    pub next: Option<Next>,
-    /// How long to wait for this entry (0.1).
-    pub timeout: Option<IsoDuration>,
-}
-
-/// When enough events of an entry are there.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Wait {
-    Event(u16),
-    All(Vec<Wait>),
-    Any(Vec<Wait>),
-    Not(Box<Wait>),
-}
-
-impl Wait {
-    pub fn holds(&self, arrived: &dyn Fn(u16) -> bool) -> bool {
-        match self {
-            Wait::Event(index) => arrived(*index),
-            Wait::All(list) => list.iter().all(|wait| wait.holds(arrived)),
-            Wait::Any(list) => list.iter().any(|wait| wait.holds(arrived)),
-            Wait::Not(wait) => !wait.holds(arrived),
-        }
-    }
-}
-
-/// `eventDataFilter`.
-#[derive(Debug, Clone, Default)]
-pub struct EventFilter {
-    /// `useData: false`.
-    pub ignore: bool,
-    pub data: Option<ExprId>,
-    pub to: Option<PathId>,
-}
-
-#[derive(Debug, Clone)]
-pub struct Switch {
-    pub conditions: Vec<Condition>,
-    pub default: Option<Next>,
-}
-
-#[derive(Debug, Clone)]
-pub struct Condition {
-    pub name: Option<String>,
-    pub test: ExprId,
-    /// True if anything is selected (JSONPath editions); else it must be a boolean (decision 16).
-    pub existence: bool,
-    pub next: Next,
-}
-
-#[derive(Debug, Clone)]
-pub struct SwitchEvents {
-    pub conditions: Vec<EventCondition>,
-    pub timeout: Option<IsoDuration>,
-    pub default: Option<Next>,
-}
-
-#[derive(Debug, Clone)]
-pub struct EventCondition {
-    pub name: Option<String>,
-    pub event: EventId,
-    pub filter: EventFilter,
-    pub next: Next,
-}
-
-#[derive(Debug, Clone)]
-pub struct Parallel {
-    pub branches: Vec<Branch>,
-    /// `None`: all of them.
-    pub at_least: Option<Count>,
-    /// The state's output is the list of the branches' outputs (0.1).
-    pub collect: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct Branch {
-    pub name: Arc<str>,
-    pub body: Body,
-    pub timeout: Option<IsoDuration>,
-    /// False: the state goes on without it (0.1, `wait-for-completion`).
-    pub awaited: bool,
-}
-
-/// What a branch or iteration runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Body {
-    Actions(ListId),
-    Flow(FlowId),
-}
-
-#[derive(Debug, Clone)]
-pub struct Foreach {
-    pub input: ExprId,
-    pub output: Option<PathId>,
-    pub param: Arc<str>,
-    pub mode: IterationMode,
-    pub body: Body,
-    /// Pause between iterations (tasks draft, `timeDelay`).
-    pub pause: Option<IsoDuration>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum IterationMode {
-    Sequential,
-    /// All at once.
-    Parallel,
-    /// One batch after another (`batchSize`).
-    Batches(Count),
-    /// So many at any time (`max`, before 0.6).
-    Window(Count),
-}
-
-/// A number given as such or as an expression over the state data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
-    Fixed(u32),
-    Expression(ExprId),
-}
-
-/// `onErrors` of a state.
-#[derive(Debug, Clone)]
-pub struct Handler {
-    pub errors: ErrorSet,
-    /// Retries the whole state's actions before the handler's own way is taken (0.5).
-    pub retry: Option<Retry>,
-    pub next: Next,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum ErrorSet {
-    /// `*`: all that no other handler of the state names.
-    Any,
-    These(Vec<ErrorId>),
-    /// An expression over the error (tasks draft).
-    When(ExprId),
-}
-
-/// `errors`: matched by `code` (equal to the code or the status), without one by `name`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ErrorDef {
-    pub name: String,
-    pub code: Option<String>,
-}
-
-/// Where control goes after a state.
-#[derive(Debug, Clone)]
-pub enum Next {
-    Transition(Transition),
-    End(End),
-}
-
-#[derive(Debug, Clone)]
-pub struct Transition {
-    pub to: StateId,
-    pub compensate: bool,
-    pub produce: Vec<Produce>,
-    /// Must hold, else the instance faults with `TransitionRefused` (before 0.6).
-    pub guard: Option<ExprId>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct End {
-    pub terminate: bool,
-    pub compensate: bool,
-    pub produce: Vec<Produce>,
-    pub continue_as: Option<ContinueAs>,
-    /// The instance ends as faulted (0.1, END with a failing status).
-    pub fail: Option<String>,
-    /// Terminates the parents too (0.5 and the tasks draft, decision 45).
-    pub terminate_parents: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct ContinueAs {
-    pub workflow: String,
-    pub version: Option<String>,
-    pub data: Option<Template>,
-    /// Replaces the continuing workflow's own `workflowExecTimeout`.
-    pub timeout: Option<TimeoutOverride>,
-}
-
-/// A CloudEvent to produce.
-#[derive(Debug, Clone)]
-pub struct Produce {
-    pub event: EventId,
-    pub data: Option<Template>,
-    pub attributes: Vec<(String, Template)>,
-}
-
-/// Actions that run in sequence, or at once as branches of one action each.
-#[derive(Debug, Clone, Default)]
-pub struct ActionList {
-    pub actions: Vec<ActionId>,
-    pub parallel: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct Action {
-    pub name: Option<Arc<str>>,
-    pub kind: ActionKind,
-    pub condition: Option<ExprId>,
-    pub sleep_before: Option<IsoDuration>,
-    pub sleep_after: Option<IsoDuration>,
-    /// `actionDataFilter.fromStateData`.
-    pub from: Option<ExprId>,
-    pub results: ResultRule,
-    pub retry: Option<RetryRule>,
-    /// Bounds each attempt: `actionExecTimeout` of the branch, the state or the workflow.
-    pub timeout: Option<IsoDuration>,
-}
-
-/// What becomes of an action's result.
-#[derive(Debug, Clone, Default)]
-pub struct ResultRule {
-    /// `useResults: false`.
-    pub ignore: bool,
-    pub results: Option<ExprId>,
-    pub to: Option<PathId>,
-    /// A result that is no object replaces the data (0.1).
-    pub replace: bool,
-}
-
-#[derive(Debug, Clone)]
-pub enum ActionKind {
-    Call(Call),
-    Event(EventAction),
-    Expression {
-        function: FunctionId,
-        expression: ExprId,
-        arguments: Option<Template>,
-        detached: bool,
-    },
-    Subflow(Subflow),
-}
-
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub function: FunctionId,
-    /// `None`: the action's data itself (decision 54).
-    pub arguments: Option<Template>,
-    pub selection_set: Option<Template>,
-    /// `invoke: async`.
-    pub detached: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct EventAction {
-    pub produce: Produce,
-    pub consume: Option<EventId>,
-    pub timeout: Option<IsoDuration>,
-    pub detached: bool,
-}
-
-#[derive(Debug, Clone)]
-pub struct Subflow {
-    pub workflow: String,
-    pub version: Option<String>,
-    pub detached: bool,
-    /// `onParentComplete`: of a detached one only.
-    pub on_parent_end: OnParentEnd,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnParentEnd {
-    Terminate,
-    Continue,
-}
-
-/// For which errors an action is retried, and how.
-#[derive(Debug, Clone)]
-pub struct RetryRule {
-    pub policy: Retry,
-    pub errors: RetryErrors,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum RetryErrors {
-    All,
-    Only(Vec<ErrorId>),
-    Except(Vec<ErrorId>),
-    /// An expression over the task data with the error (tasks draft), or a text to match (0.1).
-    When(ExprId),
-}
-
-/// A retry policy (decisions 20 and 21).
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Retry {
-    pub delay: Option<IsoDuration>,
-    pub increment: Option<IsoDuration>,
-    pub multiplier: Option<f64>,
-    pub max_delay: Option<IsoDuration>,
-    pub jitter: Jitter,
-    /// How many retries may follow the first attempt; `None` is unlimited.
-    pub retries_max: Option<u32>,
-}
-
-#[derive(Debug, Clone, PartialEq, Default)]
-pub enum Jitter {
-    #[default]
-    None,
-    /// Of the delay, 0.0 to 1.0, added or subtracted.
-    Fraction(f64),
-    Absolute(IsoDuration),
+/// How often an action is done. Its attempts count anew each time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Repeat {
+    /// Over the state data: it goes on while this holds.
+    pub test: Option<ExprId>,
+    /// The test comes before each time; else after each.
+    pub before: bool,
+    /// At most so many times.
+    pub max: Option<u32>,
+    /// An error that no handler takes doesn't end it.
+    pub past_errors: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct Function {
     pub name: Arc<str>,
     pub kind: FunctionKind,
+    /// As written; an object (a request of `http`, an OpenAPI document of `rest`) as JSON text.
     pub operation: String,
     /// `authRef`, for the document that `operation` names.
     pub resource_auth: Option<AuthId>,
@@ -512,6 +219,8 @@ pub enum FunctionKind {
     Custom(String),
     Expression,
     Graphql,
+    /// A request that the operation describes itself.
+    Http,
     Odata,
     Rest,
     Rpc,
@@ -524,6 +233,7 @@ impl FunctionKind {
             FunctionKind::Custom(word) => word,
             FunctionKind::Expression => "expression",
             FunctionKind::Graphql => "graphql",
+            FunctionKind::Http => "http",
             FunctionKind::Odata => "odata",
             FunctionKind::Rest => "rest",
             FunctionKind::Rpc => "rpc",
@@ -594,12 +304,6 @@ pub struct ExprSource {
     pub pointer: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Language {
-    Jq,
-    JsonPath,
-}
-
 #[derive(Debug, Clone)]
 pub struct Schema {
     pub schema: Data,
@@ -607,14 +311,14 @@ pub struct Schema {
     pub fail: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WorkflowTimeout {
-    pub duration: IsoDuration,
+    pub duration: Period,
     pub interrupt: bool,
     pub run_before: Option<StateId>,
 }
 
-/// A [`WorkflowTimeout`] for another workflow, whose states are known by name only.
+/// The timeout that an instance was started with, in place of its definition's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TimeoutOverride {
     pub duration: IsoDuration,
@@ -628,7 +332,8 @@ pub struct Schedule {
     pub when: When,
     /// IANA name; UTC if absent.
     pub timezone: Option<String>,
-    /// Starts by hand outside of it are refused (`directInvoke: deny`).
+    /// Instances come into being by it alone: what asks for one outside of it, by hand, by an event or as a
+    /// sub-workflow, is refused.
     pub exclusive: bool,
 }
 
@@ -640,6 +345,6 @@ pub enum When {
     },
     /// `R/...`: an instance at the beginning of each interval.
     Interval(String),
-    /// A window in which instances may be created (0.5, tasks draft).
+    /// Nothing is created by itself: an ISO 8601 interval in which instances may be.
     Window(String),
 }

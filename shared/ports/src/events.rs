@@ -10,6 +10,7 @@ use swirl_model::event::EventMatch;
 use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
+use swirl_model::workflow::Wait;
 
 use crate::store::Result;
 
@@ -17,12 +18,14 @@ use crate::store::Result;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trigger {
     pub definition: DefinitionId,
-    /// Any of `events` starts an instance; else one of each entry's.
+    /// Any of `events` starts an instance; else a set of them.
     pub exclusive: bool,
     pub events: Vec<EventMatch>,
+    /// Over the positions in `events`: which of them make a set complete.
+    pub wait: Wait,
     /// How long a set of events may take to be complete.
     pub timeout_ms: Option<u64>,
-    /// Counts anew with each event (tasks draft).
+    /// Counts anew with each event.
     pub timeout_restarts: bool,
 }
 
@@ -69,4 +72,7 @@ pub trait EventBus: Send + Sync {
     /// Returns when the event is safe there. The same event again (`source` and `id`) is dropped by
     /// who receives it, as far as the bus remembers.
     async fn publish(&self, event: &CloudEvent) -> Result<()>;
+
+    /// Keeps an event where people look that can never be published, with the reason.
+    async fn bury(&self, event: &CloudEvent, reason: &str) -> Result<()>;
 }

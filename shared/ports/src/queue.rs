@@ -10,6 +10,12 @@ pub trait Queue: Send + Sync {
     /// What cannot be put into the queue is found by the reconciler.
     async fn push(&self, tasks: Vec<ScopeRef>);
 
+    /// Tasks for scopes that should be running and are not. Whoever gets one knows
+    /// ([`Task::is_late`]): perhaps the last who drove the scope did not survive that.
+    async fn push_late(&self, tasks: Vec<ScopeRef>) {
+        self.push(tasks).await;
+    }
+
     /// How many tasks may be added for scopes that are late. Where the queue is behind that is none:
     /// their tasks wait in it, and more of them would keep it behind.
     async fn room(&self) -> usize {
@@ -30,6 +36,8 @@ pub trait Tasks: Send + Sync {
 /// A scope to look at.
 pub struct Task {
     pub scope: ScopeRef,
+    /// Somebody may have begun with it, and never come to an end.
+    pub is_late: bool,
     /// For a queue that delivers again what nobody said to be done.
     pub receipt: Option<Box<dyn Receipt>>,
 }
@@ -48,12 +56,15 @@ pub trait Receipt: Send + Sync {
     /// often (what was put off by [`Receipt::later`] doesn't count), and keeps it with this reason
     /// where people look; then it says so.
     async fn again(&self, after_ms: u64, reason: &str) -> bool;
+    /// Nobody is to try it again: the queue keeps it with this reason where people look.
+    async fn give_up(&self, reason: &str);
 }
 
 impl From<ScopeRef> for Task {
     fn from(scope: ScopeRef) -> Task {
         Task {
             scope,
+            is_late: false,
             receipt: None,
         }
     }

@@ -260,6 +260,15 @@ pub trait Store: Send + Sync {
         self.acquire(scope, lease_ms).await
     }
 
+    /// Notes, where it outlives the process, that an attempt to drive a scope begins which the process
+    /// may not survive. Returns how many such attempts, this one included, have begun since the
+    /// scope's record changed, and were not taken back by [`Store::attempted`].
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32>;
+
+    /// An attempt that was noted has not ended the process: it doesn't count. `all`: nor do those
+    /// before it.
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()>;
+
     /// Prolongs a lease; false if it was lost.
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;
 

@@ -5,7 +5,9 @@
 //! call keeps the lease: its answer goes straight on, and meanwhile the inbox is watched, since a
 //! timer or a cancellation may end the wait.
 
+mod attempts;
 mod decide;
+mod inbox;
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use swirl_engine::{Definition, Env, branch_scope, pending_request};
-use swirl_model::event::{Command, Input};
+use swirl_model::event::Command;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
@@ -29,6 +31,9 @@ use swirl_ports::{
     Lease, Queue, Released, Secrets, Store,
 };
 
+pub use self::attempts::Suspects;
+
+use self::attempts::Attempt;
 use self::decide::{Decided, decide};
 use crate::Error;
 use crate::effects::Effects;
@@ -103,6 +108,9 @@ struct Run {
     answered: bool,
     /// What goes on after this scope, and isn't in the queue.
     next: Option<ScopeRef>,
+    /// Where another attempt may have ended its process.
+    suspects: Option<Suspects>,
+    attempt: Option<Attempt>,
 }
 
 /// A call under way.
@@ -147,6 +155,29 @@ impl Driver {
         task: &ScopeRef,
         stop: impl Future<Output = ()>,
     ) -> Result<Driven, Error> {
+        self.drive_with(task, stop, None).await
+    }
+
+    /// As [`Driver::drive_until`], for a scope with which somebody may have begun who did not survive
+    /// that.
+    ///
+    /// # Errors
+    /// [`Error::Attempts`]: nobody should try again.
+    pub async fn drive_late(
+        &self,
+        task: &ScopeRef,
+        stop: impl Future<Output = ()>,
+        suspects: &Suspects,
+    ) -> Result<Driven, Error> {
+        self.drive_with(task, stop, Some(suspects.clone())).await
+    }
+
+    async fn drive_with(
+        &self,
+        task: &ScopeRef,
+        stop: impl Future<Output = ()>,
+        suspects: Option<Suspects>,
+    ) -> Result<Driven, Error> {
         let held = match self
             .store
             .acquire_lazily(task, self.settings.lease_ms)
@@ -156,17 +187,34 @@ impl Driver {
             Acquired::Busy | Acquired::Gone => return Ok(Driven::Wholly),
         };
         let lease = held.lease.clone();
+        let mut stop = pin!(stop);
+        let begun = pin!(self.begin_attempt(task, suspects.as_ref()));
+        let attempt = match select(begun, stop.as_mut()).await {
+            Either::Left((Ok(attempt), _)) => attempt,
+            Either::Left((Err(error), _)) => {
+                self.give_up(&lease).await;
+                return Err(error);
+            }
+            Either::Right(_) => {
+                self.give_up(&lease).await;
+                return Ok(Driven::Stopped);
+            }
+        };
         let mut run = match self.begin(held).await {
             Ok(run) => run,
             Err(error) => {
+                self.end_attempt(task, attempt).await;
                 self.give_up(&lease).await;
                 return Err(error);
             }
         };
-        let driven = match select(pin!(self.go_on(&mut run)), pin!(stop)).await {
+        run.suspects = suspects.clone();
+        run.attempt = attempt;
+        let driven = match select(pin!(self.go_on(&mut run)), stop).await {
             Either::Left((driven, _)) => driven.map(|()| Driven::Wholly),
             Either::Right(_) => Ok(Driven::Stopped),
         };
+        self.end_attempt(task, run.attempt.take()).await;
         let next = run.next.take();
         if !matches!(driven, Ok(Driven::Wholly)) {
             self.queue.push(next.into_iter().collect()).await;
@@ -182,6 +230,10 @@ impl Driver {
 
     async fn go_on(&self, run: &mut Run) -> Result<(), Error> {
         loop {
+            if run.attempt.is_none() {
+                let scope = &run.lease.scope;
+                run.attempt = self.begin_attempt(scope, run.suspects.as_ref()).await?;
+            }
             match self.turn(run).await? {
                 Next::Again => {}
                 Next::Done => return Ok(()),
@@ -232,6 +284,8 @@ impl Driver {
             wake: true,
             answered: false,
             next: None,
+            suspects: None,
+            attempt: None,
         })
     }
 
@@ -453,88 +507,6 @@ impl Driver {
             ended: run.scope.ended() || decided.commands.iter().any(is_end),
             ..Observed::of(&run.header, &run.scope, &decided.history, follows)
         })
-    }
-
-    /// Waits for the call's answer, or for something in the inbox.
-    async fn wait(&self, run: &mut Run) -> Result<Next, Error> {
-        let Some(mut running) = run.call.take() else {
-            return Ok(Next::Again);
-        };
-        let news = async {
-            match self.settings.renew_ms {
-                None => self.store.wait_input(&run.lease).await,
-                Some(renew_ms) => {
-                    let until = Timestamp(self.clock.now().0.saturating_add_unsigned(renew_ms));
-                    let input = self.store.wait_input(&run.lease);
-                    select(input, self.clock.sleep_until(until)).await;
-                }
-            }
-        };
-        let answer = match select(&mut running.future, news.boxed()).await {
-            Either::Left((answer, _)) => Some(answer),
-            Either::Right(((), _)) => None,
-        };
-        match answer {
-            Some(result) => {
-                // A service may echo what it was sent: in a result too, which becomes state data.
-                let result = result
-                    .map(|data| run.redactor.data(data))
-                    .map_err(|error| run.redactor.error(error));
-                let outcome = match &result {
-                    Ok(_) => CallOutcome::Done,
-                    Err(error) => CallOutcome::Failed(&error.name),
-                };
-                self.called(run, &running, outcome);
-                let call = running.call;
-                let item = InboxItem::new(Input::CallDone { call, result });
-                run.inbox.push_back(item);
-                run.answered = true;
-            }
-            None => {
-                run.call = Some(running);
-                if self.settings.renew_ms.is_some()
-                    && !self.store.renew(&run.lease, self.settings.lease_ms).await?
-                {
-                    return Ok(Next::Done);
-                }
-                return self.drain(run).await;
-            }
-        }
-        Ok(Next::Again)
-    }
-
-    /// What came before an answer is acted on before it.
-    async fn look_first(&self, run: &mut Run, answer: InboxItem) -> Result<Next, Error> {
-        run.inbox.clear();
-        if !self.store.is_active(&run.header.id).await? {
-            // Suspended meanwhile: the answer is kept and acted on at resume.
-            self.store.add_input(&run.lease.scope, answer).await?;
-            // Or resumed again by now: then the scope goes on here.
-            return self.release(run).await;
-        }
-        if let Next::Done = self.drain(run).await? {
-            return Ok(Next::Done);
-        }
-        run.inbox.push_back(answer);
-        Ok(Next::Again)
-    }
-
-    async fn drain(&self, run: &mut Run) -> Result<Next, Error> {
-        match self.store.drain(&run.lease).await? {
-            Some((items, closed)) => {
-                run.inbox.extend(items);
-                run.closed = closed;
-                Ok(Next::Again)
-            }
-            None => Ok(Next::Done),
-        }
-    }
-
-    async fn release(&self, run: &mut Run) -> Result<Next, Error> {
-        match self.store.release(&run.lease).await? {
-            Released::Free | Released::Lost => Ok(Next::Done),
-            Released::More => self.drain(run).await,
-        }
     }
 
     /// Carries out what the commit left to be done.

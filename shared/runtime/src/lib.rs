@@ -9,7 +9,7 @@ mod observe;
 mod registry;
 mod whole;
 
-pub use driver::{Driven, Driver, Settings, log_span};
+pub use driver::{Driven, Driver, Settings, Suspects, log_span};
 pub use effects::{Effects, flush};
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use registry::{Catalog, Lower, Registry, Unknown};
@@ -21,4 +21,10 @@ pub enum Error {
     Store(#[from] swirl_ports::Error),
     #[error("the definition {id} cannot be run: {reason}")]
     Definition { id: String, reason: String },
+    /// Trying again would end the next process.
+    #[error(
+        "{count} attempts to go on with it have ended their worker: perhaps it needs more memory than \
+         the worker has, or it makes the worker crash"
+    )]
+    Attempts { count: u32 },
 }

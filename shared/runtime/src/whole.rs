@@ -1,7 +1,6 @@
 //! Instances that are carried out where they are started.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use swirl_engine::{Bounds, Definition, Env, Outcome, step};
 use swirl_model::Data;
@@ -16,10 +15,9 @@ use crate::observe::Observed;
 // Somebody waits, and nobody else can be served by this thread meanwhile. What takes more is for a worker.
 /// A state or an action takes two or three.
 const STEPS: u32 = 300;
-/// One expression.
-const TIME: Duration = Duration::from_millis(10);
-/// All expressions.
-const TIME_OF_ALL: Duration = Duration::from_millis(30);
+/// All expressions, by their meter: some ten milliseconds. It is no time, so that the same instance goes
+/// the same way on any machine.
+const WORK: u64 = 300_000;
 
 /// All that becomes of an instance, if that needs nothing but data: then its creation is all there is to be
 /// committed. What fails, asks for anything or takes long has its turns as any other.
@@ -35,11 +33,7 @@ pub fn carry_out(
     let env = Env {
         now,
         secrets: Data::NULL,
-        bounds: Some(Bounds {
-            steps: STEPS,
-            time: TIME,
-            until: Instant::now() + TIME_OF_ALL,
-        }),
+        bounds: Some(Bounds::new(STEPS, WORK)),
     };
     let mut root = root.clone();
     let Outcome::Accepted { events, commands } = step(def, header, &mut root, Input::Wake, &env)

@@ -51,12 +51,14 @@ macro_rules! codes {
 
 codes! {
     ADDITIONAL_PROPERTY = "additional-property": "An additional property that looks like a slip of the pen.";
+    AMBIGUOUS_EDITION = "ambiguous-edition": "A document that could be of several editions.";
     BAD_ATTRIBUTE = "bad-attribute": "A name that no CloudEvents attribute can have.";
     BAD_BATCH_SIZE = "bad-batch-size": "'batchSize' is no whole number above 1.";
     BAD_COUNT = "bad-count": "'numCompleted' is no whole number from 1 to the number of branches.";
     BAD_CRON = "bad-cron": "A cron expression cannot be read, or never fires.";
     BAD_DATE_TIME = "bad-date-time": "A text is no ISO 8601 date and time.";
     BAD_DURATION = "bad-duration": "A text is no ISO 8601 duration.";
+    BAD_EVENT_EXPRESSION = "bad-event-expression": "An event expression that cannot be read, or needs no event.";
     BAD_EXPRESSION = "bad-expression": "An expression that does not compile.";
     BAD_INTERVAL = "bad-interval": "A text is no ISO 8601 interval.";
     BAD_ITERATION_PARAM = "bad-iteration-param": "An iteration parameter that cannot be a variable's name.";
@@ -85,6 +87,7 @@ codes! {
     EXCLUSIVE_PROPERTIES = "exclusive-properties": "Properties that exclude each other.";
     EXPRESSION_LANGUAGE = "expression-language": "An expression language that is not known.";
     EXPRESSION_NOT_EVALUATED = "expression-not-evaluated": "An expression where nothing is evaluated.";
+    EXPRESSION_NOT_MARKED = "expression-not-marked": "A text that looks like an expression without its '${ }'.";
     FUNCTION_TYPE_UNKNOWN = "function-type-unknown": "A function type that the language does not have.";
     ID_NOT_CONSTANT = "id-not-constant": "An 'id' that is an expression.";
     IGNORED_PROPERTY = "ignored-property": "A property without effect where it stands.";
@@ -92,6 +95,7 @@ codes! {
     KEEP_ACTIVE_ENDLESS = "keep-active-endless": "'keepActive' that nothing ends.";
     KEY_NOT_TEXT = "key-not-text": "A YAML key is no text.";
     LEADING_ZERO = "leading-zero": "A YAML number begins with a zero.";
+    LOOSE_FORM = "loose-form": "What is meant is clear, and the language writes it otherwise.";
     MERGE_KEY = "merge-key": "The YAML merge key '<<' holds no object.";
     METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is no text.";
     MISSING_PROPERTY = "missing-property": "A property that must be there is missing.";
@@ -99,13 +103,13 @@ codes! {
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
     NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, no number, or too large.";
     OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";
-    PLAIN_TEXT_DATA = "plain-text-data": "Plain text as data of something that is sent on.";
     RECURSIVE_SUBFLOW = "recursive-subflow": "A workflow that starts itself as its sub-workflow.";
     RESOURCE_NOT_FOUND = "resource-not-found": "A referenced document cannot be had.";
     RUN_BEFORE_RULE = "run-before-rule": "A breach of the rules for 'runBefore'.";
     SCHEDULE_OVER = "schedule-over": "A schedule that lies wholly in the past.";
     SCHEDULED_EVENT_START = "scheduled-event-start": "A schedule with an event state at the start.";
-    SECRET_NOT_ALLOWED = "secret-not-allowed": "A secret where it could leak.";
+    SECRET_IN_DATA = "secret-in-data": "A secret whose value may come into the workflow's data.";
+    SECRET_NOT_ALLOWED = "secret-not-allowed": "'$SECRETS' as a whole, or where everybody sees it.";
     SEVERAL_DOCUMENTS = "several-documents": "A YAML file holds more than one document.";
     SWITCH_WITHOUT_DEFAULT = "switch-without-default": "A switch without 'defaultCondition'.";
     SYNTAX_ERROR = "syntax-error": "The text is neither JSON nor YAML.";

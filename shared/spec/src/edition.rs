@@ -1,10 +1,17 @@
 //! Which edition of the language a document is written in.
 //!
-//! `specVersion` (`schema-version`, `schemaVersion` in older ones) says so; without it, the shape
-//! does.
+//! `specVersion` (`schema-version`, `schemaVersion` in older ones) says so; without it, or where it
+//! misleads, the shape does: the parts of the document (`facts`) are looked through for what only
+//! some editions have (`signs`).
+
+mod facts;
+mod signs;
 
 use std::fmt;
 
+use self::facts::Facts;
+use self::signs::SIGNS;
+use crate::editions;
 use crate::source::{Kind, Node};
 
 /// An edition of the language.
@@ -14,6 +21,8 @@ pub enum Edition {
     V0_1Early,
     /// 0.1 (November 2019).
     V0_1,
+    /// 0.1 as it was released (April 2020).
+    V0_1Release,
     /// The draft with `tasks` (May 2020).
     Tasks,
     V0_5,
@@ -24,17 +33,20 @@ pub enum Edition {
 }
 
 impl Edition {
+    pub const ALL: [Edition; 9] = [
+        Edition::V0_1Early,
+        Edition::V0_1,
+        Edition::V0_1Release,
+        Edition::Tasks,
+        Edition::V0_5,
+        Edition::V0_6,
+        Edition::V0_7,
+        Edition::V0_8,
+        Edition::V0_9,
+    ];
+
     pub fn word(self) -> &'static str {
-        match self {
-            Edition::V0_1Early => "0.1 (early draft)",
-            Edition::V0_1 => "0.1",
-            Edition::Tasks => "tasks draft",
-            Edition::V0_5 => "0.5",
-            Edition::V0_6 => "0.6",
-            Edition::V0_7 => "0.7",
-            Edition::V0_8 => "0.8",
-            Edition::V0_9 => "0.9",
-        }
+        editions::of(self).map_or("", |entry| entry.word)
     }
 }
 
@@ -50,6 +62,8 @@ pub struct Detected {
     pub edition: Edition,
     /// A clause that goes on "it is taken as edition ... because".
     pub why: String,
+    /// Other editions that it could be of just as well.
+    pub also: Vec<Edition>,
 }
 
 /// A version that names no edition.
@@ -62,8 +76,34 @@ pub struct UnknownEdition {
 
 const VERSIONS: [&str; 3] = ["specVersion", "schemaVersion", "schema-version"];
 
-/// The edition that the document names, else the one whose shape it has.
+/// The later generation of the language, which is another one: `document.dsl` names it.
+pub const DSL: &str = "dsl";
+
+/// What an ambiguous document without a version key most likely is, first the most likely: from 0.7
+/// on the language requires one.
+const LIKELY: [Edition; 9] = [
+    Edition::V0_6,
+    Edition::V0_8,
+    Edition::V0_7,
+    Edition::V0_5,
+    Edition::V0_1Release,
+    Edition::Tasks,
+    Edition::V0_1,
+    Edition::V0_1Early,
+    Edition::V0_9,
+];
+
+/// The edition that the document names, unless that misleads, else the one whose shape it has.
+///
+/// # Errors
+/// The document names one that there isn't.
 pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
+    if let Some(version) = root.get("document").and_then(|node| node.get(DSL)) {
+        return Err(UnknownEdition {
+            property: DSL,
+            version: version.raw().to_owned(),
+        });
+    }
     for property in VERSIONS {
         let Some(node) = root.get(property) else {
             continue;
@@ -72,30 +112,51 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
             continue;
         }
         let version = node.raw().trim();
-        let Some(edition) = by_version(version) else {
+        let Some(named) = by_version(version) else {
             return Err(UnknownEdition {
                 property,
                 version: version.to_owned(),
             });
         };
-        // Both drafts of 0.1 and what came between have the same number.
-        let edition = match edition {
-            Edition::V0_1 => match by_shape(root) {
-                Some((shape @ (Edition::V0_1Early | Edition::Tasks), _)) => shape,
-                _ => edition,
-            },
-            edition => edition,
-        };
-        return Ok(Detected {
-            edition,
-            why: format!("'{property}' is '{version}'"),
-        });
+        return Ok(by_version_and_shape(root, property, version, named));
     }
-    let (edition, why) = by_shape(root).unwrap_or((
-        Edition::V0_8,
-        "nothing in it is of an older edition".to_owned(),
-    ));
-    Ok(Detected { edition, why })
+    Ok(by_shape(root))
+}
+
+/// What was called 0.1 are four editions, and documents of 0.9 often say 0.8 (decision 97).
+fn by_version_and_shape(root: &Node, property: &str, version: &str, named: Edition) -> Detected {
+    let says = format!("'{property}' is '{version}'");
+    let among: &[Edition] = match named {
+        Edition::V0_1 => &[
+            Edition::V0_1Release,
+            Edition::Tasks,
+            Edition::V0_1,
+            Edition::V0_1Early,
+        ],
+        Edition::V0_8 => &[Edition::V0_8, Edition::V0_9],
+        named => {
+            return Detected {
+                edition: named,
+                why: says,
+                also: Vec::new(),
+            };
+        }
+    };
+    let shape = Shape::of(root);
+    let (edition, also) = shape.best(among);
+    let why = match shape.reasons(edition, among) {
+        // What decides is the version itself.
+        _ if edition == Edition::V0_8 => says,
+        reasons if reasons.is_empty() => says,
+        reasons if named == Edition::V0_1 => format!("{says}, and {reasons}"),
+        reasons => format!("{reasons}, though {says}"),
+    };
+    let also = if named == Edition::V0_1 {
+        also
+    } else {
+        Vec::new()
+    };
+    Detected { edition, why, also }
 }
 
 /// Releases: 0.8.1 and v0.8 are of edition 0.8.
@@ -118,70 +179,98 @@ fn by_version(version: &str) -> Option<Edition> {
     (patch && parts.next().is_none()).then_some(edition)
 }
 
-fn by_shape(root: &Node) -> Option<(Edition, String)> {
-    let states = root.get("states").and_then(Node::items).unwrap_or_default();
-    let any_state = |test: &dyn Fn(&Node) -> bool| states.iter().any(test);
-    let any_key =
-        |names: &[&str]| any_state(&|state| names.iter().any(|name| state.get(name).is_some()));
-    if root.get("starts-at").is_some() || root.get("startsAt").is_some() {
-        return Some((Edition::V0_1, "it has 'starts-at'".to_owned()));
-    }
-    if any_state(&|state| state.get("start").and_then(Node::as_bool).is_some()) {
-        return Some((Edition::V0_1Early, "a state has 'start: true'".to_owned()));
-    }
-    if any_state(&|state| {
-        state
-            .get("type")
-            .and_then(Node::as_str)
-            .is_some_and(|kind| kind == "END")
-    }) {
-        return Some((Edition::V0_1Early, "it has END states".to_owned()));
-    }
-    if any_key(&["next-state", "trigger-event", "event-refs"]) || root.get("trigger-defs").is_some()
-    {
-        return Some((Edition::V0_1, "its keys are in kebab-case".to_owned()));
-    }
-    if root.get("tasks").is_some() {
-        return Some((Edition::Tasks, "it has 'tasks'".to_owned()));
-    }
-    if any_state(&|state| {
-        let has_kind = |name: &str| {
-            state
-                .get(name)
-                .is_some_and(|node| node.get("kind").is_some())
-        };
-        has_kind("start") || has_kind("end") || state.get("start").is_some()
-    }) {
-        return Some((
-            Edition::V0_5,
-            "states have 'start' or 'end' with a 'kind'".to_owned(),
-        ));
-    }
-    if any_text(root, "{{") {
-        return Some((Edition::V0_5, "its expressions stand in '{{ }}'".to_owned()));
-    }
-    if root.get("states").is_some() {
-        return Some((
-            Edition::V0_8,
-            "it has 'states', and nothing of an older edition".to_owned(),
-        ));
-    }
-    None
+fn by_shape(root: &Node) -> Detected {
+    let shape = Shape::of(root);
+    let (edition, also) = shape.best(&LIKELY);
+    let why = match shape.reasons(edition, &LIKELY) {
+        reasons if !reasons.is_empty() => reasons,
+        _ if root.get("states").is_some() => {
+            "it has 'states', and nothing that only older editions have".to_owned()
+        }
+        _ => "nothing in it is of an older edition".to_owned(),
+    };
+    Detected { edition, why, also }
 }
 
-fn any_text(node: &Node, start: &str) -> bool {
-    node.as_str()
-        .is_some_and(|text| text.trim_start().starts_with(start))
-        || node
-            .items()
-            .unwrap_or_default()
+/// The signs that a document has.
+struct Shape {
+    /// In the draft with tasks nothing else is called a state.
+    has_tasks: bool,
+    found: Vec<(&'static [Edition], String)>,
+}
+
+impl Shape {
+    fn of(root: &Node) -> Shape {
+        let facts = Facts::of(root);
+        let signs = SIGNS.iter();
+        let mut found: Vec<(&'static [Edition], String)> = signs
+            .filter_map(|sign| Some((sign.of, sign.found(&facts)?)))
+            .collect();
+        if facts.texts.braces {
+            // Later editions have other names, and this one has other expressions than all of them.
+            for _ in 0..2 {
+                let why = "its expressions stand in '{{ }}'".to_owned();
+                found.push((&[Edition::V0_5], why));
+            }
+        }
+        if facts.texts.dollar {
+            let of = &[Edition::V0_6, Edition::V0_7, Edition::V0_8, Edition::V0_9];
+            found.push((of, "its expressions stand in '${ }'".to_owned()));
+        }
+        let has_tasks = root.get("tasks").is_some();
+        Shape { has_tasks, found }
+    }
+
+    fn score(&self, edition: Edition) -> usize {
+        let found = self.found.iter().filter(|(of, _)| of.contains(&edition));
+        // What one edition alone has says more than what it shares.
+        found.map(|(of, _)| if of.len() == 1 { 2 } else { 1 }).sum()
+    }
+
+    /// The edition with the most signs, and the others with as many. Of several it is the first of
+    /// `among`.
+    fn best(&self, among: &[Edition]) -> (Edition, Vec<Edition>) {
+        // Keys are in kebab-case throughout or nowhere.
+        let kebab = |edition: &Edition| matches!(edition, Edition::V0_1Early | Edition::V0_1);
+        let is_kebab = self.found.iter().any(|(of, _)| of.iter().all(kebab));
+        let mut among: Vec<Edition> = among.to_vec();
+        if among.iter().any(|edition| kebab(edition) == is_kebab) {
+            among.retain(|edition| kebab(edition) == is_kebab);
+        }
+        if among.contains(&Edition::Tasks) && !self.has_tasks {
+            among.retain(|edition| *edition != Edition::Tasks);
+        }
+        // No other edition has 'tasks', whatever the case of its words.
+        if among.contains(&Edition::Tasks) && self.has_tasks {
+            among.retain(|edition| *edition == Edition::Tasks);
+        }
+        let scores = among.iter().map(|edition| self.score(*edition));
+        let most = scores.max().unwrap_or_default();
+        let mut best = among.iter().copied();
+        let mut best = best.by_ref().filter(|edition| self.score(*edition) == most);
+        // A document without any sign is hardly a workflow: nothing is gained by listing them all.
+        if most == 0 && among.contains(&Edition::V0_8) {
+            return (Edition::V0_8, Vec::new());
+        }
+        let first = best.next().unwrap_or(Edition::V0_8);
+        (first, best.collect())
+    }
+
+    /// The signs that say most about an edition: those that the fewest others have.
+    fn reasons(&self, edition: Edition, among: &[Edition]) -> String {
+        let others = |of: &[Edition]| of.iter().filter(|of| among.contains(of)).count();
+        let mut reasons: Vec<(usize, &str)> = self
+            .found
             .iter()
-            .any(|item| any_text(item, start))
-        || node
-            .members()
-            .unwrap_or_default()
-            .iter()
-            .any(|member| any_text(member.value(), start))
+            .filter(|(of, _)| of.contains(&edition) && others(of) < among.len())
+            .map(|(of, why)| (others(of), why.as_str()))
+            .collect();
+        reasons.sort_by_key(|(others, _)| *others);
+        reasons.dedup();
+        reasons.truncate(2);
+        let reasons: Vec<&str> = reasons.into_iter().map(|(_, why)| why).collect();
+        reasons.join(" and ")
+    }
 }
 
 #[cfg(test)]
@@ -192,14 +281,23 @@ mod tests {
     fn edition(text: &str) -> String {
         let root = parse(text.as_bytes(), &Limits::default()).unwrap();
         match detect(&root) {
-            Ok(detected) => detected.edition.to_string(),
+            Ok(detected) => {
+                let also = detected.also.iter().map(|also| format!(" or {also}"));
+                format!("{}{}", detected.edition, also.collect::<String>())
+            }
             Err(unknown) => format!("unknown {}", unknown.version),
         }
     }
 
+    fn check(table: &[(&str, &str)]) {
+        for (text, expected) in table {
+            assert_eq!(edition(text), *expected, "{text}");
+        }
+    }
+
     #[test]
-    fn by_version_or_shape() {
-        for (text, expected) in [
+    fn by_version_key() {
+        check(&[
             ("specVersion: '0.8'", "0.8"),
             ("specVersion: 0.8", "0.8"),
             ("specVersion: v0.8", "0.8"),
@@ -211,19 +309,138 @@ mod tests {
             ("specVersion: '0.8.'", "unknown 0.8."),
             ("specVersion: '0.80'", "unknown 0.80"),
             ("specVersion: ''", "unknown "),
-            ("states: [{name: A, type: inject, end: true}]", "0.8"),
+            ("document: {dsl: 1.0.0, name: a}\ndo: []", "unknown 1.0.0"),
+        ]);
+    }
+
+    #[test]
+    fn by_shape_alone() {
+        check(&[
+            ("a: 1", "0.8"),
+            ("[]", "0.8"),
+            ("id: a\nstates: [{name: A, type: inject}]", "0.8"),
+            (
+                "states: [{name: A, type: inject, end: true}]",
+                "0.6 or 0.8 or 0.7 or 0.9",
+            ),
             ("states: [{name: A, start: {kind: default}}]", "0.5"),
-            ("states: [{name: A, start: true}]", "0.1 (early draft)"),
-            ("tasks: []", "tasks draft"),
-            ("starts-at: A\nstates: []", "0.1"),
             (
                 "states: [{name: A, stateDataFilter: {dataInputPath: '{{ $.a }}'}}]",
                 "0.5",
             ),
-            ("a: 1", "0.8"),
-            ("[]", "0.8"),
+            (
+                "states: [{name: A, start: true, next-state: B}, {name: B, type: END}]",
+                "0.1 (early draft)",
+            ),
+            (
+                "states: [{name: A, type: DELAY, time-delay: 5, next-state: B}]",
+                "0.1 (early draft)",
+            ),
+            (
+                "starts-at: A\nstates: [{name: A, type: DELAY, time-delay: PT5S, end: true}]",
+                "0.1",
+            ),
+            (
+                "states: [{name: A, type: DELAY, time-delay: PT5S, next-state: B}]",
+                "0.1 or 0.1 (early draft)",
+            ),
+            (
+                "tasks: [{name: A, type: operation, end: {kind: default}}]",
+                "tasks draft",
+            ),
+            (
+                "states: [{name: A, type: RELAY, inject: {}, start: {kind: DEFAULT}, end: {kind: DEFAULT}}]",
+                "0.1 (release)",
+            ),
+            (
+                "functions: [{name: f, resource: r}]\nstates: [{name: A, type: OPERATION, start: {kind: DEFAULT}, actions: [{functionRef: {refName: f}}], end: {kind: DEFAULT}}]",
+                "0.1 (release)",
+            ),
+            (
+                "id: a\nstates: [{name: A, type: delay, start: true, timeDelay: PT1S, end: true}]",
+                "0.6",
+            ),
+            (
+                "id: a\nstart: A\nstates: [{name: A, type: switch, dataConditions: [], default: {transition: B}, onErrors: [{error: x, transition: B}]}, {name: B, type: subflow, workflowId: c, end: true}]",
+                "0.6",
+            ),
+            (
+                "id: a\nstart: A\nstates: [{name: A, type: operation, actions: [{functionRef: f, retryRef: r}], end: true}]",
+                "0.8 or 0.7",
+            ),
+            (
+                "id: a\nstart: A\nstates: [{name: A, type: switch, dataConditions: [{condition: '${ .a }', end: true}], defaultCondition: {end: true}}]",
+                "0.8 or 0.7 or 0.9",
+            ),
+            (
+                "name: a\nstart: A\nstates: [{name: A, type: operation, actions: [{publish: {event: e}}], end: true}]",
+                "0.9",
+            ),
+            (
+                "id: a\nname: b\nstates: [{name: A, type: subflow, start: {kind: default}, workflowId: x, end: {kind: default}}]",
+                "0.5",
+            ),
+        ]);
+    }
+
+    /// Decision 97.
+    #[test]
+    fn by_shape_though_there_is_a_version() {
+        check(&[
+            (
+                "specVersion: '0.8'\nname: a\nstates: [{name: A, type: inject, end: true}]",
+                "0.9",
+            ),
+            (
+                "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, actions: [{subscribe: {event: e}}], end: true}]",
+                "0.9",
+            ),
+            (
+                "specVersion: '0.8'\nname: a\nstates: [{name: A, type: sleep, duration: PT1S, end: true}]",
+                "0.8",
+            ),
+            ("specVersion: '0.8'\nkey: a\nname: a\nstates: []", "0.8"),
+            (
+                "specVersion: '0.8'\nkey: '${ .id }'\nname: a\nstates: []",
+                "0.9",
+            ),
+            (
+                "specVersion: '0.8'\nid: a\nerrors: [{name: x}]\nstates: []",
+                "0.8",
+            ),
+            (
+                "specVersion: '0.8'\nid: a\nerrors: {definitions: []}\nstates: []",
+                "0.9",
+            ),
+            (
+                "schemaVersion: '0.1'\nstates: [{name: A, type: RELAY}]",
+                "0.1 (release)",
+            ),
+            ("schemaVersion: '0.1'\ntasks: []", "tasks draft"),
+            ("schema-version: '0.1'\nstarts-at: A\nstates: []", "0.1"),
+            ("schemaVersion: '0.1'\nstates: []", "0.1 (release)"),
+        ]);
+    }
+
+    #[test]
+    fn why() {
+        for (text, why) in [
+            ("specVersion: '0.8'\nid: a", "'specVersion' is '0.8'"),
+            (
+                "specVersion: '0.8'\nname: a",
+                "it has 'name' and neither 'id' nor 'key', though 'specVersion' is '0.8'",
+            ),
+            (
+                "schemaVersion: '0.1'\nstates: [{type: RELAY}]",
+                "'schemaVersion' is '0.1', and a state has 'type: RELAY' and the 'type' of a state is in capitals",
+            ),
+            (
+                "states: [{type: delay, workflowId: b, execTimeout: a, n: 1, repeat: {}}]",
+                "a state has 'repeat' and a state has 'n'",
+            ),
         ] {
-            assert_eq!(edition(text), expected, "{text}");
+            let root = parse(text.as_bytes(), &Limits::default()).unwrap();
+            assert_eq!(detect(&root).unwrap().why, why, "{text}");
         }
     }
 }

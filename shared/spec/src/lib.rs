@@ -2,13 +2,16 @@
 //!
 //! The ground is language-free: [`source`] makes a tree with places of JSON or YAML text,
 //! [`diagnostic`] and [`codes`] hold findings, [`render`] shows them, [`suggest`] guesses what was
-//! meant, [`time`] reads durations and schedules, [`resource`] gets documents by URI. On it stand
-//! the readers, one folder an edition.
+//! meant, [`time`] reads durations and schedules, [`resource`] gets documents by URI. On it stands
+//! `build`, what the readers of all editions share, and on that `editions`, one folder each.
 
+mod build;
 pub mod codes;
 pub mod diagnostic;
 pub mod edition;
+mod editions;
 pub mod graphql;
+pub mod migrate;
 pub mod reader;
 pub mod render;
 pub mod resource;
@@ -16,6 +19,5 @@ pub mod source;
 pub mod suggest;
 pub mod template;
 pub mod time;
-mod v0_8;
 
 pub use reader::{Options, Reading, read, read_node};

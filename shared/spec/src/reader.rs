@@ -7,11 +7,11 @@ use swirl_model::workflow::Workflow;
 
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::edition::{self, Detected, Edition};
+use crate::edition::{self, Detected};
+use crate::editions;
 use crate::resource::Resources;
 use crate::source::{self, Limits, Node};
 use crate::suggest;
-use crate::v0_8;
 
 /// What a deployment knows beside the document.
 #[derive(Debug, Clone, Default)]
@@ -70,23 +70,13 @@ pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> R
         Ok(detected) => detected,
         Err(unknown) => return unknown_edition(root, unknown),
     };
-    if detected.edition == Edition::V0_8 {
-        return v0_8::read(root, detected, resources, options);
-    }
-    let place = ["specVersion", "schemaVersion", "schema-version"]
-        .iter()
-        .find_map(|name| root.get(name))
-        .unwrap_or(root);
-    let message = format!(
-        "the document is of edition {} ({}), which this version does not read yet",
-        detected.edition, detected.why
-    );
-    let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, place), message)
-        .with_hint("write it in edition 0.8, and say so with 'specVersion: \"0.8\"'");
-    refused(Some(detected), error)
+    editions::read(root, detected, resources, options)
 }
 
 fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {
+    if unknown.property == edition::DSL {
+        return of_the_dsl(root, &unknown);
+    }
     let place = root.get(unknown.property).unwrap_or(root);
     let known = ["0.1", "0.5", "0.6", "0.7", "0.8", "0.9"];
     let hint = match suggest::did_you_mean(&unknown.version, known) {
@@ -96,6 +86,20 @@ fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {
     let message = format!("there is no edition '{}' of the language", unknown.version);
     let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, place), message);
     refused(None, error.with_hint(hint))
+}
+
+/// Decision 97.
+fn of_the_dsl(root: &Node, unknown: &edition::UnknownEdition) -> Reading {
+    let place = root.get("document").unwrap_or(root);
+    let message = format!(
+        "the document is written in the DSL {}, the language that came after edition 0.9",
+        unknown.version
+    );
+    let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, place), message);
+    refused(
+        None,
+        error.with_hint("write it in one of the editions 0.1 to 0.9"),
+    )
 }
 
 fn relative(root: &Node, node: &Node) -> crate::diagnostic::Place {

@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// Where the functions are that a deployment gives, for documents that name functions without saying
+/// what carries them out.
+pub const FUNCTIONS_URI: &str = "swirl:functions";
+
 /// Where referenced documents come from.
 pub trait Resources {
     /// The bytes of the document at `uri`. A relative one is relative to `base`, the URI or path of
@@ -56,8 +60,24 @@ fn without_file(uri: &str) -> &str {
         Some(prefix) if prefix.eq_ignore_ascii_case("file:") => {
             uri[5..].strip_prefix("//").unwrap_or(&uri[5..])
         }
-        _ => uri,
+        _ => match classpath(uri) {
+            Some(name) => name,
+            None => uri,
+        },
     }
+}
+
+/// What other runtimes write for a name beside the definition: `classpath:name`.
+pub fn classpath(uri: &str) -> Option<&str> {
+    let own = scheme(uri)?;
+    let rest = own
+        .eq_ignore_ascii_case("classpath")
+        .then(|| &uri[own.len() + 1..])?;
+    Some(rest.trim_start_matches('/'))
+}
+
+fn is_file(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("file") || scheme.eq_ignore_ascii_case("classpath")
 }
 
 /// Documents in memory, by URI. A `file:` or `file://` in front makes no difference, nor does
@@ -122,7 +142,7 @@ impl FileResources {
     }
 
     fn path(&self, uri: &str, base: Option<&str>) -> Result<PathBuf, ResourceError> {
-        if let Some(scheme) = scheme(uri).filter(|scheme| !scheme.eq_ignore_ascii_case("file")) {
+        if let Some(scheme) = scheme(uri).filter(|scheme| !is_file(scheme)) {
             let scheme = scheme.to_owned();
             return Err(ResourceError::Scheme {
                 uri: uri.to_owned(),
@@ -140,7 +160,7 @@ impl FileResources {
             (true, Some(rest)) => format!("/{rest}"),
             _ => name,
         };
-        let base = base.filter(|base| scheme(base).is_none_or(|s| s.eq_ignore_ascii_case("file")));
+        let base = base.filter(|base| scheme(base).is_none_or(is_file));
         let folder = match base.and_then(|base| Path::new(without_file(base)).parent()) {
             // Joining an absolute path replaces the folder.
             Some(parent) => self.folder.join(parent),

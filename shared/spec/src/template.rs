@@ -1,29 +1,66 @@
-//! Finds `${ ... }` in a text.
+//! Finds `${ ... }`, or `{{ ... }}` of older editions, in a text.
 //!
 //! The closing brace is found by the expression language's own rules: braces nest, and those in
 //! strings and (in jq) comments don't count. `$${` is a literal `${` (decision 64).
 
 use swirl_model::workflow::Language;
 
+/// What stands around an expression in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delimiters {
+    /// `${ ... }`
+    Dollar,
+    /// `{{ ... }}`
+    Braces,
+}
+
+impl Delimiters {
+    pub fn open(self) -> &'static str {
+        match self {
+            Delimiters::Dollar => "${",
+            Delimiters::Braces => "{{",
+        }
+    }
+
+    pub fn close(self) -> &'static str {
+        match self {
+            Delimiters::Dollar => "}",
+            Delimiters::Braces => "}}",
+        }
+    }
+
+    /// Both, for messages.
+    pub fn pair(self) -> &'static str {
+        match self {
+            Delimiters::Dollar => "${ }",
+            Delimiters::Braces => "{{ }}",
+        }
+    }
+}
+
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Text(String),
-    /// What stands between `${` and `}`.
+    /// What stands between the delimiters.
     Expression(String),
 }
 
-/// A `${` that is never closed.
+/// An expression that is never closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unclosed;
 
-/// The text's parts, in order. Fails if a `${` is never closed.
-pub fn pieces(text: &str, language: Language) -> Result<Vec<Piece>, Unclosed> {
+/// The text's parts, in order. Fails if an expression is never closed.
+pub fn pieces(
+    text: &str,
+    delimiters: Delimiters,
+    language: Language,
+) -> Result<Vec<Piece>, Unclosed> {
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        if rest[..at].ends_with('$') {
+    while let Some(at) = rest.find(delimiters.open()) {
+        if delimiters == Delimiters::Dollar && rest[..at].ends_with('$') {
             plain.push_str(&rest[..at - 1]);
             plain.push_str("${");
             rest = &rest[at + 2..];
@@ -36,11 +73,16 @@ pub fn pieces(text: &str, language: Language) -> Result<Vec<Piece>, Unclosed> {
         let inner = &rest[at + 2..];
         let end = match language {
             Language::Jq => closing(inner),
-            Language::JsonPath => closing_of_jsonpath(inner),
+            // Their texts and brackets are like those of JSONPath.
+            Language::JsonPath | Language::Cel | Language::Jexl | Language::Spel => {
+                closing_of_jsonpath(inner)
+            }
         };
         let end = end.ok_or(Unclosed)?;
         pieces.push(Piece::Expression(inner[..end].to_owned()));
-        rest = &inner[end + 1..];
+        rest = inner[end..]
+            .strip_prefix(delimiters.close())
+            .ok_or(Unclosed)?;
     }
     plain.push_str(rest);
     if !plain.is_empty() {
@@ -137,7 +179,7 @@ mod tests {
     use super::*;
 
     fn show(text: &str, language: Language) -> String {
-        match pieces(text, language) {
+        match pieces(text, Delimiters::Dollar, language) {
             Err(Unclosed) => "unclosed".to_owned(),
             Ok(pieces) => pieces
                 .iter()
@@ -200,13 +242,39 @@ mod tests {
     #[test]
     fn white_space_around_one_expression_does_not_count() {
         assert_eq!(
-            alone(&pieces(" ${ .a } ", Language::Jq).unwrap()),
+            alone(&pieces(" ${ .a } ", Delimiters::Dollar, Language::Jq).unwrap()),
             Some(" .a ")
         );
         assert_eq!(
-            alone(&pieces("${ .a } ${ .b }", Language::Jq).unwrap()),
+            alone(&pieces("${ .a } ${ .b }", Delimiters::Dollar, Language::Jq).unwrap()),
             None
         );
-        assert_eq!(alone(&pieces("x ${ .a }", Language::Jq).unwrap()), None);
+        assert_eq!(
+            alone(&pieces("x ${ .a }", Delimiters::Dollar, Language::Jq).unwrap()),
+            None
+        );
+    }
+
+    #[test]
+    fn two_braces() {
+        let of = |text| {
+            let pieces = pieces(text, Delimiters::Braces, Language::JsonPath)?;
+            let shown = pieces.into_iter().map(|piece| match piece {
+                Piece::Text(text) => text,
+                Piece::Expression(inner) => format!("<{inner}>"),
+            });
+            Ok(shown.collect::<String>())
+        };
+        assert_eq!(of("{{ $.a }}"), Ok("< $.a >".to_owned()));
+        assert_eq!(
+            of("a {{$.b}} c {{ $.d }}"),
+            Ok("a <$.b> c < $.d >".to_owned())
+        );
+        let quoted = "{{ $.a[?(@.b == '}}')] }}";
+        assert_eq!(of(quoted), Ok("< $.a[?(@.b == '}}')] >".to_owned()));
+        assert_eq!(of("${ $.a }"), Ok("${ $.a }".to_owned()));
+        for text in ["{{ $.a", "{{ $.a }", "{{ $.a } }"] {
+            assert_eq!(of(text), Err(Unclosed), "{text}");
+        }
     }
 }

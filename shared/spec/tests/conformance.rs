@@ -115,8 +115,17 @@ fn all_below(folder: &str) -> (PathBuf, Vec<PathBuf>) {
 }
 
 #[test]
-fn scenarios_of_0_8_are_read_or_refused_as_they_say() {
-    for (folder, least) in [("tests/conformance/0.8", 100), ("examples", 10)] {
+fn scenarios_are_read_or_refused_as_they_say() {
+    for (folder, least) in [
+        ("tests/conformance/0.1", 40),
+        ("tests/conformance/0.1-early", 40),
+        ("tests/conformance/0.5", 40),
+        ("tests/conformance/0.6", 35),
+        ("tests/conformance/0.7", 20),
+        ("tests/conformance/0.8", 100),
+        ("tests/conformance/0.9", 45),
+        ("examples", 10),
+    ] {
         let (folder, all) = all_below(folder);
         assert!(
             all.len() >= least,

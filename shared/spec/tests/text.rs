@@ -45,8 +45,8 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     (
         "02-send-confirm-state.json",
         &[
+            "warning ambiguous-edition ",
             "error missing-property ",
-            "warning missing-property ",
             "warning version-missing ",
             "error unknown-function /states/0/actions/0/functionRef",
         ],
@@ -54,8 +54,8 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     (
         "03-check-applicant.json",
         &[
+            "warning ambiguous-edition ",
             "error missing-property ",
-            "warning missing-property ",
             "warning version-missing ",
             "error unknown-function /states/0/dataConditions/0/condition",
             "error unknown-state /states/0/dataConditions/0/transition",
@@ -67,7 +67,7 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     (
         "04-simpleadd.json",
         &[
-            "error missing-property ",
+            "warning ambiguous-edition ",
             "warning missing-property ",
             "warning version-missing ",
         ],
@@ -85,8 +85,8 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     (
         "09-new-item-purchase.json",
         &[
+            "warning ambiguous-edition ",
             "error missing-property ",
-            "warning missing-property ",
             "warning version-missing ",
             "error unknown-event /states/0/onEvents/0/eventRefs/0",
             "error unknown-function /states/0/onEvents/0/actions/0/functionRef/refName",
@@ -100,8 +100,8 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     (
         "10-states.yaml",
         &[
+            "warning ambiguous-edition ",
             "error missing-property ",
-            "warning missing-property ",
             "warning version-missing ",
             "error unknown-event /states/0/onEvents/0/eventRefs/0",
             "error unknown-function /states/0/onEvents/0/actions/0/functionRef/refName",
@@ -123,7 +123,7 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     (
         "13-simpleadd.json",
         &[
-            "error missing-property ",
+            "warning ambiguous-edition ",
             "warning missing-property ",
             "warning version-missing ",
             "error unknown-property /states/1/actions/0/actionFilter",

@@ -21,6 +21,18 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong")
 }
 
+/// The folders with documents of other editions than 0.8, each with a snapshot of its own.
+fn editions() -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 /// A wrong document and what is said of it.
 struct Wrong {
     name: String,
@@ -41,12 +53,10 @@ fn all() -> Vec<Wrong> {
             (words[0], (words[1].to_owned(), words[2].parse().unwrap()))
         })
         .collect();
-    let mut names: Vec<String> = std::fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".yaml") || name.ends_with(".json"))
-        .collect();
-    names.sort();
+    let mut names = names_in("");
+    for edition in editions() {
+        names.extend(names_in(&format!("{edition}/")));
+    }
     let all = names
         .into_iter()
         .map(|name| {
@@ -56,6 +66,18 @@ fn all() -> Vec<Wrong> {
         .collect();
     assert!(aside.is_empty(), "no such files: {aside:?}");
     all
+}
+
+/// The documents of a folder, with the folder before their names.
+fn names_in(edition: &str) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder().join(edition))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".yaml") || name.ends_with(".json"))
+        .map(|name| format!("{edition}{name}"))
+        .collect();
+    names.sort();
+    names
 }
 
 fn wrong(name: String, expected: Option<(String, usize)>) -> Wrong {
@@ -131,10 +153,23 @@ fn each_mistake_is_found_where_it_is() {
 
 #[test]
 fn findings_as_they_are_worded() {
+    let all = all();
+    let (others, of_0_8): (Vec<&Wrong>, Vec<&Wrong>) =
+        all.iter().partition(|wrong| wrong.name.contains('/'));
+    snapshot("wrong", &of_0_8);
+    for edition in editions() {
+        let here = |wrong: &&&Wrong| wrong.name.starts_with(&format!("{edition}/"));
+        let of_edition: Vec<&Wrong> = others.iter().filter(here).copied().collect();
+        assert!(of_edition.len() >= 15, "{edition}: {}", of_edition.len());
+        snapshot(&format!("wrong-{edition}"), &of_edition);
+    }
+}
+
+fn snapshot(name: &str, all: &[&Wrong]) {
     let mut text = String::new();
-    for wrong in all() {
+    for wrong in all {
         writeln!(text, "{}", wrong.name).unwrap();
-        for finding in read(&wrong).diagnostics.iter() {
+        for finding in read(wrong).diagnostics.iter() {
             let severity = match finding.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
@@ -149,7 +184,7 @@ fn findings_as_they_are_worded() {
         }
     }
     insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
-        insta::assert_snapshot!("wrong", text);
+        insta::assert_snapshot!(name, text);
     });
 }
 

@@ -1,18 +1,19 @@
 //! How spans and metrics are sent: OTLP, by gRPC or HTTP, in batches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use opentelemetry::KeyValue;
+use opentelemetry::{Key, KeyValue};
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{
     ExporterBuildError, MetricExporter, Protocol as Wire, SpanExporter, WithExportConfig,
     WithHttpConfig, WithTonicConfig,
 };
+use opentelemetry_prometheus::PrometheusExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SpanProcessor};
 use prometheus::Registry;
@@ -86,13 +87,14 @@ pub fn resource(settings: &Settings) -> Resource {
         .build()
 }
 
-/// What Prometheus reads from. It looks at resources in a metric of their own only, so that each metric
-/// has the namespace as a label.
-pub fn registry(settings: &Settings) -> Result<Registry, Error> {
-    let name = NAMESPACE.replace('.', "_");
-    let namespace = settings.namespace.iter();
-    let labels = namespace.map(|namespace| (name.clone(), namespace.clone()));
-    Registry::new_custom(None, Some(labels.collect()))
+/// What Prometheus reads from. It has the resource in a metric of its own (`target_info`); of that, each
+/// other metric has the namespace as a label. As a label of the registry it would stand in
+/// `target_info` twice, for which Prometheus refuses all.
+pub fn prometheus(registry: &Registry) -> Result<PrometheusExporter, Error> {
+    opentelemetry_prometheus::exporter()
+        .with_registry(registry.clone())
+        .with_resource_selector(HashSet::from([Key::from_static_str(NAMESPACE)]))
+        .build()
         .map_err(|error| Error::Setup(error.to_string()))
 }
 

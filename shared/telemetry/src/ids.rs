@@ -27,7 +27,7 @@ pub enum Part<'a> {
 
 pub fn trace(header: &Header) -> u128 {
     let mut bytes = [0; 16];
-    hash(&mut bytes, &["trace", header.trace_root().as_str()]);
+    hash(&mut bytes, &["trace", &header.trace_root()]);
     u128::from_be_bytes(bytes).max(1)
 }
 

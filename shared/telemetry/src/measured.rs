@@ -75,6 +75,15 @@ impl Store for Measured<dyn Store> {
         acquired
     }
 
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
+        self.redis("attempt", self.inner.attempt(scope)).await
+    }
+
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.redis("attempted", self.inner.attempted(scope, all))
+            .await
+    }
+
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
         let renewed = self.redis("renew", self.inner.renew(lease, lease_ms)).await;
         if let Ok(false) = renewed {
@@ -223,6 +232,10 @@ impl EventBus for Measured<dyn EventBus> {
         self.metrics.nats("publish_event", begun.elapsed(), failed);
         published
     }
+
+    async fn bury(&self, event: &CloudEvent, reason: &str) -> Result<()> {
+        self.inner.bury(event, reason).await
+    }
 }
 
 #[async_trait]
@@ -233,6 +246,15 @@ impl Queue for Measured<dyn Queue> {
         }
         let begun = Instant::now();
         self.inner.push(tasks).await;
+        self.metrics.nats("publish_tasks", begun.elapsed(), false);
+    }
+
+    async fn push_late(&self, tasks: Vec<ScopeRef>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        self.inner.push_late(tasks).await;
         self.metrics.nats("publish_tasks", begun.elapsed(), false);
     }
 

@@ -67,11 +67,8 @@ impl Conflict {
 
 impl Metrics {
     pub(crate) fn new(settings: &Settings) -> Result<Metrics, Error> {
-        let registry = export::registry(settings)?;
-        let reader = opentelemetry_prometheus::exporter()
-            .with_registry(registry.clone())
-            .build()
-            .map_err(|error| Error::Setup(error.to_string()))?;
+        let registry = Registry::new();
+        let reader = export::prometheus(&registry)?;
         let mut provider = SdkMeterProvider::builder()
             .with_resource(export::resource(settings))
             .with_reader(reader);

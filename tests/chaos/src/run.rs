@@ -156,6 +156,9 @@ async fn drive(
     }
     watch.finish(options, &api, tell).await?;
     let healed_after = healed.elapsed();
+    if !is_wiped {
+        all_produced(options, &nats, &watch.ended(), &produced, tell).await?;
+    }
     // What would come twice, or late, shows now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
@@ -299,6 +302,34 @@ async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> R
         }
     }
     Ok(())
+}
+
+/// Waits until each event is there that an instance has produced. A process that was stopped between
+/// a commit and its effects leaves them to the reconciler, which lets some time pass on purpose.
+async fn all_produced(
+    options: &Options,
+    nats: &async_nats::Client,
+    ended: &[Planned],
+    produced: &Mutex<Produced>,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        note_stored(nats, produced).await?;
+        let missing = {
+            let produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
+            let wanted = ended.iter().filter_map(Planned::produced);
+            wanted
+                .filter(|data| !produced.ids.contains_key(&data.to_string()))
+                .count()
+        };
+        // What is missing for so long is lost: the comparison says which.
+        if missing == 0 || begun.elapsed() > options.liveness {
+            return Ok(());
+        }
+        tell(&format!("{missing} events are still to be published"));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 /// Publishes every task and every event of users a second time.

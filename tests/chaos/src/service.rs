@@ -82,10 +82,11 @@ async fn step(
         }
     }
     let place = (id.to_owned(), step.to_owned(), item);
-    // A repeat of the first attempt fails again, as the same call would.
+    // A repeat of the first attempt fails again, as the same call would. The answer is definite, so the
+    // retry comes under a key of its own.
     let first = seen.keys.get(&place).and_then(|keys| keys.first());
     if step == FLAKY && first == Some(&key) {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     Json(json!({"value": value(id, step, item)})).into_response()
 }

@@ -48,6 +48,11 @@ impl Watch {
         self.lock().under_way.iter().cloned().collect()
     }
 
+    /// Those that have ended.
+    pub fn ended(&self) -> Vec<Planned> {
+        self.lock().ended.clone()
+    }
+
     /// Looks at some now and then, for as long as it is polled; ends only if a look fails.
     pub async fn run(&self, api: &Api) -> Result<()> {
         let failed: Result<Infallible> = async {

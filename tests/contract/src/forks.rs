@@ -152,6 +152,7 @@ pub async fn a_failed_branch_is_revived(b: Backend) {
         fork: 1,
         index: 0,
         input: Box::new(Input::Retry),
+        others: false,
     };
     let outcome = b
         .act(&root("a"), change(vec![revive]).consumed(&["fork-1-1"]))
@@ -160,6 +161,47 @@ pub async fn a_failed_branch_is_revived(b: Backend) {
     assert_eq!(b.inbox(&branch(0)).await[0].input, Input::Retry);
     assert_eq!(report(&b, 0, done()).await, [root("a")]);
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1]]);
+}
+
+pub async fn another_failed_branch_is_told_of(b: Backend) {
+    fork_of(&b, 3, 3, 3).await;
+    for index in [2, 0] {
+        report(&b, index, BranchResult::Failed(fault())).await;
+    }
+    let revive = Command::ReviveBranch {
+        fork: 1,
+        index: 2,
+        input: Box::new(Input::Retry),
+        others: false,
+    };
+    let one = change(vec![revive]).consumed(&["fork-1-1"]);
+    let woken = b.act(&root("a"), one).await.wake;
+    assert_eq!(woken, [branch(2)], "the parent is held by who asked");
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0]]);
+}
+
+pub async fn all_failed_branches_are_revived(b: Backend) {
+    fork_of(&b, 4, 4, 4).await;
+    for index in [2, 0, 3] {
+        report(&b, index, BranchResult::Failed(fault())).await;
+    }
+    report(&b, 1, done()).await;
+    let revive = Command::ReviveBranch {
+        fork: 1,
+        index: 2,
+        input: Box::new(Input::Retry),
+        others: true,
+    };
+    let all = change(vec![revive]).consumed(&["fork-1-1"]);
+    let mut woken = b.act(&root("a"), all).await.wake;
+    woken.sort();
+    assert_eq!(woken, [branch(0), branch(2), branch(3)]);
+    assert_eq!(b.inbox(&branch(3)).await[0].input, Input::Retry);
+    for index in [0, 2] {
+        assert_eq!(report(&b, index, done()).await, []);
+    }
+    assert_eq!(report(&b, 3, done()).await, [root("a")]);
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
 pub async fn branches_of_branches_are_closed_too(b: Backend) {

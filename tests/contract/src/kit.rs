@@ -10,7 +10,7 @@ use swirl_model::scope::{
     Scope, StartEvent, Timer, TimerKind, Work,
 };
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{EventId, ListId, StateId};
+use swirl_model::workflow::{EventId, ListId, StateId, Wait};
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
 use swirl_ports::store::Record;
 use swirl_ports::{
@@ -54,6 +54,7 @@ pub fn new(id: &str) -> NewInstance {
         parent: None,
         continued_from: None,
         key: None,
+        instance_key: None,
         timeout: None,
         depth: 0,
         trace: Default::default(),
@@ -87,6 +88,7 @@ pub fn done() -> BranchResult {
     BranchResult::Done {
         merges: Vec::new(),
         result: Some(data!(1)),
+        left: false,
     }
 }
 
@@ -106,7 +108,7 @@ pub fn blocked(work: Work) -> Cursor {
         entered: true,
         work,
         events: None,
-        retries: None,
+        attempts: Vec::new(),
     })
 }
 
@@ -149,6 +151,7 @@ pub fn filter(kind: &str, attributes: &[(&str, Option<&str>)]) -> EventMatch {
         source: None,
         kind: Some(kind.to_owned()),
         correlation: attributes.iter().map(pair).collect(),
+        except: None,
     }
 }
 
@@ -178,8 +181,10 @@ pub fn subscription(wait: u32, filters: Vec<EventMatch>) -> Subscription {
 }
 
 pub fn trigger(events: Vec<EventMatch>, exclusive: bool) -> Trigger {
+    let wait = Wait::all(events.len() as u16);
     let numbered = events.into_iter().enumerate();
     Trigger {
+        wait,
         definition: definition("flow"),
         exclusive,
         events: numbered
@@ -201,7 +206,10 @@ pub fn calling(call: u32) -> Cursor {
         end: 1,
         attempt: 1,
         waited_ms: 0,
+        key: None,
+        times: 0,
         step: ActionStep::Call { call, at: at(0) },
+        retried: Vec::new(),
     }))
 }
 

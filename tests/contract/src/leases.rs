@@ -54,6 +54,31 @@ pub async fn commits_need_the_lease_and_the_revision(b: Backend) {
     b.commit(&mut third, change(vec![])).await;
 }
 
+pub async fn attempts_count_until_the_record_changes(b: Backend) {
+    b.create(new("a")).await;
+    let scope = root("a");
+    let attempt = || async { b.store.attempt(&scope).await.unwrap() };
+    assert_eq!((attempt().await, attempt().await), (1, 2));
+    b.store.attempted(&scope, false).await.unwrap();
+    assert_eq!(attempt().await, 2);
+    // Neither a lease nor an input changes the record.
+    let mut held = b.hold(&scope).await;
+    assert!(b.add(&scope, call(1)).await);
+    assert_eq!(attempt().await, 3);
+    b.commit(&mut held, change(vec![])).await;
+    b.store.attempted(&scope, false).await.unwrap();
+    assert_eq!((attempt().await, attempt().await), (1, 2));
+    b.store.attempted(&scope, true).await.unwrap();
+    assert_eq!(attempt().await, 1);
+    // Each scope has its own, also a branch that has no record yet.
+    let branch = swirl_model::ids::ScopeRef {
+        scope: scope.scope.child(1, 0),
+        ..scope.clone()
+    };
+    assert_eq!(b.store.attempt(&branch).await.unwrap(), 1);
+    assert_eq!(b.store.attempt(&root("gone")).await.unwrap(), 0);
+}
+
 pub async fn inputs_come_once_and_in_order(b: Backend) {
     b.create(new("a")).await;
     assert!(b.add(&root("a"), call(2)).await);

@@ -66,7 +66,7 @@ macro_rules! store_suite {
     (@$mode:ident $make:expr, $run:expr) => {
         $crate::cases! { @$mode store_cases, $make, $run,
             leases {
-                a_scope_is_held_by_one, commits_need_the_lease_and_the_revision,
+                a_scope_is_held_by_one, attempts_count_until_the_record_changes, commits_need_the_lease_and_the_revision,
                 inputs_come_once_and_in_order, an_input_that_came_meanwhile_keeps_the_lease,
                 a_waiting_holder_is_woken, what_is_gone_takes_nothing,
                 a_commit_gives_the_lease_back, an_unsure_commit_hears_what_came
@@ -91,6 +91,7 @@ macro_rules! store_suite {
             forks {
                 branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,
                 batches_open_more_branches, a_failed_branch_is_revived,
+                all_failed_branches_are_revived, another_failed_branch_is_told_of,
                 branches_of_branches_are_closed_too
             }
             timers {
@@ -122,7 +123,8 @@ macro_rules! event_suite {
                 a_start_counts_as_consumed, what_started_one_is_not_early,
                 one_that_is_being_started_was_there, a_set_of_events_starts_one,
                 sets_keep_correlations_apart, sets_of_unlike_rules, a_constant_binds_nothing,
-                a_faulted_instance_is_over, a_set_is_dropped_when_late
+                a_faulted_instance_is_over, a_set_is_dropped_when_late,
+                an_expression_says_when_a_set_is_complete
             }
         }
     };

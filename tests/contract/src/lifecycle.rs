@@ -141,6 +141,7 @@ pub async fn null_is_an_output(b: Backend) {
         let report = Command::Report(BranchResult::Done {
             merges: Vec::new(),
             result: result.clone(),
+            left: false,
         });
         b.act(&scope(id, "r.1.0"), change(vec![report]).at(Cursor::Ended))
             .await;

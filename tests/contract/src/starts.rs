@@ -4,6 +4,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
+use swirl_model::workflow::Wait;
 use swirl_ports::{Offered, Trigger};
 
 use crate::Backend;
@@ -336,4 +337,27 @@ pub async fn a_set_is_dropped_when_late(b: Backend) {
     assert_eq!(give("9", "t", 40, &all).await, "");
     assert_eq!(give("10", "u", 50, &all).await, "");
     assert_eq!(give("11", "v", 60, &all).await, "9 10 11");
+}
+
+/// `(t and u) or (v and not t)`
+pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
+    let kinds = vec![filter("t", &[]), filter("u", &[]), filter("v", &[])];
+    let mut some = trigger(kinds, false);
+    let (t, u, v) = (Wait::Event(0), Wait::Event(1), Wait::Event(2));
+    let without = Wait::All(vec![v, Wait::Not(Box::new(t.clone()))]);
+    some.wait = Wait::Any(vec![Wait::All(vec![t, u]), without]);
+    let give = async |id: &str, kind| {
+        let offered = offer(&b, &event(id, kind, &[]), &some, 0).await;
+        start_ids(&offered).concat().join(" ")
+    };
+    assert_eq!(give("1", "v").await, "1", "one is enough");
+    assert_eq!(give("2", "t").await, "");
+    assert_eq!(give("3", "v").await, "", "not beside the other");
+    assert_eq!(
+        give("4", "u").await,
+        "2 4 3",
+        "all that is there goes along"
+    );
+    assert_eq!(give("5", "u").await, "");
+    assert_eq!(give("6", "t").await, "6 5");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use swirl_coordinator::Action;
+use swirl_engine::Sizes;
 use swirl_model::{CloudEvent, Data};
 
 use crate::cluster::{Plan, Planned, Trace};
@@ -58,6 +59,14 @@ pub fn plan_of(case: &Case) -> Plan {
             .chain([case.sub.clone(), case.main.clone()])
             .collect(),
         acts,
+    }
+}
+
+/// Large cases nest their data in itself, and the reference knows no limit.
+pub fn sizes() -> Sizes {
+    Sizes {
+        data_bytes: 64 << 20,
+        ..Sizes::default()
     }
 }
 

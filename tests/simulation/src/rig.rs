@@ -406,10 +406,11 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
     let embedded = Arc::new(Embedded::memory());
     let outside = Arc::new(Mutex::new(Outside::default()));
     let answers = Arc::new(Mutex::new(HashMap::new()));
-    let registry = Arc::new(Registry::new(
+    let registry = Registry::new(
         embedded.clone(),
         Box::new(|record| Err(format!("{} is not in the cache", record.name))),
-    ));
+    );
+    let registry = Arc::new(registry.within(crate::plans::sizes()));
     let store = Arc::new(ChaosStore {
         inner: embedded.clone(),
         registry: Mutex::new(Some(registry.clone())),
@@ -428,6 +429,7 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         queue: queue.clone(),
         clock: clock.clone(),
         registry: registry.clone(),
+        installation: "".into(),
         carries_out: faults.seed.is_multiple_of(2),
         observer: None,
     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use swirl_embedded::Embedded;
-use swirl_engine::{Env, Outcome, branch_scope, step};
+use swirl_engine::{Definition, Env, Outcome, branch_scope, pending_request, step};
 use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
@@ -21,7 +21,8 @@ use crate::random::Random;
 use crate::replay::{Decision, replay};
 use crate::rig::{Broken, Faults};
 
-type Answers = Arc<Mutex<HashMap<String, std::result::Result<Data, WorkflowError>>>>;
+type Answered = std::result::Result<Data, WorkflowError>;
+type Answers = Arc<Mutex<HashMap<String, Answered>>>;
 
 pub struct ChaosStore {
     pub inner: Arc<Embedded>,
@@ -90,6 +91,31 @@ impl ChaosStore {
         Ok(())
     }
 
+    /// What the service answered to the call that a scope waits for, or why there was no call. The key
+    /// is the engine's: attempts of one logical call share it.
+    fn answer(
+        &self,
+        def: &Arc<Definition>,
+        held: &HeldScope,
+        call: u32,
+        now: Timestamp,
+    ) -> Option<Answered> {
+        let env = Env {
+            now,
+            ..Env::default()
+        };
+        if held.scope.pending_call() != Some(call) {
+            return None;
+        }
+        match pending_request(def, &held.header, &held.scope, &env)? {
+            Ok(request) => {
+                let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+                answers.get(&request.key).cloned()
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// Replays what the driver has decided.
     async fn check(&self, commit: &Commit) {
         let registry = self
@@ -101,21 +127,22 @@ impl ChaosStore {
         let Some(held) = self.kept().held.remove(&key) else {
             return;
         };
+        let def = match registry {
+            Some(registry) => registry.get(&held.header.definition).await.ok(),
+            None => None,
+        };
         let mut inputs = Vec::new();
         let mut complete = true;
         for id in &commit.consumed {
             let input = held.items.get(id).cloned().or_else(|| {
                 let call = id.strip_prefix("call-")?.parse().ok()?;
-                let ScopeRef { instance, scope } = &commit.lease.scope;
-                let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-                let result = answers.get(&format!("{instance}-{scope}-{call}"))?.clone();
+                let result = self.answer(def.as_ref()?, &held, call, commit.at)?;
                 Some(Input::CallDone { call, result })
             });
             complete &= input.is_some();
             inputs.extend(input);
         }
-        if let Some(registry) = registry
-            && let Ok(def) = registry.get(&held.header.definition).await
+        if let Some(def) = def
             && complete
         {
             let decision = Decision {
@@ -241,6 +268,14 @@ impl Store for ChaosStore {
         }
         give_way().await;
         Ok(acquired)
+    }
+
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
+        self.inner.attempt(scope).await
+    }
+
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.inner.attempted(scope, all).await
     }
 
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {

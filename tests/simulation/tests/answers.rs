@@ -109,6 +109,7 @@ fn driven(meanwhile: Meanwhile) -> World {
         queue: Arc::new(MemoryQueue::default()),
         clock: clock.clone(),
         registry: registry.clone(),
+        installation: "".into(),
         carries_out: true,
         observer: None,
     };

@@ -121,9 +121,8 @@ fn what_takes_long_as_a_whole_is_not() {
         definition("", &states.collect::<Vec<_>>().join("\n"))
     };
     let heavy = "[range(30000)] | length";
-    // On a busy machine one may take long, too.
-    let one = chain(heavy, 1);
-    assert!((0..20).any(|_| carried(&one, data!({})).is_some()));
+    // Work is counted, and no time: it is the same on a busy machine.
+    assert!(carried(&chain(heavy, 1), data!({})).is_some());
     assert!(carried(&chain(heavy, STATES), data!({})).is_none());
     assert!(carried(&chain("1", STATES), data!({})).is_some());
 }

@@ -3,9 +3,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use swirl_model::Data;
-use swirl_model::redact::Redactor;
-
 use super::{Auth, Hints, Secret, Tokens};
 use crate::CallError;
 
@@ -55,15 +52,6 @@ impl Authorization {
             value: Secret::new(format!("Bearer {}", token.expose())),
             secrets: vec![token.expose().to_owned()],
             token: None,
-        }
-    }
-
-    /// Cuts a token that no workflow knows out of a result. What a definition gives as credentials
-    /// may be data of its own; where it is a secret, the driver cuts it out.
-    pub(crate) fn clean(&self, result: Data) -> Data {
-        match &self.token {
-            Some(token) => Redactor::new([token.expose()]).data(result),
-            None => result,
         }
     }
 

@@ -17,6 +17,7 @@ use crate::auth::Auth;
 pub(crate) mod asyncapi;
 pub mod custom;
 mod graphql;
+mod http;
 mod odata;
 pub mod rest;
 pub mod rpc;
@@ -24,10 +25,11 @@ pub(crate) mod service;
 
 /// The function types that the worker calls, by their name in a definition (language 0.8,
 /// "Function Definition"). Kept in alphabetical order.
-pub static TYPES: [FunctionType; 6] = [
+pub static TYPES: [FunctionType; 7] = [
     asyncapi::TYPE,
     custom::TYPE,
     graphql::TYPE,
+    http::TYPE,
     odata::TYPE,
     rest::TYPE,
     rpc::TYPE,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use swirl_model::Data;
 use url::Url;
 
 use crate::auth::{Auth, Authorization, Tokens};
@@ -44,17 +43,6 @@ pub(crate) struct Reply {
     pub(crate) answer: Answer,
     /// To be cut out of what is shown of it.
     pub(crate) secrets: Vec<String>,
-    authorization: Option<Authorization>,
-}
-
-impl Reply {
-    /// What becomes of the answer, as a result.
-    pub(crate) fn clean(&self, result: Data) -> Data {
-        match &self.authorization {
-            Some(authorization) => authorization.clean(result),
-            None => result,
-        }
-    }
 }
 
 impl Services {
@@ -94,7 +82,6 @@ impl Services {
             return Ok(Reply {
                 answer,
                 secrets: ask.secrets.to_vec(),
-                authorization: None,
             });
         };
         let mut authorization = Authorization::of(auth, &self.tokens, None).await?;
@@ -106,7 +93,6 @@ impl Services {
         Ok(Reply {
             answer,
             secrets: [&authorization.secrets[..], ask.secrets].concat(),
-            authorization: Some(authorization),
         })
     }
 

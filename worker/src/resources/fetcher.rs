@@ -32,7 +32,10 @@ impl Resources for Fetcher {
                     Some(joined.map_err(|error| failed(error.to_string()))?.into())
                 }
                 // Who writes a document on the web is not who may read this machine's files.
-                Some(own) if own.eq_ignore_ascii_case("file") => {
+                Some(own)
+                    if own.eq_ignore_ascii_case("file")
+                        || own.eq_ignore_ascii_case("classpath") =>
+                {
                     return Err(failed(
                         "a document on the web cannot refer to a file".to_owned(),
                     ));

@@ -134,7 +134,7 @@ async fn a_type_without_a_connector_is_refused() {
     let problems = prepare(&caller, &function("fax", false)).unwrap_err();
     assert_eq!(
         problems[0].to_string(),
-        "function `send`: nothing here carries out functions of type `fax`: name what does with \
-         `--connector fax=http://host/path` or `--connector fax=exec:program`"
+        "function `send`: nothing here carries out functions of type `fax` with the operation \
+         `order.ts#main`: name what does with `--connector fax=http://host/path` or `--connector fax=exec:program`"
     );
 }

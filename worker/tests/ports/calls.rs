@@ -9,7 +9,7 @@ use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{
     Action, ActionKind, AuthDef, AuthId, AuthScheme, Call, Function, FunctionId, FunctionKind,
-    ResultRule, Template, Workflow,
+    Template, Workflow,
 };
 use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::call::CallAuth;
@@ -47,20 +47,14 @@ pub fn rest(name: &str, operation: &str) -> Function {
 /// A workflow with an action for each function, of this timeout.
 pub fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workflow {
     let actions = (0..functions.len() as u32).map(|index| Action {
-        name: None,
         kind: ActionKind::Call(Call {
             function: FunctionId(index),
             arguments: None,
             selection_set: None,
             detached: false,
         }),
-        condition: None,
-        sleep_before: None,
-        sleep_after: None,
-        from: None,
-        results: ResultRule::default(),
-        retry: None,
-        timeout,
+        timeout: timeout.map(Into::into),
+        ..Action::default()
     });
     Workflow {
         actions: actions.collect(),
@@ -191,7 +185,7 @@ async fn what_cannot_be_called_is_told_at_deployment() {
         ),
         (
             "own",
-            "nothing here carries out functions of type `ftp`: name what does with `--connector ftp=",
+            "nothing here carries out functions of type `ftp` with the operation `put`: name what does with `--connector ftp=",
         ),
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:?}");

@@ -37,6 +37,20 @@ fn every_example_is_read_and_its_functions_can_be_called() {
         let Some(workflow) = reading.workflow else {
             panic!("{}: {:#?}", path.display(), reading.diagnostics);
         };
+        // Those of other editions may name functions of types that a user brings along.
+        if workflow.edition != "0.8" {
+            let mut codes = reading
+                .diagnostics
+                .iter()
+                .map(|finding| finding.code.as_str());
+            assert!(
+                codes.all(|code| code == "function-type-unknown"),
+                "{}: {:#?}",
+                path.display(),
+                reading.diagnostics
+            );
+            continue;
+        }
         assert!(
             reading.diagnostics.is_empty(),
             "{}: {:#?}",

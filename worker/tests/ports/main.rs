@@ -3,6 +3,7 @@
 // Clippy's leave for tests doesn't reach the helpers of an integration test.
 #![allow(clippy::unwrap_used)]
 
+mod attempts;
 mod breaker;
 mod calls;
 mod examples;

@@ -51,6 +51,9 @@ impl Receipt for Ticket {
     async fn progress(&self) {}
     async fn done(&self) {}
     async fn later(&self, _: u64) {}
+    async fn give_up(&self, reason: &str) {
+        panic!("it is given up: {reason}");
+    }
 
     async fn again(&self, _: u64, reason: &str) -> bool {
         assert!(reason.contains("no such connector"), "{reason}");
@@ -70,6 +73,7 @@ fn task(scope: &ScopeRef, failed: &Arc<AtomicUsize>, tasks: &UnboundedSender<Tas
     };
     Task {
         scope: scope.clone(),
+        is_late: false,
         receipt: Some(Box::new(ticket)),
     }
 }
@@ -98,6 +102,7 @@ fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
         queue,
         clock: Arc::new(SystemClock),
         registry: Arc::new(Registry::new(store.clone(), lower)),
+        installation: "".into(),
         carries_out: false,
         observer: None,
     }
@@ -220,6 +225,10 @@ impl Receipt for Noted {
         let _ = self.0.send(word);
     }
 
+    async fn give_up(&self, _: &str) {
+        let _ = self.0.send("given up");
+    }
+
     async fn again(&self, _: u64, _: &str) -> bool {
         let _ = self.0.send("again");
         false
@@ -255,6 +264,7 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
         let (said, mut heard) = unbounded_channel();
         let task = Task {
             scope: root.clone(),
+            is_late: false,
             receipt: Some(Box::new(Noted(said))),
         };
         assert!(tasks.send(task).is_ok());

@@ -7,5 +7,6 @@
 mod asyncapi;
 mod fixture;
 mod graphql;
+mod inline;
 mod nats;
 mod odata;

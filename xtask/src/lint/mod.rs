@@ -1,5 +1,6 @@
 //! Rules for the repository itself: one file a rule, one line in [`RULES`].
 
+mod editions;
 mod errors;
 mod layout;
 mod length;
@@ -20,7 +21,8 @@ use crate::finding::Finding;
 
 type Rule = fn(&Tree) -> Result<Vec<Finding>>;
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
+    editions::check,
     errors::check,
     layout::check,
     length::check,

@@ -33,6 +33,7 @@ pub fn section(name: &str) -> &'static str {
         "coordinator" => "`swirl coordinator`.",
         "auth" => "Who may use the HTTP API; see security.md.",
         "auth.oidc" => "Tokens (JWT) of an OpenID Connect provider.",
+        "limits" => "How much a workflow may use.",
         "telemetry" => "Traces and metrics over OTLP.",
         "log" => "Messages of the processes, on standard error.",
         "http" => "Functions that are called, and documents that are fetched, over HTTP.",

@@ -54,6 +54,15 @@ pub const SETTINGS: &[Setting] = &[
     .default("127.0.0.1:8080")
     .coordinator(),
     Setting::new(
+        "coordinator.allowed_hosts",
+        Kind::List(&Kind::Text),
+        "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
+         requests that name neither this machine (`localhost` or an address) nor one of these are refused: \
+         a web page whose name leads here could else do everything. With tokens nothing is refused unless \
+         some are given.",
+    )
+    .coordinator(),
+    Setting::new(
         "coordinator.tls_cert",
         Kind::Path,
         "The API's certificate chain, in PEM. It is read again when it changes.",
@@ -86,6 +95,13 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 pub const COMMON: &[Setting] = &[
+    Setting::new(
+        "limits.data_bytes",
+        Kind::Bytes,
+        "How large the state data of a path of execution may become, and the input of an instance. What \
+         would be larger is the error `LimitExceeded`, which a workflow can handle.",
+    )
+    .default("4MiB"),
     Setting::new(
         "telemetry.otlp_endpoint",
         Kind::Url(&["http", "https"]),

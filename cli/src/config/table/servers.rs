@@ -134,15 +134,21 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.keep_ended",
         KEEP,
-        "How long ended instances can be looked at. Faulted ones count as ended.",
+        "How long ended instances can be looked at, but for faulted ones.",
     )
     .default("7d"),
     Setting::new(
         "redis.keep_ended_max",
         MANY,
-        "How many ended instances are kept; older ones are dropped.",
+        "How many ended instances are kept; older ones are dropped. Faulted ones don't count.",
     )
     .default("100000"),
+    Setting::new(
+        "redis.keep_faulted",
+        KEEP,
+        "How long faulted instances are kept, however many instances there are.",
+    )
+    .default("30d"),
     Setting::new(
         "nats.url",
         Kind::List(&NATS_URL),

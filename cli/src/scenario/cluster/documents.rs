@@ -7,6 +7,7 @@ use swirl_spec::source::{self, Limits};
 use super::mock::CONNECTOR;
 use crate::scenario::RunError;
 use crate::scenario::file::{Scenario, WorkflowSource};
+use crate::scenario::run::is_sysout;
 
 /// A document and its other files, for the API.
 pub struct Document {
@@ -52,6 +53,9 @@ pub fn mocked(
         .map(|function| match function.kind {
             FunctionKind::Expression => json!({
                 "name": &*function.name, "type": "expression", "operation": function.operation,
+            }),
+            _ if is_sysout(function) => json!({
+                "name": &*function.name, "type": "custom", "operation": function.operation,
             }),
             _ => json!({
                 "name": &*function.name, "type": CONNECTOR, "operation": &*function.name,

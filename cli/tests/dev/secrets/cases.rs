@@ -117,7 +117,11 @@ fn case(
         "auth": auth(address), "functions": [function],
         "states": [{
             "name": "Call", "type": "operation", "end": true,
-            "actions": [{"functionRef": {"refName": "call", "arguments": arguments}}],
+            // A service's answer is the user's data (decision 84): an echo would be kept as it came.
+            "actions": [{
+                "functionRef": {"refName": "call", "arguments": arguments},
+                "actionDataFilter": {"useResults": false},
+            }],
         }],
     });
     Case {

@@ -128,7 +128,15 @@ async fn nothing_of_a_cluster_holds_a_secret() {
             .await
             .unwrap();
         assert_none(&format!("{}: the answer", case.id), &answer.text, &SECRETS);
-        assert!(answer.text.contains("***"), "{}: {}", case.id, answer.text);
+        // Something was cut out of errors; results are kept as they came, and these cases take none.
+        let echoes = !case.completes || case.id == "handled";
+        assert_eq!(
+            answer.text.contains("***"),
+            echoes,
+            "{}: {}",
+            case.id,
+            answer.text
+        );
         let instance = answer.is(200);
         let expected = if case.completes {
             "completed"

@@ -152,9 +152,12 @@ impl State {
                 self.extend_fork(place, fork, open, needed);
             }
             Command::CloseFork(fork) => self.close_fork(seq, &scope, fork, &mut place.wake),
-            Command::ReviveBranch { fork, index, input } => {
-                self.revive(place, fork, index, *input);
-            }
+            Command::ReviveBranch {
+                fork,
+                index,
+                input,
+                others,
+            } => self.revive(place, fork, index, *input, others),
             Command::Detach(detached) => {
                 let id = detached.id.clone();
                 self.put_scope(seq, *detached);
@@ -311,7 +314,7 @@ impl State {
     }
 
     /// A branch that failed goes on. If another one failed too, the parent hears of it now.
-    fn revive(&mut self, place: &mut Place, fork: u32, index: u32, input: Input) {
+    fn revive(&mut self, place: &mut Place, fork: u32, index: u32, input: Input, others: bool) {
         let key = (place.scope.clone(), fork);
         let Some(inst) = self.instances.get_mut(&place.seq) else {
             return;
@@ -319,12 +322,21 @@ impl State {
         let Some(entry) = inst.forks.get_mut(&key) else {
             return;
         };
-        entry.fork.revive(index);
+        let mut indexes = vec![index];
+        if others {
+            indexes.extend(entry.fork.others_that_failed(index));
+        }
+        for index in &indexes {
+            entry.fork.revive(*index);
+        }
         let another = entry.fork.failed > 0;
         self.touch(Key::ForkState(place.seq, key.0.clone(), fork));
-        self.touch(Key::Result(place.seq, key.0.clone(), fork, index));
-        let branch = place.scope.child(fork, index);
-        self.add(place.seq, &branch, InboxItem::new(input), &mut place.wake);
+        for index in indexes {
+            self.touch(Key::Result(place.seq, key.0.clone(), fork, index));
+            let branch = place.scope.child(fork, index);
+            let item = InboxItem::new(input.clone());
+            self.add(place.seq, &branch, item, &mut place.wake);
+        }
         if another {
             self.tell(place.seq, &key.0, fork, &mut place.wake);
         }

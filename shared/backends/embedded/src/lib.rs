@@ -62,6 +62,20 @@ impl Embedded {
         }
     }
 
+    /// The name that tells this store from all others: the first one that it was given.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub async fn installation(&self, drawn: String) -> Result<String> {
+        self.write(|state| {
+            if state.installation.is_none() {
+                state.touch(record::Key::Installation);
+            }
+            state.installation.get_or_insert(drawn).clone()
+        })
+        .await
+    }
+
     /// Opens a folder, creating it if need be, and reads what is in it. One process at a time may
     /// have it open. Dropping the store writes what is under way and frees the folder.
     pub fn open(

@@ -154,20 +154,22 @@ impl State {
             return Vec::new();
         };
         let before = inst.instance.state.ended_at.replace(ended.at);
+        let stood = inst.status();
         let state = &mut inst.instance.state;
         state.status = ended.status.into();
         state.output = ended.output;
         state.error = ended.error;
-        let frozen = state.status == Status::Faulted;
+        let status = state.status;
+        let frozen = status == Status::Faulted;
         if !frozen {
             state.suspended = false;
         }
-        if let Some(before) = before {
-            self.ended.remove(&(before, seq));
-        }
-        self.ended.insert((ended.at, seq));
         // What was invoked async ends with a parent that faults, too: its retry won't repeat it.
         let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
+        if let Some(before) = before {
+            self.ended_as(stood).remove(&(before, seq));
+        }
+        self.ended_as(status).insert((ended.at, seq));
         self.touch(Key::State(seq));
         if frozen {
             for child in &children {
@@ -202,12 +204,13 @@ impl State {
         if inst.over() {
             return;
         }
+        let stood = inst.status();
         let state = &mut inst.instance.state;
         state.status = Status::Running;
         state.error = None;
         state.output = None;
         if let Some(at) = state.ended_at.take() {
-            self.ended.remove(&(at, seq));
+            self.ended_as(stood).remove(&(at, seq));
         }
         self.touch(Key::State(seq));
         let ready = self.refresh_all(seq);
@@ -230,14 +233,17 @@ impl State {
     /// Removes ended instances that are too old or too many, oldest first. One that still has
     /// something to do or to say stays.
     pub fn expire_instances(&mut self, now: Timestamp) {
-        let keep_ms = self.options.keep_ended_ms as i64;
-        let mut surplus = self.ended.len().saturating_sub(self.options.keep_ended_max);
+        let options = &self.options;
+        let surplus = self.ended.len().saturating_sub(options.keep_ended_max);
+        let too_old = |at: Timestamp, keep_ms| now.0.saturating_sub(at.0) > keep_ms;
+        let keep_ms = options.keep_ended_ms as i64;
+        let ended = self.ended.iter().enumerate();
+        let ended = ended.take_while(|(place, (at, _))| *place < surplus || too_old(*at, keep_ms));
+        let keep_ms = options.keep_faulted_ms as i64;
+        let faulted = self.faulted.iter();
+        let faulted = faulted.take_while(|(at, _)| too_old(*at, keep_ms));
         let mut gone = Vec::new();
-        for (at, seq) in &self.ended {
-            if surplus == 0 && now.0.saturating_sub(at.0) <= keep_ms {
-                break;
-            }
-            surplus = surplus.saturating_sub(1);
+        for (at, seq) in ended.map(|(_, entry)| entry).chain(faulted) {
             let busy = self.instances.get(seq).is_some_and(|inst| {
                 let runs = |entry: &crate::state::Entry| {
                     entry.lease.is_some()
@@ -251,6 +257,7 @@ impl State {
         }
         for (at, seq) in gone {
             self.ended.remove(&(at, seq));
+            self.faulted.remove(&(at, seq));
             self.remove_instance(seq);
         }
     }
@@ -268,6 +275,10 @@ impl State {
         let forks: Vec<(ScopeId, u32, Vec<u32>)> = forks.collect();
         let children: Vec<InstanceId> = inst.children.iter().cloned().collect();
         let history = inst.history_first..inst.history_next;
+        let attempts: Vec<ScopeId> = inst.attempts.keys().cloned().collect();
+        for scope in attempts {
+            self.touch(Key::Attempts(seq, scope));
+        }
         for scope in scopes {
             self.remove_scope(seq, &scope, &mut Vec::new());
         }

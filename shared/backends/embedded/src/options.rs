@@ -19,10 +19,12 @@ pub struct Options {
     pub dedup_max: usize,
     /// Sets of events that are not complete yet.
     pub sets_max: usize,
-    /// How long ended instances can be looked at. Faulted ones count as ended.
+    /// How long ended instances can be looked at, but for faulted ones.
     pub keep_ended_ms: u64,
     /// How many; older ones are dropped.
     pub keep_ended_max: usize,
+    /// How long faulted instances are kept, however many of them and of others there are.
+    pub keep_faulted_ms: u64,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -39,6 +41,7 @@ impl Default for Options {
             sets_max: 100_000,
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
+            keep_faulted_ms: 30 * DAY_MS,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The queue of one process: first in, first out. Nothing of it outlives the process; the
 //! reconciler puts back what should run.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
@@ -19,18 +19,33 @@ pub struct MemoryQueue {
 #[derive(Debug, Default)]
 struct Inner {
     tasks: VecDeque<ScopeRef>,
-    queued: HashSet<ScopeRef>,
+    /// And whether they are late.
+    queued: HashMap<ScopeRef, bool>,
     pullers: VecDeque<Waker>,
 }
 
 #[async_trait]
 impl Queue for MemoryQueue {
     async fn push(&self, tasks: Vec<ScopeRef>) {
+        self.add(tasks, false);
+    }
+
+    async fn push_late(&self, tasks: Vec<ScopeRef>) {
+        self.add(tasks, true);
+    }
+}
+
+impl MemoryQueue {
+    fn add(&self, tasks: Vec<ScopeRef>, is_late: bool) {
         let woken = {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             for task in tasks {
-                if inner.queued.insert(task.clone()) {
-                    inner.tasks.push_back(task);
+                match inner.queued.get_mut(&task) {
+                    Some(late) => *late |= is_late,
+                    None => {
+                        inner.queued.insert(task.clone(), is_late);
+                        inner.tasks.push_back(task);
+                    }
                 }
             }
             if inner.tasks.is_empty() {
@@ -50,9 +65,12 @@ impl Tasks for MemoryQueue {
         poll_fn(|cx| {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             match inner.tasks.pop_front() {
-                Some(task) => {
-                    inner.queued.remove(&task);
-                    Poll::Ready(task.into())
+                Some(scope) => {
+                    let is_late = inner.queued.remove(&scope).unwrap_or_default();
+                    Poll::Ready(Task {
+                        is_late,
+                        ..scope.into()
+                    })
                 }
                 None => {
                     inner.pullers.push_back(cx.waker().clone());

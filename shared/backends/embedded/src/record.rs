@@ -22,6 +22,7 @@ use crate::state::{ForkEntry, Inst, Seq, State, Wait};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Counter,
+    Installation,
     Definition(u64),
     /// A workflow's schedule.
     Mark(Arc<str>),
@@ -37,6 +38,7 @@ pub(crate) enum Key {
     Inbox(Seq, ScopeId, Arc<str>),
     Outbox(Seq, u64),
     Wait(Seq, ScopeId, u32),
+    Attempts(Seq, ScopeId),
     Kept(u64),
     Got(u64, Seq),
     Known(u64),
@@ -89,6 +91,7 @@ impl Key {
     pub fn text(&self) -> String {
         match self {
             Key::Counter => format!("counter/{:016x}", 0),
+            Key::Installation => format!("installation/{:016x}", 0),
             Key::Definition(n) => format!("definition/{n:016x}"),
             Key::Mark(workflow) => format!("mark/{:016x}/{workflow}", 0),
             Key::Header(seq) => format!("header/{seq:016x}"),
@@ -103,6 +106,7 @@ impl Key {
             Key::Inbox(seq, scope, id) => format!("inbox/{seq:016x}/{scope}/{id}"),
             Key::Outbox(seq, n) => format!("outbox/{seq:016x}/{n:016x}"),
             Key::Wait(seq, scope, wait) => format!("wait/{seq:016x}/{scope}/{wait}"),
+            Key::Attempts(seq, scope) => format!("attempts/{seq:016x}/{scope}"),
             Key::Kept(n) => format!("event/{n:016x}"),
             Key::Got(n, seq) => format!("got/{n:016x}/{seq:016x}"),
             Key::Known(n) => format!("known/{n:016x}"),
@@ -119,8 +123,9 @@ const RUN_NUMBERS: u64 = 1 << 40;
 pub(crate) const HISTORY: &str = "history/";
 
 /// Kinds in the order in which they are read: what others belong to comes first.
-pub(crate) const KINDS: [&str; 17] = [
+pub(crate) const KINDS: [&str; 19] = [
     "counter/",
+    "installation/",
     "definition/",
     "mark/",
     "header/",
@@ -133,6 +138,7 @@ pub(crate) const KINDS: [&str; 17] = [
     "inbox/",
     "outbox/",
     "wait/",
+    "attempts/",
     "event/",
     "got/",
     "known/",
@@ -168,6 +174,7 @@ impl State {
         };
         match key {
             Key::Counter => json(&self.reserved),
+            Key::Installation => self.installation.as_ref().map_or(Ok(None), json),
             Key::Definition(n) => self.definitions.get(n).map_or(Ok(None), json),
             Key::Mark(workflow) => self
                 .marks
@@ -227,6 +234,9 @@ impl State {
                     })
                 })
             }
+            Key::Attempts(seq, scope) => inst(seq)
+                .and_then(|i| i.attempts.get(scope))
+                .map_or(Ok(None), json),
             Key::Kept(n) => self.kept.get(*n).map_or(Ok(None), json),
             Key::Got(n, seq) => {
                 let got = self
@@ -260,6 +270,7 @@ impl State {
         self.counter = self.counter.max(n);
         match kind {
             "counter" => self.reserved = read(key, value)?,
+            "installation" => self.installation = Some(read(key, value)?),
             "definition" => {
                 self.definitions
                     .insert(n, read::<DefinitionRecord>(key, value)?);
@@ -360,6 +371,11 @@ impl State {
                     buckets: Vec::new(),
                 });
             }
+            "attempts" => {
+                let attempts = read(key, value)?;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                inst.attempts.insert(ScopeId::new(a), attempts);
+            }
             "event" => {
                 let event: KeptEvent = read(key, value)?;
                 self.kept.insert(n, event);
@@ -406,14 +422,8 @@ impl State {
                     reason: format!("instance {} has no root scope", inst.id()),
                 });
             }
-            if let Some(at) = inst
-                .instance
-                .state
-                .ended_at
-                .filter(|_| inst.status().ended())
-            {
-                self.ended.insert((at, seq));
-            }
+            let status = inst.status();
+            let ended_at = inst.instance.state.ended_at.filter(|_| status.ended());
             let timers: Vec<_> = inst
                 .scopes
                 .iter()
@@ -426,6 +436,9 @@ impl State {
                 })
                 .collect();
             let over = inst.over();
+            if let Some(at) = ended_at {
+                self.ended_as(status).insert((at, seq));
+            }
             for (scope, timer) in timers {
                 self.arm(seq, &scope, &timer);
             }

@@ -33,6 +33,8 @@ pub(crate) type Seq = u64;
 #[derive(Default)]
 pub(crate) struct State {
     pub options: Options,
+    /// A name that is part of the ids of all instances.
+    pub installation: Option<String>,
     /// Where all numbers come from: places in orders, tokens of leases.
     pub counter: u64,
     /// Beyond what this run uses; the next one begins there.
@@ -53,6 +55,8 @@ pub(crate) struct State {
     /// Up to when each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
     pub ended: BTreeSet<(Timestamp, Seq)>,
+    /// Those that failed stay however much succeeds.
+    pub faulted: BTreeSet<(Timestamp, Seq)>,
     /// Records are only made where there is a journal.
     pub durable: bool,
     pub touched: BTreeSet<Key>,
@@ -73,6 +77,8 @@ pub(crate) struct Inst {
     pub outbox: BTreeMap<u64, Command>,
     /// Instances that end when this one does.
     pub children: BTreeSet<InstanceId>,
+    /// Attempts to drive a scope that began at this revision of it, and did not end.
+    pub attempts: BTreeMap<ScopeId, (u64, u32)>,
     /// How many entries were dropped, and the number of the next one.
     pub history_first: u64,
     pub history_next: u64,
@@ -183,6 +189,7 @@ impl Inst {
             forks: BTreeMap::new(),
             outbox: BTreeMap::new(),
             children: BTreeSet::new(),
+            attempts: BTreeMap::new(),
             history_first: 0,
             history_next: 0,
             history: VecDeque::new(),
@@ -335,6 +342,33 @@ impl State {
         }
         scopes.retain(|scope| self.ready.contains(&(seq, scope.clone())));
         scopes.into_iter().collect()
+    }
+
+    /// Where an instance stands that has ended, by how it did.
+    pub fn ended_as(&mut self, status: Status) -> &mut BTreeSet<(Timestamp, Seq)> {
+        match status {
+            Status::Faulted => &mut self.faulted,
+            _ => &mut self.ended,
+        }
+    }
+
+    /// Changes how many attempts to drive a scope count; returns how many they are. What began before
+    /// its record changed counts no more.
+    pub fn count_attempts(&mut self, scope: &ScopeRef, change: impl Fn(u32) -> u32) -> u32 {
+        let Some((seq, inst)) = self.find_mut(&scope.instance) else {
+            return 0;
+        };
+        let id = &scope.scope;
+        let rev = inst.scope(id).map_or(0, |scope| scope.rev);
+        let known = inst.attempts.get(id).filter(|(at, _)| *at == rev);
+        let count = change(known.map_or(0, |(_, count)| *count));
+        if count == 0 {
+            inst.attempts.remove(id);
+        } else {
+            inst.attempts.insert(id.clone(), (rev, count));
+        }
+        self.touch(Key::Attempts(seq, id.clone()));
+        count
     }
 
     /// Adds a timer to those that will be due.

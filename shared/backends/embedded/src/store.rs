@@ -41,6 +41,18 @@ impl Store for Embedded {
         self.read(|state| state.acquire(scope))
     }
 
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
+        self.write(|state| state.count_attempts(scope, |count| count + 1))
+            .await
+    }
+
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.write(|state| {
+            state.count_attempts(scope, |count| if all { 0 } else { count.saturating_sub(1) });
+        })
+        .await
+    }
+
     async fn renew(&self, lease: &Lease, _lease_ms: u64) -> Result<bool> {
         self.read(|state| state.held(lease).is_some())
     }

@@ -36,6 +36,7 @@ fn new(id: &str) -> NewInstance {
         parent: None,
         continued_from: None,
         key: None,
+        instance_key: None,
         timeout: None,
         depth: 0,
         trace: Default::default(),

@@ -64,7 +64,8 @@ fn ended_instances_are_removed_by_age_and_number() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         keep_ended_ms: 100,
-        keep_ended_max: 2,
+        keep_ended_max: 1,
+        keep_faulted_ms: 100,
         ..Options::default()
     };
     let open = || backend(Embedded::open(folder.path(), options.clone()).unwrap());
@@ -255,4 +256,34 @@ fn events_are_kept_and_known_up_to_a_number() {
             "{full:?}"
         );
     });
+}
+
+/// However much succeeds, what failed stays until its own time is over.
+#[test]
+fn success_does_not_evict_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        keep_ended_ms: 100,
+        keep_ended_max: 2,
+        keep_faulted_ms: 500,
+        ..Options::default()
+    };
+    let open = || backend(Embedded::open(folder.path(), options.clone()).unwrap());
+    let b = open();
+    block_on(async {
+        end(&b, "bad", EndStatus::Faulted).await;
+        for number in 0..20 {
+            end(&b, &format!("i{number}"), EndStatus::Completed).await;
+        }
+        b.events.expire(at(0)).await.unwrap();
+    });
+    assert_eq!(ids(&b), ["i19", "i18", "bad"]);
+    drop(b);
+    let b = open();
+    block_on(b.events.expire(at(101))).unwrap();
+    assert_eq!(ids(&b), ["bad"]);
+    block_on(b.events.expire(at(500))).unwrap();
+    assert_eq!(ids(&b), ["bad"]);
+    block_on(b.events.expire(at(501))).unwrap();
+    assert!(ids(&b).is_empty());
 }

@@ -50,6 +50,14 @@ impl Store for Restarting {
         Ok(acquired)
     }
 
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
+        self.get().attempt(scope).await
+    }
+
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.get().attempted(scope, all).await
+    }
+
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
         self.get().renew(lease, lease_ms).await
     }

@@ -2,20 +2,25 @@
 
 use async_nats::Client;
 use async_nats::HeaderMap;
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream;
+use async_nats::jetstream::context::{GetStreamByNameErrorKind, PublishError, PublishErrorKind};
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
 use swirl_ports::{EventBus, Result};
 
+use crate::dead::DeadLetters;
 use crate::streams::Streams;
 use crate::subject::Template;
 
-/// Carried by events that have been correlated before they were published: coordinators needn't
-/// take them in.
+/// Carried by events that have been correlated before they were published: coordinators of this
+/// installation needn't take them in. Its value is made where streams are (`streams.rs`).
 pub const CORRELATED: &str = "Swirl-Correlated";
 
-const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
+/// More than the headers of an event take.
+const HEADERS_MAX: usize = 4096;
+
+pub(crate) const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
 /// Publishes CloudEvents in the structured mode of the NATS protocol binding.
 #[derive(Clone)]
@@ -33,11 +38,55 @@ impl Bus {
             subject,
         }
     }
+
+    /// How large an event may be where messages may have so many bytes: their headers count, and a
+    /// server closes the connection of who sends more.
+    pub fn event_bytes_max(max_payload: usize) -> usize {
+        max_payload.saturating_sub(HEADERS_MAX)
+    }
+
+    /// No stream has confirmed the event. If none takes its subject in, it is for those who subscribe
+    /// without JetStream, and has been published. A stream that is there but silent, since its
+    /// server starts or has no leader, has to be asked again: else the event would be lost.
+    async fn is_for_subscribers(&self, subject: &str) -> Result<()> {
+        let reason = match self.streams.context.stream_by_subject(subject).await {
+            Err(error) if error.kind() == GetStreamByNameErrorKind::NotFound => return Ok(()),
+            Err(error) => error.to_string(),
+            Ok(stream) => format!("the stream {stream} does not confirm messages to {subject}"),
+        };
+        Err(swirl_ports::Error::Unavailable(reason))
+    }
+}
+
+/// Whether the stream takes no messages of this size.
+fn is_too_large(error: &PublishError) -> bool {
+    let source = std::error::Error::source(error);
+    let refused = source.and_then(|source| source.downcast_ref::<jetstream::Error>());
+    let code = refused.map(jetstream::Error::error_code);
+    code == Some(jetstream::ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM)
 }
 
 /// What JetStream drops repeats by.
 pub(crate) fn message_id(event: &CloudEvent) -> String {
-    blake3::hash(event.key().as_bytes()).to_hex()[..32].to_owned()
+    id_of(&event.source, &event.id)
+}
+
+fn id_of(source: &str, id: &str) -> String {
+    // As [`CloudEvent::key`].
+    blake3::hash(format!("{source}\n{id}").as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// The same of an event as this bus writes it.
+pub(crate) fn message_id_of(payload: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        source: std::borrow::Cow<'a, str>,
+        #[serde(borrow)]
+        id: std::borrow::Cow<'a, str>,
+    }
+    let named: Named<'_> = serde_json::from_slice(payload).ok()?;
+    Some(id_of(&named.source, &named.id))
 }
 
 #[async_trait]
@@ -49,11 +98,11 @@ impl EventBus for Bus {
             reason: error.to_string(),
         })?;
         let limit = self.client.server_info().max_payload;
-        if limit > 0 && payload.len() > limit {
+        if limit > 0 && payload.len() > Bus::event_bytes_max(limit) {
             return Err(swirl_ports::Error::TooLarge {
                 what: format!("the event {} of {}", event.id, event.source),
                 size: payload.len(),
-                limit,
+                limit: Bus::event_bytes_max(limit),
             });
         }
         let mut headers = HeaderMap::new();
@@ -62,7 +111,7 @@ impl EventBus for Bus {
             async_nats::header::NATS_MESSAGE_ID,
             message_id(event).as_str(),
         );
-        headers.insert(CORRELATED, "1");
+        headers.insert(CORRELATED, self.streams.mark(&message_id(event)));
         if let Some(trace) = TraceContext::of(event) {
             headers.insert("traceparent", trace.to_string());
         }
@@ -82,12 +131,78 @@ impl EventBus for Bus {
                     let made = self.streams.ensure().await;
                     made.map_err(|error| unavailable(error.to_string()))?;
                 }
-                // Nobody takes this subject in: the event is for those who subscribe without
-                // JetStream, and has been published.
-                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => return Ok(()),
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
+                    return self.is_for_subscribers(&subject).await;
+                }
+                Err(error) if is_too_large(&error) => {
+                    return Err(swirl_ports::Error::TooLarge {
+                        what: format!("for its stream, the event {} of {}", event.id, event.source),
+                        size: payload.len(),
+                        limit: payload.len().saturating_sub(1),
+                    });
+                }
                 Err(error) => return Err(unavailable(error.to_string())),
             }
         }
         Ok(())
+    }
+
+    async fn bury(&self, event: &CloudEvent, reason: &str) -> Result<()> {
+        let dead = DeadLetters::new(self.streams.clone());
+        dead.bury_event(&self.subject.subject(event), event, reason)
+            .await
+            .map_err(swirl_ports::Error::Unavailable)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use futures::StreamExt;
+    use swirl_servers::{NatsOptions, NatsServer};
+
+    use super::*;
+    use crate::{Options, StreamOptions, connect};
+
+    /// Without JetStream nobody confirms anything. Who says which streams there are is a stand-in.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_event_that_a_stream_does_not_confirm_is_not_published() {
+        let server = NatsServer::start_with(NatsOptions {
+            without_jetstream: true,
+            ..NatsOptions::default()
+        });
+        let server = server.unwrap();
+        let options = Options::new(vec![server.url()], "test");
+        let client = connect(&options).await.unwrap();
+        let streams = Streams::new(
+            client.clone(),
+            "default",
+            Vec::new(),
+            StreamOptions::default(),
+        );
+        let subject = Template::parse("swirl.events.{type}").unwrap();
+        let bus = Bus::new(client.clone(), streams, subject);
+        let asked = bus.is_for_subscribers("swirl.events.paid").await;
+        assert!(asked.unwrap_err().is_retryable(), "nobody can say");
+
+        let mut questions = client.subscribe("$JS.API.STREAM.NAMES").await.unwrap();
+        client.flush().await.unwrap();
+        let answering = client.clone();
+        tokio::spawn(async move {
+            while let Some(question) = questions.next().await {
+                let is_ours = String::from_utf8_lossy(&question.payload).contains("swirl.events");
+                let names = if is_ours { "[\"EVENTS\"]" } else { "null" };
+                let total = u8::from(is_ours);
+                let answer = format!(
+                    "{{\"type\": \"io.nats.jetstream.api.v1.stream_names_response\", \
+                     \"total\": {total}, \"offset\": 0, \"limit\": 1024, \"streams\": {names}}}"
+                );
+                let to = question.reply.unwrap();
+                answering.publish(to, answer.into()).await.unwrap();
+            }
+        });
+        let silent = bus.is_for_subscribers("swirl.events.paid").await;
+        assert!(silent.unwrap_err().is_retryable());
+        bus.is_for_subscribers("elsewhere.paid").await.unwrap();
     }
 }

@@ -2,14 +2,19 @@
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::{AckKind, Message};
+use bytes::Bytes;
 use futures::StreamExt;
+use swirl_model::CloudEvent;
 
 use crate::Error;
+use crate::bus::{CONTENT_TYPE, message_id};
 use crate::counts::Which;
 use crate::streams::Streams;
 
 /// Reasons are cut to this many bytes.
 const REASON_MAX: usize = 1_000;
+/// Events that are larger are kept without their data.
+const EVENT_MAX: usize = 32 << 10;
 
 #[derive(Clone)]
 pub struct DeadLetters {
@@ -47,6 +52,40 @@ impl DeadLetters {
         }
     }
 
+    /// A produced event that can never be published; without its data, if it is that which is too large.
+    pub(crate) async fn bury_event(
+        &self,
+        subject: &str,
+        event: &CloudEvent,
+        reason: &str,
+    ) -> Result<(), String> {
+        tracing::warn!(subject, reason, "a produced event becomes a dead letter");
+        let write = |event: &CloudEvent| serde_json::to_vec(event).map_err(|e| e.to_string());
+        let mut payload = write(event)?;
+        if payload.len() > EVENT_MAX {
+            let bare = CloudEvent {
+                data: None,
+                ..event.clone()
+            };
+            payload = write(&bare)?;
+            payload.truncate(EVENT_MAX);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", CONTENT_TYPE);
+        let id = format!("event-{}", message_id(event));
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
+        self.send(
+            Which::Events.word(),
+            headers,
+            subject,
+            reason,
+            payload.into(),
+        )
+        .await?;
+        self.streams.counts().count_dead(Which::Events);
+        Ok(())
+    }
+
     async fn write(&self, message: &Message, kind: &str, reason: &str) -> Result<(), String> {
         let mut headers = HeaderMap::new();
         for (name, values) in message.headers.iter().flat_map(|headers| headers.iter()) {
@@ -57,23 +96,34 @@ impl DeadLetters {
                 }
             }
         }
+        if let Ok(info) = message.info() {
+            // The same message buried twice is one letter.
+            let id = format!("{}-{}", info.stream, info.stream_sequence);
+            headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
+        }
+        let payload = message.payload.clone();
+        self.send(kind, headers, &message.subject, reason, payload)
+            .await
+    }
+
+    async fn send(
+        &self,
+        kind: &str,
+        mut headers: HeaderMap,
+        of: &str,
+        reason: &str,
+        payload: Bytes,
+    ) -> Result<(), String> {
         let reason: String = reason.replace(['\r', '\n'], " ");
         let mut end = reason.len().min(REASON_MAX);
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
         headers.insert("Swirl-Reason", &reason[..end]);
-        headers.insert("Swirl-Subject", message.subject.as_str());
-        if let Ok(info) = message.info() {
-            // The same message buried twice is one letter.
-            let id = format!("{}-{}", info.stream, info.stream_sequence);
-            headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
-        }
+        headers.insert("Swirl-Subject", of);
         let subject = self.streams.dead_subject(kind);
-        let sent =
-            self.streams
-                .context
-                .publish_with_headers(subject, headers, message.payload.clone());
+        let context = &self.streams.context;
+        let sent = context.publish_with_headers(subject, headers, payload);
         let sent = sent.await.map_err(|error| error.to_string())?;
         sent.await.map_err(|error| error.to_string())?;
         Ok(())

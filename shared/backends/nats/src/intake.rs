@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::{AckKind, Message};
 
-use crate::bus::CORRELATED;
+use crate::bus::{CORRELATED, message_id_of};
 use crate::counts::Which;
 use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
@@ -16,12 +16,14 @@ const AGAIN_MS_MAX: u64 = 30_000;
 pub struct Intake {
     pulling: Pulling,
     dead: DeadLetters,
+    streams: Streams,
 }
 
 impl Intake {
     pub fn new(streams: Streams, ahead: usize) -> Intake {
         Intake {
             dead: DeadLetters::new(streams.clone()),
+            streams: streams.clone(),
             pulling: Pulling::new(streams, Which::Events, ahead),
         }
     }
@@ -29,6 +31,16 @@ impl Intake {
     /// Nothing will be taken any more: what was fetched ahead goes to the others.
     pub async fn close(&mut self) {
         self.pulling.close().await;
+    }
+
+    /// Whether it comes from this installation, which has done with it. A mark of another one, or one
+    /// that was passed on with another event, says nothing here.
+    fn is_correlated(&self, incoming: &Incoming) -> bool {
+        let mut headers = incoming.headers();
+        let mark = headers.find(|(name, _)| name.eq_ignore_ascii_case(CORRELATED));
+        mark.is_some_and(|(_, mark)| {
+            message_id_of(incoming.payload()).is_some_and(|id| self.streams.mark(&id) == mark)
+        })
     }
 
     /// The next message that isn't known to have been taken in.
@@ -39,10 +51,7 @@ impl Intake {
                 message,
                 dead: self.dead.clone(),
             };
-            let correlated = incoming
-                .headers()
-                .any(|(name, _)| name.eq_ignore_ascii_case(CORRELATED));
-            if !correlated {
+            if !self.is_correlated(&incoming) {
                 return incoming;
             }
             incoming.done().await;

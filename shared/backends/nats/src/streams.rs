@@ -73,6 +73,8 @@ pub struct Streams {
     /// Where users publish events: the events stream takes these in.
     subjects: Vec<String>,
     options: StreamOptions,
+    /// A name that no other installation has.
+    installation: Arc<str>,
     counts: Arc<Counts>,
 }
 
@@ -100,8 +102,23 @@ impl Streams {
             namespace: namespace.to_owned(),
             subjects,
             options,
+            installation: "".into(),
             counts: Arc::default(),
         }
+    }
+
+    /// Produced events carry a mark by which this installation and namespace knows them as its own.
+    #[must_use]
+    pub fn marked_by(mut self, installation: &str) -> Streams {
+        self.installation = installation.into();
+        self
+    }
+
+    /// The mark of an event of ours, by its [`message_id`](crate::bus::message_id). Whoever passes an event on with all
+    /// headers marks nothing: the mark is of one event.
+    pub(crate) fn mark(&self, message_id: &str) -> String {
+        let parts = [&*self.installation, &self.namespace, message_id];
+        blake3::hash(parts.join("\n").as_bytes()).to_hex()[..32].to_owned()
     }
 
     /// What this process has had to do with messages; clones share it.

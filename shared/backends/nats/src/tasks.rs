@@ -28,6 +28,8 @@ const FAILURES: &str = "Swirl-Failures";
 /// For how long a task is put off that was published anew.
 const AFTER_MS: &str = "Swirl-After-Ms";
 const AGAIN_MS_MAX: u64 = 30_000;
+/// Of a task for a scope that should have been running.
+const LATE: &str = "Swirl-Late";
 
 /// A queue of so many tasks that nobody has taken is behind.
 const BEHIND: usize = 5_000;
@@ -53,13 +55,11 @@ impl TaskQueue {
 #[async_trait]
 impl Queue for TaskQueue {
     async fn push(&self, tasks: Vec<ScopeRef>) {
-        for task in tasks {
-            let payload = write_task(&task);
-            if let Err(error) = self.client.publish(self.subject.clone(), payload).await {
-                let ScopeRef { instance, scope } = &task;
-                tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
-            }
-        }
+        self.publish(tasks, false).await;
+    }
+
+    async fn push_late(&self, tasks: Vec<ScopeRef>) {
+        self.publish(tasks, true).await;
     }
 
     async fn room(&self) -> usize {
@@ -67,6 +67,27 @@ impl Queue for TaskQueue {
             Ok(pending) => BEHIND.saturating_sub(pending),
             // A stream that is gone holds none.
             Err(_) => BEHIND,
+        }
+    }
+}
+
+impl TaskQueue {
+    async fn publish(&self, tasks: Vec<ScopeRef>, is_late: bool) {
+        for task in tasks {
+            let payload = write_task(&task);
+            let subject = self.subject.clone();
+            let published = if is_late {
+                let mut headers = HeaderMap::new();
+                headers.insert(LATE, "1");
+                let client = &self.client;
+                client.publish_with_headers(subject, headers, payload).await
+            } else {
+                self.client.publish(subject, payload).await
+            };
+            if let Err(error) = published {
+                let ScopeRef { instance, scope } = &task;
+                tracing::warn!(%instance, %scope, %error, "a task is left to the reconciler");
+            }
         }
     }
 }
@@ -107,8 +128,10 @@ impl Tasks for TaskSource {
                     receipt.put_off(after_ms.min(AGAIN_MS_MAX)).await;
                     continue;
                 }
+                let is_late = receipt.delivered() > 1 || number(&receipt.message, LATE).is_some();
                 return Task {
                     scope,
+                    is_late,
                     receipt: Some(Box::new(receipt)),
                 };
             }
@@ -178,6 +201,10 @@ impl Receipt for TaskReceipt {
     async fn later(&self, after_ms: u64) {
         let times = u64::try_from(self.delivered()).unwrap_or(0);
         self.put_off(longer_ms(after_ms, times)).await;
+    }
+
+    async fn give_up(&self, reason: &str) {
+        self.dead.bury(&self.message, Which::Tasks, reason).await;
     }
 
     async fn again(&self, after_ms: u64, reason: &str) -> bool {

@@ -266,6 +266,49 @@ async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
     assert_eq!(letters[0].reason, "it has no type");
 }
 
+/// The mark says that this installation has done with this event, and with no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_holds_for_one_event_of_one_installation() {
+    let rig = rig().await;
+    let ours = rig.streams.clone().marked_by("ours");
+    let bus = |streams: &Streams| {
+        let template = Template::parse("swirl.events.{type}").unwrap();
+        Bus::new(rig.client.clone(), streams.clone(), template)
+    };
+    let subject = "swirl.events.org.example.paid";
+    let mut watcher = rig.client.subscribe(subject).await.unwrap();
+    bus(&ours).publish(&event("1")).await.unwrap();
+    let seen = timeout(SOON, futures::StreamExt::next(&mut watcher));
+    let seen = seen.await.unwrap().unwrap();
+    // Another service answers with another event, and copies the headers.
+    let mut copied = async_nats::HeaderMap::new();
+    for (name, values) in seen.headers.as_ref().unwrap().iter() {
+        if name.to_string() != "Nats-Msg-Id" {
+            copied.insert(name.clone(), values[0].clone());
+        }
+    }
+    let answer = serde_json::to_vec(&event("2")).unwrap();
+    let sent = rig
+        .client
+        .publish_with_headers(subject, copied, answer.into());
+    sent.await.unwrap();
+    // One that knows the old mark, and one of another installation on the same servers.
+    let mut old = async_nats::HeaderMap::new();
+    old.insert("Swirl-Correlated", "1");
+    let third = serde_json::to_vec(&event("3")).unwrap();
+    let sent = rig.client.publish_with_headers(subject, old, third.into());
+    sent.await.unwrap();
+    let theirs = rig.streams.clone().marked_by("theirs");
+    bus(&theirs).publish(&event("4")).await.unwrap();
+    let mut intake = Intake::new(ours, 16);
+    for id in ["2", "3", "4"] {
+        let incoming = timeout(SOON, intake.next()).await.unwrap();
+        let found: CloudEvent = serde_json::from_slice(incoming.payload()).unwrap();
+        assert_eq!(found, event(id));
+        incoming.done().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_coordinator_fetched_ahead_goes_to_others_when_it_stops() {
     let rig = rig().await;

@@ -201,7 +201,7 @@ fn memory(
     }
     let percent = used.saturating_mul(100) / limit;
     let message = format!("uses {percent} % of its memory (maxmemory)");
-    let hint = "raise maxmemory, or keep less: redis.keep_ended, redis.retain, redis.history_max";
+    let hint = "raise maxmemory, or keep less: redis.keep_ended, redis.keep_faulted, redis.retain, redis.history_max";
     match percent {
         ..80 => None,
         80..95 => Some((Severity::Warning, "memory", message, hint)),

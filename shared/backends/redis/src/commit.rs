@@ -241,9 +241,17 @@ impl Arguments<'_> {
             Command::CloseFork(fork) => {
                 call.arg("close").arg(fork);
             }
-            Command::ReviveBranch { fork, index, input } => {
+            Command::ReviveBranch {
+                fork,
+                index,
+                input,
+                others,
+            } => {
                 let item = InboxItem::new(*input);
-                call.arg("revive").arg(fork).arg(index);
+                call.arg("revive")
+                    .arg(fork)
+                    .arg(index)
+                    .arg(u8::from(others));
                 call.arg(&item.id).arg(kind(&item.input));
                 self.record(&item.input, "an input")?;
             }

@@ -30,8 +30,9 @@ mod script;
 mod shards;
 mod store;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::task::AbortHandle;
@@ -63,6 +64,8 @@ struct Inner {
     /// Names this process among those that hold leases.
     process: String,
     attempts: AtomicU64,
+    /// The name that was drawn for this namespace when it was first used.
+    installation: OnceLock<String>,
     /// Commits that took the short way.
     plain: AtomicU64,
     origins: Origins,
@@ -93,6 +96,7 @@ impl Redis {
                 keys: Keys::new(options.namespace.clone(), options.shards),
                 process,
                 attempts: AtomicU64::new(0),
+                installation: OnceLock::new(),
                 plain: AtomicU64::new(0),
                 origins: Origins::new(),
                 listening: tokio::spawn(listen).abort_handle(),
@@ -116,6 +120,11 @@ impl Redis {
 
     pub fn options(&self) -> &Options {
         &self.inner.options
+    }
+
+    /// The name that tells this namespace of this installation from all others.
+    pub fn installation(&self) -> &str {
+        self.inner.installation.get().map_or("", String::as_str)
     }
 
     pub(crate) fn keys(&self) -> &Keys {
@@ -151,8 +160,11 @@ impl Redis {
             namespace, shards, ..
         } = self.options();
         let keys = [self.keys().global("meta")];
-        let args = [shards.to_string(), LAYOUT.to_string()];
-        let (found, layout): (String, String) = self.eval(&META, &keys, &args).await?;
+        let drawn = RandomState::new().build_hasher().finish();
+        let drawn = format!("{}{drawn:016x}", self.process());
+        let args = [shards.to_string(), LAYOUT.to_string(), drawn];
+        let notes: (String, String, String) = self.eval(&META, &keys, &args).await?;
+        let (found, layout, installation) = notes;
         if layout != args[1] {
             return Err(ConnectError::Layout {
                 namespace: namespace.clone(),
@@ -165,6 +177,7 @@ impl Redis {
                 wanted: *shards,
             });
         }
+        let _ = self.inner.installation.set(installation);
         Ok(())
     }
 }

@@ -30,6 +30,7 @@ static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]));
 static REMOVE: Lazy = Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]));
 static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")));
+static ATTEMPTS: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/attempts.lua")]));
 static OUTBOX: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/outbox.lua")]));
 
 /// How many ended instances of a shard are removed at a time.
@@ -227,6 +228,13 @@ impl Redis {
         Ok(())
     }
 
+    pub(crate) async fn count_attempts(&self, scope: &ScopeRef, change: &str) -> Result<u32> {
+        let keys = self.keys().of(&scope.instance, Span::Ready);
+        let mut call = ATTEMPTS.call(&keys[..1]);
+        call.arg(scope.scope.as_str()).arg(change);
+        self.run(&ATTEMPTS, call).await
+    }
+
     fn call_outbox(&self, id: &InstanceId) -> Cmd {
         let keys = self.keys().of(id, Span::All);
         let mut call = OUTBOX.call(&[keys[0].clone(), keys[6].clone()]);
@@ -267,26 +275,67 @@ impl Redis {
             .collect()
     }
 
+    /// Those that failed have a time of their own, and others are never in their way.
     async fn expire_shard(&self, shard: u16, now: Timestamp) -> Result<()> {
         let options = self.options();
-        let ended = self.keys().index(shard, "ended");
-        let before = now.0.saturating_sub_unsigned(options.keep_ended_ms);
-        let mut count = Cmd::new();
-        count.arg("ZCARD").arg(&ended);
-        let size: usize = self.query(count).await?;
         let most = options
             .keep_ended_max
             .div_ceil(usize::from(self.keys().shards()));
+        let old = self.oldest_ended(shard, now, options.keep_ended_ms, most);
+        let ended = self.remove_all(shard, &old.await?).await;
+        let faulted = self.oldest_faulted(shard, now, options.keep_faulted_ms);
+        let faulted = self.remove_all(shard, &faulted.await?).await;
+        ended.and(faulted)
+    }
+
+    async fn oldest_ended(
+        &self,
+        shard: u16,
+        now: Timestamp,
+        keep_ms: u64,
+        most: usize,
+    ) -> Result<Vec<(InstanceId, i64)>> {
+        let ended = self.keys().index(shard, "ended");
+        let before = now.0.saturating_sub_unsigned(keep_ms);
+        let mut count = Cmd::new();
+        count.arg("ZCOUNT").arg(&ended).arg(0).arg("+inf");
+        let size: usize = self.query(count).await?;
         let surplus = size.saturating_sub(most).min(REMOVED_AT_ONCE);
         let mut read = Cmd::new();
-        read.arg("ZRANGE").arg(&ended);
-        read.arg(0).arg(REMOVED_AT_ONCE - 1).arg("WITHSCORES");
+        read.arg("ZRANGE").arg(&ended).arg(0).arg("+inf");
+        read.arg("BYSCORE").arg("LIMIT").arg(0);
+        read.arg(REMOVED_AT_ONCE).arg("WITHSCORES");
         let oldest: Vec<(String, f64)> = self.query(read).await?;
         let old = oldest.into_iter().enumerate();
         let old = old.filter(|(place, (_, at))| *place < surplus || (*at as i64) < before);
-        let old: Vec<(InstanceId, i64)> = old
+        Ok(old
             .map(|(_, (id, at))| (InstanceId::new(id), at as i64))
-            .collect();
+            .collect())
+    }
+
+    /// They stand below zero, the latest lowest.
+    async fn oldest_faulted(
+        &self,
+        shard: u16,
+        now: Timestamp,
+        keep_ms: u64,
+    ) -> Result<Vec<(InstanceId, i64)>> {
+        let before = now.0.saturating_sub_unsigned(keep_ms);
+        let mut read = Cmd::new();
+        read.arg("ZRANGE").arg(self.keys().index(shard, "ended"));
+        read.arg("(0")
+            .arg(format!("({}", before.saturating_neg().saturating_sub(1)));
+        read.arg("BYSCORE").arg("REV").arg("LIMIT").arg(0);
+        read.arg(REMOVED_AT_ONCE).arg("WITHSCORES");
+        let oldest: Vec<(String, f64)> = self.query(read).await?;
+        let at = |score: f64| (score as i64).saturating_neg().saturating_sub(1);
+        let old = oldest.into_iter();
+        Ok(old
+            .map(|(id, score)| (InstanceId::new(id), at(score)))
+            .collect())
+    }
+
+    async fn remove_all(&self, shard: u16, old: &[(InstanceId, i64)]) -> Result<()> {
         let mut removed = Ok(());
         for some in old.chunks(CLEARED_AT_ONCE) {
             let left = self.clear(shard, some).await?;

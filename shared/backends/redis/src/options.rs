@@ -74,6 +74,8 @@ pub struct Options {
     pub keep_ended_ms: u64,
     /// How many; older ones are dropped.
     pub keep_ended_max: usize,
+    /// How long faulted instances are kept, however many of them and of others there are.
+    pub keep_faulted_ms: u64,
     /// Whether commits that are like most take the short way. It makes no other difference; a test
     /// compares the two.
     pub plain: bool,
@@ -108,6 +110,7 @@ impl Default for Options {
             sets_max: 100_000,
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
+            keep_faulted_ms: 30 * DAY_MS,
             plain: true,
         }
     }

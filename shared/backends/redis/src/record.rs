@@ -67,6 +67,8 @@ pub(crate) fn timer_kind(kind: TimerKind) -> &'static str {
         TimerKind::ConsumeEvent => "consume_event",
         TimerKind::Sleep => "sleep",
         TimerKind::RetryDelay => "retry_delay",
+        TimerKind::Entry => "entry",
+        TimerKind::Pause => "pause",
     }
 }
 

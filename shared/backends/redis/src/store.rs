@@ -99,6 +99,16 @@ impl Store for Redis {
         }
     }
 
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
+        self.count_attempts(scope, "1").await
+    }
+
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.count_attempts(scope, if all { "" } else { "-1" })
+            .await
+            .map(|_| ())
+    }
+
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
         let mut reply = self.hold(lease, "renew", Some(lease_ms)).await?;
         Ok(reply.text()? == "held")

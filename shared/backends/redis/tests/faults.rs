@@ -194,6 +194,7 @@ async fn nothing_is_left_of_what_is_removed() {
     let server = RedisServer::start().unwrap();
     let options = Options {
         keep_ended_ms: 1_000,
+        keep_faulted_ms: 1_000,
         history_max: 1,
         ..quick(Options::single(server.url()))
     };

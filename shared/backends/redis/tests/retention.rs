@@ -24,6 +24,7 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     let options = Options {
         shards: 1,
         keep_ended_ms: 1_000,
+        keep_faulted_ms: 1_000,
         grace_ms: 0,
         ..Options::single(server.url())
     };
@@ -212,4 +213,51 @@ async fn a_damaged_one_holds_up_no_others() {
     let left = b.store.list(&all).await.unwrap();
     let left: Vec<_> = left.iter().map(|found| found.header.id.as_str()).collect();
     assert_eq!(left, ["i000"]);
+}
+
+/// However much succeeds, what failed stays until its own time is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn success_does_not_evict_failure() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        shards: 1,
+        keep_ended_ms: 1_000,
+        keep_ended_max: 3,
+        keep_faulted_ms: 5_000,
+        ..Options::single(server.url())
+    };
+    let store = Redis::connect(options).await.unwrap();
+    let b = Backend::of(Arc::new(store.clone()), ());
+    for id in ["bad", "worse"] {
+        b.create(new(id)).await;
+        let end = Command::End {
+            status: EndStatus::Faulted,
+            output: None,
+            error: None,
+        };
+        b.act(&root(id), change(vec![end]).at(Cursor::Idle)).await;
+    }
+    for number in 0..20 {
+        let ended = whole(&format!("i{number}"), 1);
+        assert_eq!(b.store.create(ended).await.unwrap(), Created::New);
+    }
+    // One that an earlier build left among the others.
+    let index = server.cli(&["--scan", "--pattern", "*:ended"]).unwrap();
+    server.cli(&["ZADD", index.trim(), "1", "worse"]).unwrap();
+    let left = async |now| {
+        store.expire_instances(at(now)).await.unwrap();
+        store.expire_instances(at(now)).await.unwrap();
+        let all = Filter {
+            limit: 1_000,
+            ..Filter::default()
+        };
+        let found = b.store.list(&all).await.unwrap();
+        let mut ids: Vec<_> = found.iter().map(|it| it.header.id.to_string()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(left(2).await.len(), 5);
+    assert_eq!(left(1_010).await, ["bad", "worse"]);
+    assert_eq!(left(4_990).await, ["bad", "worse"]);
+    assert!(left(5_010).await.is_empty());
 }

@@ -25,8 +25,9 @@ impl Ctx<'_> {
             return self.action_done(None);
         }
         if let Some(timeout) = &action.timeout {
-            self.arm(TimerKind::Action, timeout);
+            self.arm(TimerKind::Action, timeout)?;
         }
+        run.key = run.key.or(Some(call));
         run.step = ActionStep::Call {
             call,
             at: self.now(),
@@ -48,6 +49,24 @@ impl Ctx<'_> {
             Err(error) => self.action_failed(error),
         };
         self.settle(step);
+        Ok(())
+    }
+
+    /// The operator's retry covers a call that failed while the instance was faulted.
+    pub(crate) fn call_again(&mut self, call: u32) -> Result<(), Rejection> {
+        if self.scope.pending_call() != Some(call) {
+            return Err(Rejection::CallOver);
+        }
+        self.disarm(|kind| kind == TimerKind::Action);
+        if let Some(mut run) = self.scope.list().cloned() {
+            run.attempt = 0;
+            run.waited_ms = 0;
+            // The failure was an answer: the next attempt is another call.
+            run.key = None;
+            run.retried = Vec::new();
+            run.step = ActionStep::Attempt;
+            self.list(run);
+        }
         Ok(())
     }
 }

@@ -23,8 +23,11 @@ impl Ctx<'_> {
         let answer = kind.consume.filter(|_| !kind.detached);
         let asked = self.action_data(action).and_then(|data| {
             let filter = answer.map(|answer| self.event_match(answer)).transpose()?;
-            let request = self.produce(&kind.produce, &data)?;
-            Ok(filter.map(|filter| answering(filter, &request)))
+            let Some(produce) = &kind.produce else {
+                return Ok(filter);
+            };
+            let request = self.produce(produce, &data)?;
+            Ok(filter.map(|filter| filter.map(|filter| answering(filter, &request))))
         });
         match asked {
             Ok(Some(filter)) => self.subscribe_answer(filter),
@@ -34,9 +37,8 @@ impl Ctx<'_> {
         match (&kind.timeout, &action.timeout) {
             (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout),
             (None, Some(timeout)) => self.arm(TimerKind::Action, timeout),
-            (None, None) => {}
+            (None, None) => Ok(()),
         }
-        Ok(())
     }
 
     /// The answer is there: its payload is the action's result.
@@ -88,6 +90,8 @@ impl Ctx<'_> {
 /// The answer has what the request said: the instance's own values may be those of another request
 /// (decision 49).
 fn answering(mut filter: EventMatch, request: &CloudEvent) -> EventMatch {
+    // The request is never its own answer (decision 82).
+    filter.except = Some(request.id.clone());
     for (attribute, value) in &mut filter.correlation {
         if value.is_none() {
             *value = request.attribute(attribute);

@@ -14,6 +14,7 @@
 mod call;
 mod event;
 mod expression;
+mod repeat;
 mod subflow;
 
 use swirl_model::event::{Command, Event};
@@ -47,9 +48,9 @@ impl Ctx<'_> {
     }
 
     /// Begins a list of actions as all that this scope has to do.
-    pub fn begin_actions(&mut self, list: ListId) {
-        let end = self.def.workflow[list].actions.len() as u16;
-        self.begin_only(ListRun::new(list, 0, end));
+    pub fn begin_actions(&mut self, list: ListId) -> Step {
+        self.begin_only(ListRun::new(list, 0, 0));
+        self.begin_list(list)
     }
 
     /// Begins one action of a list as all that this scope has to do.
@@ -64,7 +65,7 @@ impl Ctx<'_> {
             entered: true,
             work: Work::List(run),
             events: None,
-            retries: None,
+            attempts: Vec::new(),
         });
     }
 
@@ -79,6 +80,11 @@ impl Ctx<'_> {
         let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
         match run.step {
             ActionStep::Ready => {
+                if let Some(repeat) = &action.repeat
+                    && !self.may_begin(repeat)?
+                {
+                    return self.next_action(run);
+                }
                 if let Some(condition) = action.condition
                     && !self.view().condition(condition, &self.scope.data)?
                 {
@@ -90,7 +96,7 @@ impl Ctx<'_> {
                 if let Some(time) = &action.sleep_before
                     && !self.is_detached()
                 {
-                    self.arm(TimerKind::Sleep, time);
+                    self.arm(TimerKind::Sleep, time)?;
                     run.step = ActionStep::SleepBefore;
                 } else {
                     run.step = ActionStep::Attempt;
@@ -154,7 +160,11 @@ impl Ctx<'_> {
                 self.def.workflow[*function].name.to_string()
             }
             (None, ActionKind::Event(event)) => {
-                self.def.workflow[event.produce.event].name.to_string()
+                let produced = event.produce.as_ref().map(|produce| produce.event);
+                let named = produced.or(event.consume).map(|id| &self.def.workflow[id]);
+                named
+                    .map(|event| event.name.to_string())
+                    .unwrap_or_default()
             }
             (None, ActionKind::Subflow(subflow)) => subflow.workflow.clone(),
         }
@@ -176,7 +186,21 @@ impl Ctx<'_> {
         let Some((mut run, _)) = self.current_action() else {
             return Ok(());
         };
-        let action = &def.workflow[def.workflow[run.list].actions[run.index as usize]];
+        let id = def.workflow[run.list].actions[run.index as usize];
+        let action = &def.workflow[id];
+        let matched = match &result {
+            Some(result) if may_retry => self.handler_of_result(action, result),
+            _ => Ok(None),
+        };
+        let matched = match matched {
+            Ok(matched) => matched,
+            Err(error) => return self.action_failed_with(error, false),
+        };
+        if let Some((handler, error)) = &matched
+            && let Some(waits) = self.retry_by_handler(&run, action, *handler)?
+        {
+            return self.repeat_action(run, action, error.clone(), waits);
+        }
         let taken = result.map(|result| self.taken(action, result)).transpose();
         let taken = match taken {
             Ok(taken) => taken.unwrap_or_default(),
@@ -198,15 +222,19 @@ impl Ctx<'_> {
         if let Some(data) = taken.data {
             self.set_data(data);
         }
+        self.forget_attempts();
+        if let Some((handler, error)) = matched {
+            return self.handle_in_action(run, id, handler, error);
+        }
         if let Some(time) = &action.sleep_after
             && !self.is_detached()
         {
-            self.arm(TimerKind::Sleep, time);
+            self.arm(TimerKind::Sleep, time)?;
             run.step = ActionStep::SleepAfter;
             self.list(run);
             return Ok(());
         }
-        self.next_action(run)
+        self.again_or_next(run)
     }
 
     pub(crate) fn next_action(&mut self, run: ListRun) -> Step {
@@ -221,15 +249,13 @@ impl Ctx<'_> {
         if rule.ignore {
             return Ok(taken);
         }
-        let value = match rule.results {
-            Some(filter) => self.view().eval(filter, &result)?.unwrap_or_default(),
-            None => result,
-        };
-        if value.is_null() {
-            return Ok(taken);
-        }
-        let iteration = matches!(self.scope.role, Role::Iteration { .. });
-        if iteration {
+        let value = self.filtered(rule.results, rule.under.as_ref(), rule.to, result)?;
+        let sizes = &self.def.sizes;
+        sizes.check_data(&value, "the result")?;
+        // Where a state runs, results are its own.
+        let alone = self.scope.state().is_none();
+        let iteration = alone && matches!(self.scope.role, Role::Iteration { .. });
+        if iteration && !value.is_null() {
             taken.collected = Some(match self.scope.result.clone() {
                 Some(mut old) => {
                     merge_over(&mut old, &value);
@@ -238,17 +264,25 @@ impl Ctx<'_> {
                 None => value.clone(),
             });
         }
-        if rule.replace && !value.is_object() {
-            taken.data = Some(value);
-            return Ok(taken);
+        if let Some(collected) = &taken.collected {
+            sizes.check_data(collected, "the results of the iteration")?;
         }
+        let merge = Merge {
+            replace: rule.replace && !value.is_null() && !value.is_object(),
+            output: rule.output,
+            ..Merge::new(rule.to, value)
+        };
         // In an iteration a result without a place of its own is collected, never an error.
-        if iteration && rule.to.is_none() && !value.is_object() {
+        let only_collected =
+            iteration && rule.to.is_none() && !merge.replace && !merge.value.is_object();
+        if only_collected || merge.value.is_null() && merge.output.is_none() {
             return Ok(taken);
         }
-        taken.data = Some(self.merged(rule.to, &value)?);
-        if matches!(self.scope.role, Role::Branch { .. } | Role::Action { .. }) {
-            taken.merge = Some(Merge { to: rule.to, value });
+        let data = self.with_merge(&merge)?;
+        sizes.check_data(&data, "the state data")?;
+        taken.data = Some(data);
+        if alone && !iteration && !self.is_detached() {
+            taken.merge = Some(merge);
         }
         Ok(taken)
     }
@@ -257,6 +291,14 @@ impl Ctx<'_> {
     pub fn list_done(&mut self) -> Step {
         let def = self.def.clone();
         let Some((id, state)) = self.state() else {
+            // Where outputs are collected, a branch of actions yields its data.
+            if let Role::Branch { state, .. } = self.scope.role
+                && let StateKind::Parallel(parallel) = &def.workflow[state].kind
+                && parallel.collect
+            {
+                let data = self.scope.data.clone();
+                self.emit(Event::Result(Some(data)));
+            }
             self.scope_done();
             return Ok(());
         };
@@ -285,7 +327,7 @@ impl Ctx<'_> {
                         self.list(run);
                         Ok(())
                     }
-                    ActionStep::SleepAfter => self.next_action(run),
+                    ActionStep::SleepAfter => self.again_or_next(run),
                     _ => Ok(()),
                 }
             }

@@ -51,13 +51,13 @@ impl Ctx<'_> {
             return self.action_done(None);
         }
         if let Some(timeout) = &action.timeout {
-            self.arm(TimerKind::Action, timeout);
+            self.arm(TimerKind::Action, timeout)?;
         }
         Ok(())
     }
 
     pub(crate) fn subflow_id(&self, call: u32) -> InstanceId {
-        InstanceId::new(child_id(&self.header.id, &self.scope.id, call))
+        InstanceId::new(child_id(self.header, &self.scope.id, call))
     }
 
     pub(crate) fn subflow_done(

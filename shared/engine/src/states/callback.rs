@@ -17,10 +17,10 @@ impl Ctx<'_> {
         let filter = self.event_match(callback.event)?;
         self.subscribe(vec![Slot {
             slot: 0,
-            filters: vec![filter],
+            filters: filter.into_iter().collect(),
         }]);
         if let Some(timeout) = &callback.timeout {
-            self.arm(TimerKind::Event, timeout);
+            self.arm(TimerKind::Event, timeout)?;
         }
         self.work(Work::Events);
         Ok(())
@@ -32,7 +32,10 @@ impl Ctx<'_> {
         callback: &Callback,
         event: &CloudEvent,
     ) -> Step {
-        self.merge_event(&callback.filter, callback.event, event)?;
+        if let Err(error) = self.merge_event(&callback.filter, callback.event, event) {
+            self.keep_event(callback.event, event);
+            return Err(error);
+        }
         self.finish(Way::State(id))
     }
 }

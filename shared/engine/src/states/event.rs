@@ -1,18 +1,43 @@
-//! Event state (0.8, "Event State" and "OnEvents Definition"; decisions 31, 75 to 77).
+//! Event state (0.8, "Event State" and "OnEvents Definition"; decisions 31, 75, 76 and 88).
 //!
 //! | exclusive | an entry runs | the state ends |
 //! | --- | --- | --- |
-//! | true | for the first event of any entry | with that entry's actions |
-//! | false | when all its events are there | when all entries have run |
+//! | true | if it is the first whose wait is over | with that entry's actions |
+//! | false | as soon as its wait is over, side by side with the others | when all entries have run |
 //!
-//! Entries run one after another in the order of the definition; what arrives meanwhile is kept.
+//! An entry that runs beside others is a fork of its own: its payloads are merged when it begins, what its
+//! actions produce when it ends.
 
 use swirl_model::CloudEvent;
-use swirl_model::event::{Event, EventMatch, Slot};
-use swirl_model::scope::{Cursor, EventRun, StartEvent, TimerKind, Way, Work};
-use swirl_model::workflow::{EventId, EventState, OnEvents, StateId, StateKind};
+use swirl_model::WorkflowError;
+use swirl_model::event::{Event, EventMatch, Input, Slot};
+use swirl_model::scope::{
+    BranchResult, Cursor, EntryFork, EntryTimer, EventRun, ForkOrigin, Position, StartEvent,
+    TimerKind, Way, Work,
+};
+use swirl_model::workflow::{EventId, EventState, OnEvents, StateId, StateKind, Wait};
 
 use crate::ctx::{Ctx, Step};
+
+/// The entry whose error nobody has taken.
+pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
+    let mut forks = position.events.iter().flat_map(|run| &run.forks);
+    forks.find(|entry| entry.failed).copied()
+}
+
+/// Whether any event of any entry is enough. One that isn't waited for any longer must not take the place of
+/// another.
+fn takes_any(state: &EventState) -> bool {
+    let single = |wait: &Wait| matches!(wait, Wait::Event(_));
+    state.exclusive
+        && state.entries.iter().all(|entry| entry.timeout.is_none())
+        && state.entries.iter().all(|entry| match &entry.wait {
+            Wait::Any(list) => list.iter().all(single),
+            Wait::All(list) => entry.events.len() == 1 && list.iter().all(single),
+            Wait::Event(_) => entry.events.len() == 1,
+            Wait::Not(_) => false,
+        })
+}
 
 impl Ctx<'_> {
     pub(super) fn begin_event(&mut self, state: &EventState) -> Step {
@@ -36,32 +61,53 @@ impl Ctx<'_> {
         let slots = self.event_slots(state)?;
         self.subscribe(slots);
         if let Some(timeout) = &state.timeout {
-            self.arm(TimerKind::Event, timeout);
+            self.arm(TimerKind::Event, timeout)?;
         }
+        self.arm_entries(state)?;
         self.work(Work::Events);
-        // A wait of 0.1 may hold already, where it says what must not have happened.
+        // A wait may hold already, where it says what must not have happened.
         self.progress_events(state)
     }
 
+    /// The timers of the entries that are still waited for.
+    fn arm_entries(&mut self, state: &EventState) -> Step {
+        for (index, entry) in state.entries.iter().enumerate() {
+            let Some(timeout) = &entry.timeout else {
+                continue;
+            };
+            let (index, mut run) = (index as u16, self.event_run());
+            if is_over(&run, index) {
+                continue;
+            }
+            self.arm(TimerKind::Entry, timeout)?;
+            let seq = self.scope.seq;
+            run.timers.retain(|timer| timer.entry != index);
+            run.timers.push(EntryTimer { entry: index, seq });
+            self.set_events(run);
+        }
+        Ok(())
+    }
+
     /// One slot for all where any event will do, else one for each event definition.
-    pub(crate) fn event_slots(
-        &mut self,
-        state: &EventState,
-    ) -> Result<Vec<Slot>, swirl_model::WorkflowError> {
+    pub(crate) fn event_slots(&mut self, state: &EventState) -> Result<Vec<Slot>, WorkflowError> {
+        let lapsed = self.event_run().lapsed;
+        let entries = (0u16..).zip(&state.entries);
+        let waited = entries.filter(|(index, _)| !lapsed.contains(index));
         let mut defs: Vec<EventId> = Vec::new();
-        for def in state.entries.iter().flat_map(|entry| &entry.events) {
+        for def in waited.flat_map(|(_, entry)| &entry.events) {
             if !defs.contains(def) {
                 defs.push(*def);
             }
         }
+        let any = takes_any(state);
         let mut slots: Vec<Slot> = Vec::new();
         for (index, def) in defs.into_iter().enumerate() {
             let filter = self.event_match(def)?;
             match slots.first_mut() {
-                Some(slot) if state.exclusive => slot.filters.push(filter),
+                Some(slot) if any => slot.filters.extend(filter),
                 _ => slots.push(Slot {
                     slot: index as u16,
-                    filters: vec![filter],
+                    filters: filter.into_iter().collect(),
                 }),
             }
         }
@@ -71,7 +117,7 @@ impl Ctx<'_> {
     fn set_events(&mut self, run: EventRun) {
         if let Some(position) = self.scope.position() {
             let mut position = position.clone();
-            position.events = Some(run);
+            position.events = Some(Box::new(run));
             self.move_to(position);
         }
     }
@@ -79,7 +125,7 @@ impl Ctx<'_> {
     fn event_run(&self) -> EventRun {
         self.scope
             .position()
-            .and_then(|position| position.events.clone())
+            .and_then(|position| position.events.as_deref().cloned())
             .unwrap_or_default()
     }
 
@@ -96,7 +142,7 @@ impl Ctx<'_> {
             && let Some(timeout) = &state.timeout
         {
             self.disarm(|kind| kind == TimerKind::Event);
-            self.arm(TimerKind::Event, timeout);
+            self.arm(TimerKind::Event, timeout)?;
         }
         match self.scope.position().map(|position| &position.work) {
             Some(Work::Events) => self.progress_events(state),
@@ -104,49 +150,167 @@ impl Ctx<'_> {
         }
     }
 
-    /// Runs the next entry whose events are there, or goes on waiting, or ends the state.
-    fn progress_events(&mut self, state: &EventState) -> Step {
+    /// Runs the entries whose events are there, or goes on waiting, or ends the state.
+    pub(crate) fn progress_events(&mut self, state: &EventState) -> Step {
         let Some((id, _)) = self.state() else {
             return Ok(());
         };
-        let run = self.event_run();
-        let ready = |entry: &OnEvents| {
-            entry.wait.holds(&|place| {
-                let def = entry.events.get(place as usize);
-                def.is_some_and(|def| run.arrived.iter().any(|(found, _)| *found == def.0))
-            })
-        };
-        let next = state
-            .entries
-            .iter()
-            .enumerate()
-            .find(|(index, entry)| !run.done.contains(&(*index as u16)) && ready(entry));
-        if let Some((index, entry)) = next {
-            return self.run_entry(state, index as u16, entry);
+        for (index, entry) in state.entries.iter().enumerate() {
+            let (index, run) = (index as u16, self.event_run());
+            if is_over(&run, index) || !is_ready(&run, entry) {
+                continue;
+            }
+            self.take_in_entry(state, index, entry)?;
+            if state.exclusive || state.entries.len() == 1 {
+                let mut run = self.event_run();
+                run.running = Some(index);
+                self.set_events(run);
+                return self.begin_list(entry.actions);
+            }
+            if self.def.workflow[entry.actions].actions.is_empty() {
+                let mut run = self.event_run();
+                run.done.push(index);
+                self.set_events(run);
+                if entry.next.is_some() {
+                    return self.finish_by(Way::Entry(id, index));
+                }
+            } else {
+                self.fork_entry(id, index);
+            }
         }
-        if run.done.len() == state.entries.len() || run.expired {
+        let run = self.event_run();
+        let over = (0..state.entries.len()).all(|index| is_over(&run, index as u16));
+        if run.forks.is_empty() && (over || run.expired) {
             return self.finish(Way::State(id));
         }
         self.work(Work::Events);
         Ok(())
     }
 
-    fn run_entry(&mut self, state: &EventState, index: u16, entry: &OnEvents) -> Step {
-        let mut run = self.event_run();
-        run.running = Some(index);
-        let arrived = run.arrived.clone();
-        self.set_events(run);
+    /// Merges the payloads of an entry that begins.
+    fn take_in_entry(&mut self, state: &EventState, index: u16, entry: &OnEvents) -> Step {
+        let run = self.event_run();
         if state.exclusive {
             self.unsubscribe();
-            self.disarm(|kind| kind == TimerKind::Event);
+            self.disarm(|kind| matches!(kind, TimerKind::Event | TimerKind::Entry));
+        }
+        for timer in run.timers.iter().filter(|timer| timer.entry == index) {
+            self.disarm_one(timer.seq);
         }
         for def in &entry.events {
-            let found = arrived.iter().find(|(found, _)| *found == def.0);
+            let found = run.arrived.iter().find(|(found, _)| *found == def.0);
             if let Some((_, event)) = found {
                 self.merge_event(&entry.filter, *def, event)?;
             }
         }
-        self.begin_list(entry.actions)
+        Ok(())
+    }
+
+    fn fork_entry(&mut self, id: StateId, index: u16) {
+        let fork = self.seq();
+        let origin = ForkOrigin::Entry(id, index);
+        self.emit(Event::Forked { fork, branches: 1 });
+        let record = self.fork_record(fork, origin, None, (1, 1, 1));
+        self.command(swirl_model::event::Command::Fork(record));
+        let mut run = self.event_run();
+        run.forks.push(EntryFork {
+            entry: index,
+            fork,
+            failed: false,
+        });
+        self.set_events(run);
+    }
+
+    /// The entry whose actions run as this fork.
+    pub(crate) fn entry_of(&self, fork: u32) -> Option<EntryFork> {
+        let run = self.scope.position()?.events.as_ref()?;
+        run.forks.iter().find(|entry| entry.fork == fork).copied()
+    }
+
+    /// The actions of an entry that ran beside others are done, or failed.
+    pub(crate) fn entry_joined(&mut self, entry: EntryFork, results: Vec<(u32, BranchResult)>) {
+        match results.into_iter().next() {
+            Some((_, BranchResult::Done { left: true, .. })) => {
+                let mut run = self.event_run();
+                run.forks.retain(|other| other.fork != entry.fork);
+                self.set_events(run);
+            }
+            Some((_, BranchResult::Done { merges, .. })) => {
+                let step = self.entry_ended(entry, merges);
+                self.settle(step);
+            }
+            Some((_, BranchResult::Failed(error))) => {
+                if error.code.as_deref() == Some("timeout") && self.is_last_timeout(&error) {
+                    return;
+                }
+                let mut run = self.event_run();
+                for other in &mut run.forks {
+                    other.failed = other.fork == entry.fork;
+                }
+                self.set_events(run);
+                self.raise(error);
+            }
+            Some((_, BranchResult::Left { way, error })) => self.leave_by(way, error),
+            Some((_, BranchResult::Terminated { data, parents })) => {
+                self.abandon();
+                self.terminate(data, parents);
+            }
+            None => {}
+        }
+    }
+
+    fn entry_ended(&mut self, entry: EntryFork, merges: Vec<swirl_model::scope::Merge>) -> Step {
+        let def = self.def.clone();
+        let Some((id, state)) = self.state() else {
+            return Ok(());
+        };
+        let StateKind::Event(event) = &def.workflow[id].kind else {
+            return Ok(());
+        };
+        debug_assert_eq!(state.kind.word(), "event");
+        self.emit(Event::Joined { fork: entry.fork });
+        self.command(swirl_model::event::Command::CloseFork(entry.fork));
+        let mut run = self.event_run();
+        run.forks.retain(|other| other.fork != entry.fork);
+        run.done.push(entry.entry);
+        self.set_events(run);
+        self.forget_attempts();
+        self.replay(merges)?;
+        let own = event.entries.get(usize::from(entry.entry));
+        if own.is_some_and(|entry| entry.next.is_some()) {
+            return self.finish_by(Way::Entry(id, entry.entry));
+        }
+        self.progress_events(event)
+    }
+
+    /// The state ends by the way of one entry: the others are given up.
+    fn finish_by(&mut self, way: Way) -> Step {
+        self.close_entries();
+        self.finish(way)
+    }
+
+    /// The actions of entries that still run are cancelled.
+    pub(crate) fn close_entries(&mut self) {
+        let mut run = self.event_run();
+        if run.forks.is_empty() {
+            return;
+        }
+        for entry in std::mem::take(&mut run.forks) {
+            self.command(swirl_model::event::Command::CloseFork(entry.fork));
+        }
+        self.set_events(run);
+    }
+
+    /// Lets the entry go on whose error nobody has taken.
+    pub(crate) fn revive_entry(&mut self, input: Input) {
+        let mut run = self.event_run();
+        let Some(entry) = run.forks.iter_mut().find(|entry| entry.failed) else {
+            return;
+        };
+        entry.failed = false;
+        let fork = entry.fork;
+        self.set_events(run);
+        self.revive(fork, 0, input, false);
     }
 
     /// The running entry's actions are done.
@@ -184,29 +348,40 @@ impl Ctx<'_> {
         if state.exclusive || run.expired {
             return Ok(());
         }
+        self.subscribe_rest(state)?;
+        if self.scope.wait.is_none() {
+            return Ok(());
+        }
+        if let Some(timeout) = &state.timeout {
+            self.arm(TimerKind::Event, timeout)?;
+        }
+        self.arm_entries(state)
+    }
+
+    /// Waits for the events that are still missing.
+    fn subscribe_rest(&mut self, state: &EventState) -> Step {
+        let run = self.event_run();
         let mut slots = self.event_slots(state)?;
         slots.retain(|slot| {
             let here =
                 |filter: &EventMatch| run.arrived.iter().any(|(def, _)| *def == filter.def.0);
             !slot.filters.iter().any(here)
         });
-        if slots.is_empty() {
-            return Ok(());
-        }
-        self.subscribe(slots);
-        if let Some(timeout) = &state.timeout {
-            self.arm(TimerKind::Event, timeout);
+        if !slots.is_empty() {
+            self.subscribe(slots);
         }
         Ok(())
     }
 
-    /// `eventTimeout`: what has run stays, nothing more runs.
+    /// `eventTimeout`: what has run stays, what runs is finished, nothing more begins.
     pub(crate) fn event_state_timeout(&mut self, id: StateId) -> Step {
         let waiting = matches!(
             &self.scope.cursor,
             Cursor::At(position) if matches!(position.work, Work::Events)
+                && position.events.as_ref().is_none_or(|run| run.forks.is_empty())
         );
         self.unsubscribe_state();
+        self.disarm(|kind| kind == TimerKind::Entry);
         if waiting {
             return self.finish(Way::State(id));
         }
@@ -215,4 +390,51 @@ impl Ctx<'_> {
         self.set_events(run);
         Ok(())
     }
+
+    /// An entry isn't waited for any longer. The last one leads on.
+    pub(crate) fn entry_timeout(&mut self, seq: u32) -> Step {
+        let def = self.def.clone();
+        let Some((id, _)) = self.state() else {
+            return Ok(());
+        };
+        let StateKind::Event(state) = &def.workflow[id].kind else {
+            return Ok(());
+        };
+        let mut run = self.event_run();
+        let Some(timer) = run.timers.iter().find(|timer| timer.seq == seq).copied() else {
+            return Ok(());
+        };
+        let index = timer.entry;
+        if is_over(&run, index) || run.running.is_some() {
+            return Ok(());
+        }
+        run.lapsed.push(index);
+        let over = (0..state.entries.len()).all(|index| is_over(&run, index as u16));
+        let last = over && run.forks.is_empty();
+        self.set_events(run);
+        self.unsubscribe_state();
+        if !last {
+            // What only the lapsed entry waits for must not take the place of what others do.
+            return self.subscribe_rest(state);
+        }
+        let own = state.entries.get(usize::from(index));
+        match own.and_then(|entry| entry.next.as_ref()) {
+            Some(_) => self.finish(Way::Entry(id, index)),
+            None => self.finish(Way::State(id)),
+        }
+    }
+}
+
+/// Whether an entry has run, runs, or isn't waited for any longer.
+fn is_over(run: &EventRun, index: u16) -> bool {
+    run.done.contains(&index)
+        || run.lapsed.contains(&index)
+        || run.forks.iter().any(|entry| entry.entry == index)
+}
+
+fn is_ready(run: &EventRun, entry: &OnEvents) -> bool {
+    entry.wait.holds(&|place| {
+        let def = entry.events.get(place as usize);
+        def.is_some_and(|def| run.arrived.iter().any(|(found, _)| *found == def.0))
+    })
 }

@@ -1,10 +1,22 @@
 //! ForEach state (0.8, "ForEach State"; decisions 34 and 58): one iteration for each element.
 
-use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, Way};
-use swirl_model::workflow::{Foreach, IterationMode, StateId};
+use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, TimerKind, Way, Work};
+use swirl_model::workflow::{Body, Foreach, IterationMode, StateId, StateKind};
 use swirl_model::{Data, WorkflowError, error::names};
 
 use crate::ctx::{Ctx, Step};
+
+/// How iterations follow each other.
+struct Pace {
+    /// So many begin with the state.
+    first: u32,
+    /// When so many are done, the next ones are looked at.
+    look: u32,
+    /// So many may run at once.
+    at_once: u32,
+    /// They begin one by one, with a pause between them.
+    staggered: bool,
+}
 
 impl Ctx<'_> {
     pub(super) fn begin_foreach(&mut self, id: StateId, foreach: &Foreach) -> Step {
@@ -20,19 +32,7 @@ impl Ctx<'_> {
             );
             return Err(WorkflowError::new(names::COLLECTION_NOT_ARRAY, message));
         };
-        let (open, needed) = match &foreach.mode {
-            IterationMode::Sequential => (1, 1),
-            IterationMode::Parallel => (total, total),
-            IterationMode::Batches(count) => {
-                let size = self
-                    .view()
-                    .count(*count, &self.scope.data, "batchSize", 2)?;
-                (size, size)
-            }
-            IterationMode::Window(count) => {
-                (self.view().count(*count, &self.scope.data, "max", 1)?, 1)
-            }
-        };
+        let pace = self.pace(foreach, total)?;
         if total == 0 {
             self.collect(foreach, Vec::new())?;
             return self.finish(Way::State(id));
@@ -41,9 +41,116 @@ impl Ctx<'_> {
             ForkOrigin::Foreach(id),
             Some(items),
             total,
-            open.min(total),
-            needed.min(total),
+            pace.first.min(total),
+            pace.look.min(total),
+        )?;
+        if pace.staggered {
+            self.pause_iterations(foreach)?;
+        }
+        Ok(())
+    }
+
+    /// How many iterations begin, and when the next look is.
+    fn pace(&self, foreach: &Foreach, total: u32) -> Result<Pace, WorkflowError> {
+        let data = &self.scope.data;
+        let plain = |first, look| Pace {
+            first,
+            look,
+            at_once: first,
+            staggered: false,
+        };
+        let staggered = |at_once| Pace {
+            first: 1,
+            look: 1,
+            at_once,
+            staggered: true,
+        };
+        Ok(match &foreach.mode {
+            IterationMode::Sequential => plain(1, 1),
+            IterationMode::Parallel if foreach.pause.is_some() => staggered(total),
+            IterationMode::Parallel => plain(total, total),
+            IterationMode::Batches(count) => {
+                let size = self.view().count(*count, data, "batchSize", 2)?;
+                plain(size, size)
+            }
+            IterationMode::Window(count) => {
+                let size = match self.view().count(*count, data, "max", 0)? {
+                    0 => total,
+                    size => size,
+                };
+                match (&foreach.pause, size < total) {
+                    (Some(_), _) => staggered(size),
+                    (None, true) => plain(size, 1),
+                    (None, false) => plain(total, total),
+                }
+            }
+        })
+    }
+
+    fn pause_iterations(&mut self, foreach: &Foreach) -> Step {
+        match &foreach.pause {
+            Some(pause) => self.arm(TimerKind::Pause, pause),
+            None => Ok(()),
+        }
+    }
+
+    /// The pause between iterations is over.
+    pub(crate) fn paused(&mut self) -> Step {
+        let def = self.def.clone();
+        let (Some((id, _)), Some(position)) = (self.state(), self.scope.position()) else {
+            return Ok(());
+        };
+        let (StateKind::Foreach(foreach), Work::Fork(run)) =
+            (&def.workflow[id].kind, &position.work)
+        else {
+            return Ok(());
+        };
+        let run = run.clone();
+        let pace = self.pace(foreach, run.total)?;
+        if !pace.staggered {
+            return self.go_on_iterating(foreach, &run, run.needed, &pace);
+        }
+        // At least so many are done: one less than what the next look is for.
+        self.open_one(
+            foreach,
+            &run,
+            run.needed.saturating_sub(1),
+            run.needed,
+            &pace,
         )
+    }
+
+    /// Opens another iteration of those that begin one pause after the other, if there is room.
+    fn open_one(
+        &mut self,
+        foreach: &Foreach,
+        run: &ForkRun,
+        done: u32,
+        needed: u32,
+        pace: &Pace,
+    ) -> Step {
+        let room = run.open < run.total && run.open.saturating_sub(done) < pace.at_once;
+        let open = run.open + u32::from(room);
+        self.extend_fork(run, open, needed.min(run.total));
+        if room && open < run.total {
+            return self.pause_iterations(foreach);
+        }
+        Ok(())
+    }
+
+    fn go_on_iterating(
+        &mut self,
+        foreach: &Foreach,
+        run: &ForkRun,
+        done: u32,
+        pace: &Pace,
+    ) -> Step {
+        let (open, needed) = match &foreach.mode {
+            IterationMode::Window(_) => (done + pace.at_once, done + 1),
+            _ => (done + pace.first, done + pace.look),
+        };
+        self.extend_fork(run, open.min(run.total), needed.min(run.total));
+        Ok(())
     }
 
     pub(crate) fn foreach_done(
@@ -60,30 +167,39 @@ impl Ctx<'_> {
             results.len() as u32
         };
         if done < run.total {
-            let (open, needed) = match &foreach.mode {
-                IterationMode::Sequential => (done + 1, done + 1),
-                IterationMode::Parallel => (run.total, run.total),
-                IterationMode::Batches(count) => {
-                    let size = self
-                        .view()
-                        .count(*count, &self.scope.data, "batchSize", 2)?;
-                    (done + size, done + size)
+            let pace = self.pace(foreach, run.total)?;
+            if pace.staggered {
+                if self.is_armed(TimerKind::Pause) || run.open == run.total {
+                    self.extend_fork(run, run.open, (done + 1).min(run.total));
+                    return Ok(());
                 }
-                IterationMode::Window(count) => {
-                    let size = self.view().count(*count, &self.scope.data, "max", 1)?;
-                    (done + size, done + 1)
-                }
-            };
-            self.extend_fork(run, open.min(run.total), needed.min(run.total));
-            return Ok(());
+                return self.open_one(foreach, run, done, done + 1, &pace);
+            }
+            if foreach.pause.is_some() && !matches!(foreach.mode, IterationMode::Parallel) {
+                return self.pause_iterations(foreach);
+            }
+            return self.go_on_iterating(foreach, run, done, &pace);
         }
-        self.close_fork();
+        self.disarm(|kind| kind == TimerKind::Pause);
+        // Results stand beside their inputs: an iteration that gave nothing gives null, unless it
+        // is not meant to give anything (decision 87).
+        let gives = self.gives_results(foreach.body);
         let collected = results.into_iter().filter_map(|(_, result)| match result {
-            BranchResult::Done { result, .. } => result,
+            BranchResult::Done { result, .. } => result.or_else(|| gives.then(Data::default)),
             _ => None,
         });
         self.collect(foreach, collected.collect())?;
+        self.close_fork();
         self.finish(Way::State(id))
+    }
+
+    fn gives_results(&self, body: Body) -> bool {
+        let Body::Actions(list) = body else {
+            return true;
+        };
+        let actions = &self.def.workflow[list].actions;
+        let mut rules = actions.iter().map(|id| &self.def.workflow[*id].results);
+        rules.any(|rule| !rule.ignore)
     }
 
     /// Appends the iterations' results to the output collection, which is made if it is missing.
@@ -104,7 +220,6 @@ impl Ctx<'_> {
         };
         items.extend(results);
         let data = view.set(path, &self.scope.data, Data::array(items))?;
-        self.set_data(data);
-        Ok(())
+        self.put_data(data)
     }
 }

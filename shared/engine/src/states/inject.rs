@@ -8,7 +8,10 @@ use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
     pub(super) fn begin_inject(&mut self, id: StateId, data: &Data) -> Step {
-        self.merge_into_data(None, data)?;
+        // An inject state that only filters has no data.
+        if !data.is_null() {
+            self.merge_into_data(None, data)?;
+        }
         self.finish(Way::State(id))
     }
 }

@@ -10,12 +10,13 @@ mod sleep;
 mod switch;
 mod switch_events;
 
-use swirl_model::WorkflowError;
-use swirl_model::error::names;
 use swirl_model::scope::TimerKind;
 use swirl_model::workflow::StateKind;
 
 use crate::ctx::{Ctx, Step};
+use crate::schema::Checked;
+
+pub(crate) use event::failed_entry;
 
 impl Ctx<'_> {
     pub fn begin_state(&mut self) -> Step {
@@ -47,7 +48,7 @@ impl Ctx<'_> {
         if let Some(timeout) = &state.timeout
             && !self.is_armed(TimerKind::State)
         {
-            self.arm(TimerKind::State, timeout);
+            self.arm(TimerKind::State, timeout)?;
         }
         let Some(position) = self.scope.position().filter(|position| !position.entered) else {
             return Ok(());
@@ -57,13 +58,12 @@ impl Ctx<'_> {
             && let Some(data) = self.view().eval(filter, &self.scope.data)?
             && !data.is_null()
         {
-            self.set_data(data);
+            self.put_data(data)?;
         }
-        if let (Some(schema), _) = &self.def.state_schemas[id.0 as usize]
-            && let Err(message) = schema.check(&self.scope.data)
-            && schema.fail
-        {
-            return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
+        let def = self.def.clone();
+        if let (Some(schema), _) = &def.state_schemas[id.0 as usize] {
+            let data = self.scope.data.clone();
+            self.validate(schema, &data, Checked::Input)?;
         }
         position.entered = true;
         self.move_to(position);

@@ -1,14 +1,15 @@
 //! Parallel state (0.8, "Parallel State"): branches, each with its own copy of the state data.
 
 use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, Way};
-use swirl_model::workflow::{Parallel, StateId};
+use swirl_model::workflow::{Body, Parallel, StateId};
 use swirl_model::{Data, WorkflowError, error::names};
 
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
     pub(super) fn begin_parallel(&mut self, id: StateId, parallel: &Parallel) -> Step {
-        let total = parallel.branches.len() as u32;
+        let awaited = parallel.branches.iter().filter(|branch| branch.awaited);
+        let total = awaited.count() as u32;
         let needed = match parallel.at_least {
             Some(count) => self
                 .view()
@@ -19,7 +20,18 @@ impl Ctx<'_> {
             let message = format!("numCompleted is {needed}, and there are {total} branches");
             return Err(WorkflowError::new(names::INVALID_VALUE, message));
         }
-        self.fork(ForkOrigin::Parallel(id), None, total, total, needed)
+        for (index, branch) in parallel.branches.iter().enumerate() {
+            if !branch.awaited {
+                self.fork_apart(id, index as u32);
+            }
+        }
+        if total > 0 {
+            return self.fork(ForkOrigin::Parallel(id), None, total, total, needed);
+        }
+        // Those that nobody waits for begin before this scope goes on.
+        self.pause = true;
+        self.merge_branches(parallel, Vec::new())?;
+        self.finish(Way::State(id))
     }
 
     /// Enough branches are done: merges what they produced, in the order of the branches.
@@ -30,21 +42,45 @@ impl Ctx<'_> {
         run: &ForkRun,
         results: Vec<(u32, BranchResult)>,
     ) -> Step {
-        self.close_fork();
         let done = results.into_iter().take(run.needed as usize);
+        let before = self.scope.data.clone();
+        // All of it or nothing: a retry finds the branches as they ended.
+        if let Err(error) = self.merge_branches(parallel, done.collect()) {
+            self.set_data(before);
+            return Err(error);
+        }
+        self.close_fork();
+        self.finish(Way::State(id))
+    }
+
+    fn merge_branches(&mut self, parallel: &Parallel, done: Vec<(u32, BranchResult)>) -> Step {
         if parallel.collect {
-            let outputs = done.map(|(_, result)| match result {
+            let outputs = done.into_iter().map(|(_, result)| match result {
                 BranchResult::Done { result, .. } => result.unwrap_or_default(),
                 _ => Data::NULL,
             });
-            self.set_data(Data::array(outputs.collect()));
-            return self.finish(Way::State(id));
+            let outputs = Data::array(outputs.collect());
+            let data = match parallel.collect_to {
+                Some(path) => self.view().set(path, &self.scope.data, outputs)?,
+                None => outputs,
+            };
+            self.put_data(data)?;
+            return Ok(());
         }
-        for (_, result) in done {
-            if let BranchResult::Done { merges, .. } = result {
-                self.replay(merges)?;
+        for (index, result) in done {
+            let BranchResult::Done { merges, result, .. } = result else {
+                continue;
+            };
+            match parallel.awaited(index).map(|branch| branch.body) {
+                // What a branch with states of its own yields is its output (decision 53).
+                Some(Body::Flow(_)) => {
+                    if let Some(output) = result.filter(|output| !output.is_null()) {
+                        self.merge_into_data(None, &output)?;
+                    }
+                }
+                _ => self.replay(merges)?,
             }
         }
-        self.finish(Way::State(id))
+        Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! Sleep state (0.8, "Sleep State"): goes on after a time.
 
 use swirl_model::scope::{TimerKind, Work};
-use swirl_model::time::IsoDuration;
+use swirl_model::workflow::Period;
 
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    pub(super) fn begin_sleep(&mut self, duration: &IsoDuration) -> Step {
-        self.arm(TimerKind::Sleep, duration);
+    pub(super) fn begin_sleep(&mut self, duration: &Period) -> Step {
+        self.arm(TimerKind::Sleep, duration)?;
         self.work(Work::Sleep);
         Ok(())
     }

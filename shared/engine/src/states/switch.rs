@@ -10,14 +10,7 @@ use crate::ctx::{Ctx, Step};
 impl Ctx<'_> {
     pub(super) fn begin_switch(&mut self, id: StateId, switch: &Switch) -> Step {
         for (index, condition) in switch.conditions.iter().enumerate() {
-            let view = self.view();
-            let holds = if condition.existence {
-                view.eval(condition.test, &self.scope.data)?
-                    .is_some_and(|found| exists(&found))
-            } else {
-                view.condition(condition.test, &self.scope.data)?
-            };
-            if holds {
+            if self.view().test(&condition.test, &self.scope.data)? {
                 return self.finish(Way::Condition(id, index as u16));
             }
         }
@@ -25,15 +18,6 @@ impl Ctx<'_> {
             Some(_) => self.finish(Way::Default(id)),
             None => Err(no_match()),
         }
-    }
-}
-
-/// In the JSONPath editions a condition holds if anything is selected.
-fn exists(found: &swirl_model::Data) -> bool {
-    match (found.as_array(), found.as_bool()) {
-        (Some(items), _) => !items.is_empty(),
-        (_, Some(value)) => value,
-        _ => !found.is_null(),
     }
 }
 

@@ -12,11 +12,11 @@ impl Ctx<'_> {
     pub(super) fn begin_switch_events(&mut self, switch: &SwitchEvents) -> Step {
         let mut filters = Vec::new();
         for condition in &switch.conditions {
-            filters.push(self.event_match(condition.event)?);
+            filters.extend(self.event_match(condition.event)?);
         }
         self.subscribe(vec![Slot { slot: 0, filters }]);
         if let Some(timeout) = &switch.timeout {
-            self.arm(TimerKind::Event, timeout);
+            self.arm(TimerKind::Event, timeout)?;
         }
         self.work(Work::Events);
         Ok(())
@@ -32,7 +32,10 @@ impl Ctx<'_> {
         let Some(index) = switch.conditions.iter().position(|c| c.event == def) else {
             return Ok(());
         };
-        self.merge_event(&switch.conditions[index].filter, def, event)?;
+        if let Err(error) = self.merge_event(&switch.conditions[index].filter, def, event) {
+            self.keep_event(def, event);
+            return Err(error);
+        }
         self.finish(Way::EventCondition(id, index as u16))
     }
 

@@ -77,7 +77,9 @@ pub(crate) enum Op {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
+    Append,
     Avg,
+    Concat,
     Count,
     First,
     Index,
@@ -93,22 +95,26 @@ pub(crate) enum Function {
     Value,
 }
 
-/// Functions by their names: how many arguments each takes, its first one included.
-pub(crate) const FUNCTIONS: [(&str, Function, usize); 14] = [
-    ("avg", Function::Avg, 1),
-    ("count", Function::Count, 1),
-    ("first", Function::First, 1),
-    ("index", Function::Index, 2),
-    ("keys", Function::Keys, 1),
-    ("last", Function::Last, 1),
-    ("length", Function::Length, 1),
-    ("match", Function::Match, 2),
-    ("max", Function::Max, 1),
-    ("min", Function::Min, 1),
-    ("search", Function::Search, 2),
-    ("stddev", Function::Stddev, 1),
-    ("sum", Function::Sum, 1),
-    ("value", Function::Value, 1),
+const ANY: usize = usize::MAX;
+
+/// Functions by their names: how many arguments each takes at least and at most, its first one included.
+pub(crate) const FUNCTIONS: [(&str, Function, usize, usize); 16] = [
+    ("append", Function::Append, 2, ANY),
+    ("avg", Function::Avg, 1, ANY),
+    ("concat", Function::Concat, 1, ANY),
+    ("count", Function::Count, 1, 1),
+    ("first", Function::First, 1, 1),
+    ("index", Function::Index, 2, 2),
+    ("keys", Function::Keys, 1, 1),
+    ("last", Function::Last, 1, 1),
+    ("length", Function::Length, 1, 1),
+    ("match", Function::Match, 2, 2),
+    ("max", Function::Max, 1, ANY),
+    ("min", Function::Min, 1, ANY),
+    ("search", Function::Search, 2, 2),
+    ("stddev", Function::Stddev, 1, ANY),
+    ("sum", Function::Sum, 1, ANY),
+    ("value", Function::Value, 1, 1),
 ];
 
 impl Query {
@@ -135,12 +141,12 @@ impl Expr {
 
     /// Has a value that can only be compared, not true or false.
     pub fn counts(&self) -> bool {
-        use Function::{Avg, Count, Keys, Length, Max, Min, Stddev, Sum};
+        use Function::{Append, Avg, Concat, Count, Keys, Length, Max, Min, Stddev, Sum};
         match self {
             Expr::Literal(value) => !matches!(value, Val::Bool(_)),
             Expr::Call(function, _) => matches!(
                 function,
-                Avg | Count | Keys | Length | Max | Min | Stddev | Sum
+                Append | Avg | Concat | Count | Keys | Length | Max | Min | Stddev | Sum
             ),
             _ => false,
         }

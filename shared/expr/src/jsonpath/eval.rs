@@ -62,6 +62,20 @@ pub(crate) fn evaluate(
     outcome?.map_err(EvalError::Message)
 }
 
+/// The value of an expression inside of an evaluation that runs already.
+pub(crate) fn value(expr: &Expr, input: &Val, vars: &[Data]) -> Result<Option<Val>> {
+    let roots = Roots {
+        input,
+        vars,
+        current: input,
+    };
+    Ok(match yielded(expr, roots)? {
+        Yield::Nothing => None,
+        Yield::One(value) => Some(value.into_owned()),
+        Yield::Many(nodes) => Some(nodes.into_iter().cloned().collect()),
+    })
+}
+
 pub(super) fn yielded<'a>(expr: &'a Expr, roots: Roots<'a>) -> Result<Yield<'a>> {
     Ok(match expr {
         Expr::Literal(value) => Yield::One(Cow::Borrowed(value)),
@@ -240,8 +254,8 @@ fn many<'a>(query: &'a Query, roots: Roots<'a>) -> Result<Vec<&'a Val>> {
         let mut found = Vec::new();
         for node in nodes {
             match segment.descend {
-                false => select(node, segment, roots, &mut found)?,
-                true => descend(node, segment, roots, &mut found)?,
+                false => select(node, segment, roots, false, &mut found)?,
+                true => descend(node, segment, roots, false, &mut found)?,
             }
         }
         nodes = found;
@@ -249,18 +263,20 @@ fn many<'a>(query: &'a Query, roots: Roots<'a>) -> Result<Vec<&'a Val>> {
     Ok(nodes)
 }
 
-/// The value itself, then all that is in it.
+/// The value itself, then all that is in it. `element`: of a list, whose filter has tested it already.
 fn descend<'a>(
     here: &'a Val,
     segment: &'a Segment,
     roots: Roots<'a>,
+    element: bool,
     found: &mut Vec<&'a Val>,
 ) -> Result<()> {
-    select(here, segment, roots, found)?;
+    select(here, segment, roots, element, found)?;
+    let elements = matches!(here, Val::Arr(_));
     for child in children(here) {
         meter::tick();
         if matches!(child, Val::Arr(_) | Val::Obj(_)) {
-            descend(child, segment, roots, found)?;
+            descend(child, segment, roots, elements, found)?;
         }
     }
     Ok(())
@@ -270,6 +286,7 @@ fn select<'a>(
     here: &'a Val,
     segment: &'a Segment,
     roots: Roots<'a>,
+    element: bool,
     found: &mut Vec<&'a Val>,
 ) -> Result<()> {
     let mut push = |node: &'a Val| {
@@ -289,8 +306,15 @@ fn select<'a>(
                     slice(items, *start, *end, *step, &mut push);
                 }
             }
+            // Applied to an object a filter tests the object, not its members.
             Selector::Filter(condition) => {
-                for current in children(here) {
+                let one = match here {
+                    Val::Obj(_) if element => continue,
+                    Val::Obj(_) => Some(here),
+                    _ => None,
+                };
+                let elements = one.is_none().then(|| children(here)).into_iter().flatten();
+                for current in one.into_iter().chain(elements) {
                     let roots = Roots { current, ..roots };
                     if holds(condition, roots)? {
                         push(current);

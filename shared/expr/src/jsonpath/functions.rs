@@ -15,11 +15,19 @@ pub(super) fn call<'a>(
     function: Function,
     arguments: Vec<Yield<'a>>,
 ) -> Result<Option<Cow<'a, Val>>> {
+    let owned = |value: Option<Val>| Ok(value.map(Cow::Owned));
+    match function {
+        Function::Append => return owned(append(&arguments)),
+        Function::Concat => return owned(concat(&arguments)),
+        Function::Avg | Function::Max | Function::Min | Function::Stddev | Function::Sum => {
+            return owned(of_numbers(function, &numbers(&arguments)));
+        }
+        _ => {}
+    }
     let mut arguments = arguments.into_iter();
     let (Some(first), second) = (arguments.next(), arguments.next()) else {
         return Ok(None);
     };
-    let owned = |value: Option<Val>| Ok(value.map(Cow::Owned));
     match function {
         Function::Length => owned(match &first {
             Yield::Many(nodes) => Some(count(nodes.len())),
@@ -59,10 +67,57 @@ pub(super) fn call<'a>(
             };
             owned(Some(Val::Bool(found)))
         }
-        Function::Avg | Function::Max | Function::Min | Function::Stddev | Function::Sum => {
-            owned(of_numbers(function, &first.items().unwrap_or_default()))
+        // Done above, with all arguments.
+        _ => Ok(None),
+    }
+}
+
+/// A list with more at its end; what is no list stays what it is.
+fn append(arguments: &[Yield<'_>]) -> Option<Val> {
+    let (first, more) = arguments.split_first()?;
+    let Some(items) = first.items() else {
+        return first.value().cloned();
+    };
+    meter::charge((items.len() + more.len()) * size_of::<Val>());
+    let more = more.iter().filter_map(|argument| match argument {
+        Yield::Many(nodes) => Some(nodes.iter().map(|node| (*node).clone()).collect()),
+        argument => argument.value().cloned(),
+    });
+    Some(items.into_iter().cloned().chain(more).collect())
+}
+
+/// All texts one after another, those of lists too; numbers as they are written. Objects and null are left out.
+fn concat(arguments: &[Yield<'_>]) -> Option<Val> {
+    let mut out = String::new();
+    let mut add = |value: &Val| {
+        match value {
+            Val::TStr(text) => out.push_str(&String::from_utf8_lossy(text)),
+            Val::Num(_) | Val::Bool(_) => out.push_str(&crate::text::json(value)),
+            _ => {}
+        }
+        meter::text(out.len());
+    };
+    for argument in arguments {
+        match argument.items() {
+            Some(items) => items.into_iter().for_each(&mut add),
+            None => argument.value().into_iter().for_each(&mut add),
         }
     }
+    Some(Val::from(out))
+}
+
+/// The numbers to reckon with: the elements of lists, and numbers that stand alone. A path may be there only for the
+/// function to stand behind it: `$.sum($.a, $.b)`.
+fn numbers<'a>(arguments: &'a [Yield<'_>]) -> Vec<&'a Val> {
+    let mut found = Vec::new();
+    for argument in arguments {
+        match (argument.items(), argument.value()) {
+            (Some(items), _) => found.extend(items),
+            (None, Some(value @ Val::Num(_))) => found.push(value),
+            _ => {}
+        }
+    }
+    found
 }
 
 fn count(length: usize) -> Val {

@@ -15,7 +15,8 @@ mod path;
 mod script;
 
 pub(crate) use ast::Expr;
-pub(crate) use eval::evaluate;
+pub(crate) use eval::{evaluate, value};
+pub(crate) use parse::Parser;
 pub(crate) use path::{Place, place};
 
 use std::collections::BTreeSet;

@@ -57,7 +57,8 @@ impl Parser<'_> {
 
     /// A call, from the function's name on.
     fn call(&mut self, name: &str, of: Option<Expr>) -> Result<Expr> {
-        let Some((_, function, count)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
+        let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name)
+        else {
             let known: Vec<&str> = FUNCTIONS.iter().map(|(known, ..)| *known).collect();
             let known = known.join(", ");
             return Err(self.fail(&format!("there is no function `{name}`, only {known}")));
@@ -65,14 +66,12 @@ impl Parser<'_> {
         let begin = self.at;
         self.at += name.len() + 1;
         let arguments = self.nested(|parser| parser.arguments(of))?;
-        self.at = match arguments.len() == *count {
-            true => self.at,
-            false => begin,
-        };
-        if arguments.len() != *count {
+        if !(*least..=*most).contains(&arguments.len()) {
+            self.at = begin;
             let message = format!(
-                "`{name}` takes {count} argument{}, and gets {}",
-                if *count == 1 { "" } else { "s" },
+                "`{name}` takes {least} argument{}{}, and gets {}",
+                if *least == 1 { "" } else { "s" },
+                if least == most { "" } else { " or more" },
                 arguments.len()
             );
             return Err(self.fail(&message));

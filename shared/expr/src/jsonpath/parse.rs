@@ -46,7 +46,7 @@ const FOREIGN: [(&str, &str); 8] = [
 
 type Result<T> = std::result::Result<T, CompileError>;
 
-pub(super) struct Parser<'s> {
+pub(crate) struct Parser<'s> {
     pub source: &'s str,
     pub at: usize,
     vars: &'s [&'s str],
@@ -68,6 +68,12 @@ impl<'s> Parser<'s> {
             used: BTreeSet::new(),
             secrets: Secrets::default(),
         }
+    }
+
+    /// The variables that were used, and how secrets were.
+    pub fn uses(&mut self) -> (BTreeSet<String>, Secrets) {
+        let used = std::mem::take(&mut self.used);
+        (used, std::mem::take(&mut self.secrets))
     }
 
     /// The whole source.

@@ -116,6 +116,11 @@ impl Interval {
         }
     }
 
+    /// A duration alone: its first beginning is the deployment.
+    pub fn begins_at_deployment(&self) -> bool {
+        matches!(self.bounds, Bounds::Length(_))
+    }
+
     fn count_max(&self) -> i64 {
         self.count.map_or(i64::MAX, i64::from)
     }

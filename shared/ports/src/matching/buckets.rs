@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use swirl_model::CloudEvent;
-use swirl_model::event::EventMatch;
+use swirl_model::event::{EventMatch, is_source_pattern};
 
 use super::Correlation;
 use super::fit::known_value;
@@ -20,8 +20,8 @@ fn valued(kind: &str, attribute: &str, value: &str) -> String {
 fn kind_of(filter: &EventMatch) -> String {
     match (&filter.kind, &filter.source) {
         (Some(kind), _) => format!("t{kind}"),
-        (None, Some(source)) => format!("s{source}"),
-        (None, None) => "*".to_owned(),
+        (None, Some(source)) if !is_source_pattern(source) => format!("s{source}"),
+        (None, _) => "*".to_owned(),
     }
 }
 
@@ -100,6 +100,7 @@ mod tests {
             source: None,
             kind: Some("t".to_owned()),
             correlation: correlation.iter().map(pair).collect(),
+            except: None,
         }
     }
 

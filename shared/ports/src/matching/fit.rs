@@ -107,6 +107,7 @@ mod tests {
             source: None,
             kind: Some("t".to_owned()),
             correlation: correlation.iter().map(pair).collect(),
+            except: None,
         }
     }
 

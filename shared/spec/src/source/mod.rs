@@ -5,6 +5,7 @@
 //! input ends in a tree or a finding with its place; limits bound what aliases may grow to.
 
 mod budget;
+mod edit;
 mod json;
 mod node;
 mod scalar;

@@ -37,9 +37,42 @@ pub fn suggestion(text: &str) -> Option<String> {
     }
 }
 
+/// `PT30D` and `PT1W`: days and weeks behind the 'T'. Gives how it is written, and what it is.
+pub fn misplaced(text: &str) -> Option<(String, IsoDuration)> {
+    let rest = text.trim().strip_prefix("PT")?;
+    let at = rest.rfind(['D', 'W'])? + 1;
+    let (days, times) = rest.split_at(at);
+    let good = |c: char| c.is_ascii_digit() || matches!(c, 'D' | 'W' | '.');
+    if !days.chars().all(good) {
+        return None;
+    }
+    let meant = match times {
+        "" => format!("P{days}"),
+        times => format!("P{days}T{times}"),
+    };
+    IsoDuration::parse(&meant)
+        .ok()
+        .map(|duration| (meant, duration))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_behind_the_t() {
+        for (text, meant) in [
+            ("PT30D", Some("P30D")),
+            ("PT1W", Some("P1W")),
+            ("PT1D2H", Some("P1DT2H")),
+            ("PT2H", None),
+            ("P1D", None),
+            ("PT1Y2D", None),
+        ] {
+            let found = misplaced(text).map(|(meant, _)| meant);
+            assert_eq!(found.as_deref(), meant, "{text}");
+        }
+    }
 
     #[test]
     fn suggestions_are_durations() {

@@ -68,6 +68,7 @@ impl Cluster {
             queue: queue.clone(),
             clock: clock.clone(),
             registry: registry.clone(),
+            installation: "".into(),
             carries_out: false,
             observer: None,
         };

@@ -280,13 +280,20 @@ fn accepted_has_effect(trace: &Trace) -> Vec<String> {
 
 /// What two runs of one plan must have in common.
 pub fn compare(calm: &Trace, other: &Trace, whole: bool) -> Vec<String> {
-    let mut found = differences("outcome", &calm.outcomes, &other.outcomes);
+    let outcomes = |trace: &Trace| trace.names.lines(&trace.outcomes);
+    let mut found = differences("outcome", &outcomes(calm), &outcomes(other));
     if !whole {
         return found;
     }
     found.extend(histories(calm, other));
-    found.extend(differences("produced", &calm.produced, &other.produced));
-    let calls = |trace: &Trace| trace.calls.iter().cloned().collect::<BTreeSet<Called>>();
+    let produced = |trace: &Trace| trace.names.lines(&trace.produced);
+    found.extend(differences("produced", &produced(calm), &produced(other)));
+    let calls = |trace: &Trace| {
+        let calls = trace.calls.iter();
+        calls
+            .map(|call| trace.names.call(call))
+            .collect::<BTreeSet<_>>()
+    };
     let (before, after) = (calls(calm), calls(other));
     for call in after.difference(&before) {
         found.push(format!("call keys: {call:?} is one too many"));
@@ -301,14 +308,22 @@ pub fn compare(calm: &Trace, other: &Trace, whole: bool) -> Vec<String> {
 
 /// Of a branch that was cancelled one run may have seen more than the other.
 fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
-    let found = differences("history", &calm.history, &other.history);
+    let named = |trace: &Trace| {
+        let line = |line: &String| trace.names.text(line);
+        let history = trace.history.iter();
+        history
+            .map(|(place, lines)| (line(place), lines.iter().map(line).collect()))
+            .collect::<BTreeMap<String, Vec<String>>>()
+    };
+    let (calm, other) = (named(calm), named(other));
+    let found = differences("history", &calm, &other);
     let none = Vec::new();
-    let names: BTreeSet<&String> = calm.history.keys().chain(other.history.keys()).collect();
+    let names: BTreeSet<&String> = calm.keys().chain(other.keys()).collect();
     let names = names
         .into_iter()
-        .filter(|name| calm.history.get(*name) != other.history.get(*name));
+        .filter(|name| calm.get(*name) != other.get(*name));
     let begins_alike = |name: &String| {
-        let (a, b) = (calm.history.get(name), other.history.get(name));
+        let (a, b) = (calm.get(name), other.get(name));
         let (a, b) = (a.unwrap_or(&none), b.unwrap_or(&none));
         let sorted = |lines: &Vec<String>| lines.iter().cloned().collect::<BTreeSet<_>>();
         // Events that several entries of a state wait for come in any order.

@@ -10,6 +10,7 @@
 
 pub mod check;
 pub mod faults;
+pub mod names;
 pub mod outside;
 pub mod process;
 pub mod queue;

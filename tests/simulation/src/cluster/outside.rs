@@ -9,7 +9,7 @@ use swirl_coordinator::Service;
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
-use swirl_model::{Data, WorkflowError};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{CallRequest, Clock, FunctionCaller, Secrets};
 use swirl_runtime::Effects;
 use swirl_world::VirtualClock;
@@ -33,6 +33,8 @@ pub struct Seen {
     pub calls: Vec<Called>,
     /// By id: what it was, and how often it came.
     pub produced: BTreeMap<String, (String, usize)>,
+    /// The events themselves, each once.
+    pub published: Vec<CloudEvent>,
     pub violations: Vec<String>,
     /// When a call was first made, and which attempt of its like it was.
     attempts: BTreeMap<String, (Timestamp, usize)>,
@@ -146,11 +148,15 @@ impl Effects for Watch {
             let mut bare = event.clone();
             bare.attributes.remove("time");
             let text = format!("{instance} {} {:?}", event.kind, bare.data);
+            let seen = &mut *seen;
             let (known, times) = seen
                 .produced
                 .entry(event.id.clone())
                 .or_insert_with(|| (text.clone(), 0));
             *times += 1;
+            if *times == 1 {
+                seen.published.push(event.clone());
+            }
             if *known != text {
                 let found = format!("one id for two events: {text} and {known}");
                 seen.violations.push(found);

@@ -88,7 +88,8 @@ impl Process {
             skew_ms,
         });
         let store = shared.store.clone();
-        let registry = Arc::new(Registry::new(store.clone(), Box::new(lower)));
+        let registry = Registry::new(store.clone(), Box::new(lower)).within(crate::plans::sizes());
+        let registry = Arc::new(registry);
         let service = Service {
             store: store.clone(),
             events: store.clone(),
@@ -96,6 +97,7 @@ impl Process {
             clock: clock.clone(),
             registry: registry.clone(),
             // Some do, as while a setting is changed.
+            installation: "".into(),
             carries_out: (skew_ms + life as i64) % 3 != 1,
             observer: None,
         };

@@ -8,6 +8,7 @@ use crate::wait::block_on;
 use anyhow::{Result, bail};
 use swirl_coordinator::{Action, Deployment, Service, StartRequest};
 use swirl_engine::derive;
+use swirl_model::event::Event;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
@@ -15,6 +16,7 @@ use swirl_ports::{Clock, DefinitionRecord, Filter, Store};
 use swirl_world::VirtualClock;
 
 use super::faults::{Faults, Mutant};
+use super::names::{Names, Produced};
 use super::outside::{Called, Outside};
 use super::process::{Process, Shared, lower};
 use super::queue::Messages;
@@ -62,6 +64,8 @@ pub struct Trace {
     pub counts: Counts,
     pub accepted: Vec<Planned>,
     pub turns: usize,
+    /// For what is compared with another run.
+    pub names: Names,
 }
 
 pub fn instance_of(workflow: &str, key: &str) -> InstanceId {
@@ -487,8 +491,10 @@ impl Cluster {
             .violations
             .extend(ended.err().map(|error| error.to_string()));
         let inner = self.shared.store.inner();
+        let (mut headers, mut events) = (Vec::new(), Vec::new());
         for summary in block_on(inner.list(&everything()))? {
             let id = &summary.header.id;
+            headers.push(summary.header.as_ref().clone());
             let Some(instance) = self.shared.store.look(id)? else {
                 continue;
             };
@@ -505,6 +511,13 @@ impl Cluster {
             };
             trace.outputs.insert(id.to_string(), outcome);
             for entry in block_on(inner.history(id))? {
+                if let Event::EventProduced { id: event, .. } = &entry.event {
+                    events.push(Produced {
+                        instance: id.clone(),
+                        scope: entry.scope.clone(),
+                        id: event.clone(),
+                    });
+                }
                 if let Some(line) = super::check::line(&entry.event) {
                     let place = format!("{id} {}", entry.scope);
                     trace.history.entry(place).or_default().push(line);
@@ -514,6 +527,7 @@ impl Cluster {
         let mut seen = self.shared.outside.seen();
         trace.calls = std::mem::take(&mut seen.calls);
         trace.violations.append(&mut seen.violations);
+        trace.names = Names::of(&headers, &events, &seen.published);
         let produced = std::mem::take(&mut seen.produced);
         trace.produced = produced
             .into_iter()

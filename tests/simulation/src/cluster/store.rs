@@ -375,6 +375,15 @@ impl Store for SharedStore {
         .await
     }
 
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32> {
+        self.call(|inner| block_on(inner.attempt(scope))).await
+    }
+
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()> {
+        self.call(|inner| block_on(inner.attempted(scope, all)))
+            .await
+    }
+
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
         self.call(|inner| {
             self.expire_leases();

@@ -56,7 +56,7 @@ impl Instance<'_> {
             if !fits || rule.policy.retries_max.is_some_and(|max| retries >= max) {
                 return Err(fail);
             }
-            let ms = |duration: &Option<swirl_model::time::IsoDuration>| {
+            let ms = |duration: &Option<swirl_model::workflow::Period>| {
                 duration.map_or(0.0, |duration| (after(now, &duration) - now) as f64)
             };
             waited = match retries {
@@ -115,7 +115,9 @@ impl Instance<'_> {
                 bounded(then, result)
             }
             ActionKind::Event(event) => {
-                self.produce(&event.produce, &data, at)?;
+                if let Some(produce) = &event.produce {
+                    self.produce(produce, &data, at)?;
+                }
                 let Some(answer) = event.consume.filter(|_| !event.detached) else {
                     return Ok((at, None));
                 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{ErrorSet, ExprId, Next, Produce, StateId, Workflow};
+use swirl_model::workflow::{ErrorSet, ExprId, Next, Period, Produce, StateId, Then, Workflow};
 use swirl_model::{CloudEvent, Data};
 
 use super::data::{Params, eval, template};
@@ -85,7 +85,8 @@ pub struct Instance<'a> {
     completed: Vec<StateId>,
 }
 
-pub fn after(at: i64, duration: &swirl_model::time::IsoDuration) -> i64 {
+pub fn after(at: i64, period: &Period) -> i64 {
+    let duration = period.fixed().unwrap_or_default();
     duration.add_to(Timestamp(at + crate::rig::START)).0 - crate::rig::START
 }
 
@@ -170,7 +171,10 @@ impl<'a> Instance<'a> {
                     });
                 let any = state.on_errors.iter().find(|h| h.errors == ErrorSet::Any);
                 match handler.or(any) {
-                    Some(handler) => Ok((fail.at, Some(&handler.next), false)),
+                    Some(handler) => match &handler.then {
+                        Then::Next(next) => Ok((fail.at, Some(next), false)),
+                        _ => Err(fail),
+                    },
                     None => Err(fail),
                 }
             }

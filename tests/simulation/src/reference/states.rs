@@ -2,7 +2,7 @@
 
 use swirl_model::workflow::{
     Body, Count, EventFilter, EventId, EventState, Foreach, IterationMode, ListId, Next, Parallel,
-    StateId, StateKind, SwitchEvents,
+    StateId, StateKind, SwitchEvents, Test,
 };
 use swirl_model::{CloudEvent, Data};
 
@@ -11,6 +11,9 @@ use super::flow::{Fail, Instance, Path, after};
 use super::world::NEVER;
 
 type Done<'a> = Result<(i64, Option<&'a Next>), Fail>;
+
+/// When an entry is ready, which one it is, and its events.
+type Ready = (i64, usize, Vec<(EventId, CloudEvent)>);
 
 impl<'a> Instance<'a> {
     /// When the state's work is done, and the way if it isn't the state's own.
@@ -26,7 +29,10 @@ impl<'a> Instance<'a> {
             StateKind::Sleep(duration) => plain(after(at, duration)),
             StateKind::Switch(switch) => {
                 for choice in &switch.conditions {
-                    let holds = condition(wf, choice.test, &path.data, &path.params);
+                    let Test::Holds(test) = choice.test else {
+                        return Err(Fail::named("not known here").at(at));
+                    };
+                    let holds = condition(wf, test, &path.data, &path.params);
                     if holds.map_err(|fail| fail.at(at))? {
                         return Ok((at, Some(&choice.next)));
                     }
@@ -119,7 +125,7 @@ impl<'a> Instance<'a> {
         Ok((came, Some(&choice.next)))
     }
 
-    /// Decisions 31 and 77.
+    /// Decisions 31 and 88.
     fn events(&mut self, state: &EventState, path: &mut Path, at: i64) -> Result<i64, Fail> {
         let until = state.timeout.map_or(NEVER, |timeout| after(at, &timeout));
         let mut entries = Vec::new();
@@ -145,28 +151,68 @@ impl<'a> Instance<'a> {
         if state.exclusive {
             entries.truncate(1);
         }
-        let mut now = at;
-        while !entries.is_empty() {
-            // Of those that are ready the first of the definition, else who is ready first.
-            let ready = entries
-                .iter()
-                .enumerate()
-                .filter(|(_, entry)| entry.0 <= now);
-            let place = ready
-                .min_by_key(|(_, entry)| entry.1)
-                .map_or(0, |(place, _)| place);
-            let (ready, index, events) = entries.remove(place);
-            if ready.max(now) >= until || ready >= NEVER {
+        if let [(ready, index, events)] = &entries[..] {
+            if *ready >= until || *ready >= NEVER {
                 return Ok(until);
             }
-            now = now.max(ready);
+            let entry = &state.entries[*index];
+            for (id, event) in events {
+                self.take_in(*id, &entry.filter, event, path, *ready)?;
+            }
+            return self.list(entry.actions, path, *ready);
+        }
+        self.entries(state, entries, path, (at, until))
+    }
+
+    /// Each begins when its events are there, with the data as it is then; what it gives is there when it ends.
+    fn entries(
+        &mut self,
+        state: &EventState,
+        entries: Vec<Ready>,
+        path: &mut Path,
+        (at, until): (i64, i64),
+    ) -> Result<i64, Fail> {
+        // What is under way, by the time of its end; of one instant in the order of the beginnings.
+        let mut running: Vec<(i64, Path)> = Vec::new();
+        let (mut now, mut all) = (at, true);
+        let mut waiting = entries.into_iter().peekable();
+        loop {
+            let begins = waiting.peek().map_or(NEVER, |(ready, ..)| (*ready).max(at));
+            let ends = running.iter().map(|(end, _)| *end).min().unwrap_or(NEVER);
+            if begins.min(ends) >= NEVER {
+                break;
+            }
+            if ends < begins {
+                let place = running
+                    .iter()
+                    .position(|(end, _)| *end == ends)
+                    .unwrap_or(0);
+                let (_, split) = running.remove(place);
+                now = path.in_time(ends)?;
+                self.replay(&split, path, ends)?;
+                continue;
+            }
+            let Some((_, index, events)) = waiting.next() else {
+                break;
+            };
+            if begins >= until {
+                all = false;
+                continue;
+            }
+            now = path.in_time(begins)?;
             let entry = &state.entries[index];
             for (id, event) in &events {
-                self.take_in(*id, &entry.filter, event, path, now)?;
+                self.take_in(*id, &entry.filter, event, path, begins)?;
             }
-            now = self.list(entry.actions, path, now)?;
+            let mut split = path.split();
+            match self.list(entry.actions, &mut split, begins) {
+                Ok(end) => running.push((end, split)),
+                // The first error ends all: what had begun before it is given up with it.
+                Err(fail) => return Err(fail),
+            }
         }
-        Ok(now)
+        all &= waiting.next().is_none();
+        Ok(if all { now } else { now.max(until) })
     }
 
     /// Runs paths that go on at once; the first error ends all.
@@ -239,6 +285,14 @@ impl<'a> Instance<'a> {
             IterationMode::Batches(Count::Fixed(size)) => *size as usize,
             _ => items.len().max(1),
         };
+        // An iteration that gives nothing leaves null beside its input (decision 87).
+        let gives = match state.body {
+            Body::Actions(list) => {
+                let mut actions = self.wf[list].actions.iter();
+                actions.any(|id| !self.wf[*id].results.ignore)
+            }
+            Body::Flow(_) => true,
+        };
         let (mut now, mut results) = (at, Vec::new());
         for batch in items.chunks(size) {
             let mut ends = Vec::new();
@@ -249,7 +303,8 @@ impl<'a> Instance<'a> {
                 split.data.set(&state.param, item.clone());
                 split.params.push((state.param.clone(), item));
                 ends.push(self.body(state.body, &mut split, now));
-                results.extend(split.result.take());
+                let result = split.result.take();
+                results.extend(result.or_else(|| gives.then(Data::default)));
             }
             now = path.in_time(self.join(&ends, batch.len())?)?;
         }

@@ -105,5 +105,5 @@ async fn http(
     };
     let reply = clients.services.ask(&ask, auth).await?;
     let data = answer::data(&reply.answer, &outgoing.what, &reply.secrets, "")?;
-    Ok(reply.clean(data))
+    Ok(data)
 }

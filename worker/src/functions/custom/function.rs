@@ -7,7 +7,7 @@ use swirl_model::Data;
 use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
-use super::Connector;
+use super::{Connector, builtin};
 use crate::CallError;
 use crate::functions::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
@@ -23,10 +23,16 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     let connectors = &documents.settings.connectors;
     let compile = |function: &&Function| {
         let kind = function.kind.word();
+        if kind == TYPE.word
+            && let Some(built_in) = builtin::find(&function.operation)
+        {
+            return built_in;
+        }
         let Some((name, connector)) = connectors.find(kind, &function.operation) else {
             return Err(format!(
-                "nothing here carries out functions of type `{kind}`: name what does with \
-                 `--connector {kind}=http://host/path` or `--connector {kind}=exec:program`"
+                "nothing here carries out functions of type `{kind}` with the operation `{}`: name what \
+                 does with `--connector {kind}=http://host/path` or `--connector {kind}=exec:program`",
+                function.operation
             ));
         };
         if function.auth.is_some() && matches!(connector, Connector::Exec(_)) {

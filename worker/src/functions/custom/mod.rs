@@ -3,14 +3,17 @@
 //! Language 0.8, "Defining custom function types". What carries such a type out is a *connector*
 //! that the operator of a runtime names ([`Connectors`]): a service that takes calls as JSON over
 //! HTTP, or a command that takes them on stdin. A definition can choose among connectors, but not
-//! say what one does. A type without a connector is refused at deployment.
+//! say what one does. A type without a connector is refused at deployment, but for what is built in:
+//! `sysout`, `rest:METHOD:URL` and `http`.
 
+mod builtin;
 mod caller;
 mod connectors;
 mod exec;
 mod function;
 mod wire;
 
+pub use builtin::is_sysout;
 pub(crate) use caller::CustomCaller;
 pub use connectors::{Connector, ConnectorError, Connectors};
 pub(crate) use function::TYPE;

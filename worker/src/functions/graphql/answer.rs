@@ -24,7 +24,7 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
         return refused.and_then(|_| Err(CallError::new(CallErrorKind::Response, what)));
     }
     match body.get("data") {
-        Some(data) => Ok(reply.clean(Data::from(data.clone()))),
+        Some(data) => Ok(Data::from(data.clone())),
         None => Err(CallError::new(
             CallErrorKind::Response,
             format!("{what}: the answer is none of GraphQL: it has neither `data` nor `errors`"),

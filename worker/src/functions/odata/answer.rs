@@ -11,7 +11,7 @@ use crate::functions::service::Reply;
 /// The answer's JSON. A failure has the code that the service gives.
 pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     let result = answer::data(&reply.answer, what, &reply.secrets, "");
-    result.map(|data| reply.clean(data)).map_err(|mut error| {
+    result.map_err(|mut error| {
         let body: Value = serde_json::from_slice(&reply.answer.body).unwrap_or_default();
         // Version 3 has its own name for it; up to 3 the message has a language.
         let told = body.get("error").or_else(|| body.get("odata.error"));

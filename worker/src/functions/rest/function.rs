@@ -8,7 +8,7 @@ use swirl_model::Data;
 use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
-use super::{CallContext, OpenApi, Operation};
+use super::{CallContext, OpenApi, Operation, inline};
 use crate::CallError;
 use crate::functions::service::TRACEPARENT;
 use crate::functions::{
@@ -22,6 +22,9 @@ pub(crate) const TYPE: FunctionType = FunctionType {
 };
 
 fn document(function: &Function) -> Option<&str> {
+    if inline::is_inline(function) {
+        return None;
+    }
     parts(function).ok().map(|(uri, _)| uri)
 }
 
@@ -40,6 +43,9 @@ fn parts(function: &Function) -> Result<(&str, &str), String> {
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let mut read: HashMap<&str, Result<OpenApi, String>> = HashMap::new();
     let mut compile = |function| {
+        if inline::is_inline(function) {
+            return inline::compile(function);
+        }
         let (uri, id) = parts(function)?;
         let document = read.entry(uri).or_insert_with(|| {
             let content = documents
@@ -61,7 +67,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-struct RestFunction(Operation);
+pub(super) struct RestFunction(pub(super) Operation);
 
 #[async_trait]
 impl CompiledFunction for RestFunction {

@@ -28,6 +28,7 @@ mod caller;
 mod compile;
 mod document;
 mod function;
+mod inline;
 pub(crate) mod media;
 mod operation;
 mod request;
@@ -45,3 +46,5 @@ pub(crate) use function::TYPE;
 pub use operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,
 };
+#[cfg(test)]
+pub(crate) use request::request_line;

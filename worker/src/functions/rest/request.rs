@@ -243,6 +243,17 @@ fn place(request: &mut Request, parameter: &Parameter, value: &Value) -> Result<
     Ok(())
 }
 
+/// Method, URL and body, as tests compare them.
+#[cfg(test)]
+pub(crate) fn request_line(operation: &Operation, arguments: &Data) -> Result<String, CallError> {
+    let request = build(operation, arguments)?;
+    let body = match &request.body {
+        Body::Bytes { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    };
+    Ok(format!("{} {} {body}", request.method, request.url))
+}
+
 #[cfg(test)]
 mod tests {
     use swirl_model::data;

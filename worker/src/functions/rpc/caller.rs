@@ -227,10 +227,7 @@ impl RpcCaller {
             .map_err(|error| failed(&error))?;
         let answers = self.read(answer.into_inner(), outgoing, &failed).await?;
         let result = outgoing.result(answers)?;
-        Ok(match authorization {
-            Some(authorization) => authorization.clean(result),
-            None => result,
-        })
+        Ok(result)
     }
 
     /// All messages of the answer, if they stay within the limit.

@@ -15,7 +15,7 @@ local PLAIN = {
 local MOST = 12
 local LISTINGS, OWN = 6, 16
 
-local function is_plain(K, waits, dirty, id, before, found)
+local function is_plain(K, waits, dirty, id, before, found, listed)
   local status, ended, place, mark = found[1], found[2], found[3], found[5]
   if not PLACES[status] or not ended or not place or not mark then return false end
   if tonumber(ended) > tonumber(before) then return false end
@@ -23,6 +23,7 @@ local function is_plain(K, waits, dirty, id, before, found)
   if status ~= 'f' and not string.find(mark, '^%d+ %a*e') then return false end
   -- And what it waited for, or is found by.
   if status == 'f' and redis.call('EXISTS', waits) == 1 then return false end
+  if status == 'f' and (tonumber(redis.call('ZSCORE', listed, id)) or 0) >= 0 then return false end
   if redis.call('HLEN', K) > MOST then return false end
   for _, field in ipairs(redis.call('HKEYS', K)) do
     if not PLAIN[field] then return false end
@@ -37,7 +38,7 @@ local function main(keys, argv)
   for at = 1, #argv / 2 do
     local id, own = argv[2 * at - 1], OWN + 4 * (at - 1)
     local found = redis.call('HMGET', keys[own], 's', 'end', 'lw', 'key', 'm:r')
-    if is_plain(keys[own], keys[own + 1], keys[2], id, argv[2 * at], found) then
+    if is_plain(keys[own], keys[own + 1], keys[2], id, argv[2 * at], found, keys[1]) then
       ended[#ended + 1] = id
       outbox[#outbox + 1] = id
       ready[#ready + 1] = id .. '/r'

@@ -96,6 +96,8 @@ local function set_status(status, at)
   list_add(10, status, place)
   STATUS = status
   write('s', status)
+  -- What failed stands below zero, on its own: however much succeeds, it stays until its time is over.
+  if at and status == 'f' then at = -1 - tonumber(at) end
   if at then call('ZADD', ENDED, at, INST) else call('ZREM', ENDED, INST) end
 end
 
@@ -140,21 +142,43 @@ end
 
 commands['close'] = function() close_fork(SCOPE .. '.' .. take()) end
 
--- A branch that failed goes on. If another one failed too, the parent hears of it now.
+-- Branches of a fork, but one, whose result is an error.
+local function others_that_failed(name, fork, but)
+  local fields = {}
+  for index = 0, fork.open - 1 do fields[#fields + 1] = 'b:' .. name .. '.' .. index end
+  fetch(fields)
+  local found = {}
+  for at, field in ipairs(fields) do
+    local result = known[field]
+    if at - 1 ~= but and result and string.sub(result, 1, 9) == '{"Failed"' then
+      found[#found + 1] = at - 1
+    end
+  end
+  return found
+end
+
+-- A branch that failed goes on, and if it is asked for, all others that failed. If one of them is left, the
+-- parent hears of it now.
 commands['revive'] = function()
-  local name, index = SCOPE .. '.' .. take(), take()
+  local name, index, others = SCOPE .. '.' .. take(), take_number(), take_number()
   local id, kind, input = take(), take(), take()
   local fork = fork_of(name)
   if not fork then return end
-  local branch = name .. '.' .. index
-  local result = read('b:' .. branch)
-  if result then
-    erase('b:' .. branch)
-    count(fork, result, -1)
+  local indexes = { index }
+  if others == 1 and fork.failed > 1 then
+    for _, other in ipairs(others_that_failed(name, fork, index)) do indexes[#indexes + 1] = other end
   end
   fork.told = 0
+  for _, at in ipairs(indexes) do
+    local branch = name .. '.' .. at
+    local result = read('b:' .. branch)
+    if result then
+      erase('b:' .. branch)
+      count(fork, result, -1)
+    end
+    if inbox_add(branch, id, kind, input) == 1 then wake(branch) end
+  end
   put_fork(name, fork)
-  if inbox_add(branch, id, kind, input) == 1 then wake(branch) end
   if fork.failed > 0 then tell(name) end
 end
 

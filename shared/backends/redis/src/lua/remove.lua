@@ -1,6 +1,7 @@
 -- Removes an instance that has ended. ARGV: 4 only if it ended before this. KEYS: those of
 -- Span::All, 10 keys by which instances were started, 11.. listings.
 -- Returns 1, or 0: it still has something to do or to say, or isn't what it was.
+-- A faulted one of an earlier build that stands among the others is put in its place instead.
 
 begin('end', 'O', 'lw', 'key')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
@@ -13,6 +14,10 @@ if STATUS == 'r' then
   return 0
 end
 local ended_at = read('end')
+if STATUS == 'f' and ended_at and (tonumber(call('ZSCORE', ENDED, INST)) or -1) >= 0 then
+  call('ZADD', ENDED, -1 - tonumber(ended_at), INST)
+  return 0
+end
 if not ended_at or tonumber(ended_at) > tonumber(ARGV[4]) then return 0 end
 if read('O') or call('ZSCORE', DIRTY, INST) then return 0 end
 local fields = fields_of()

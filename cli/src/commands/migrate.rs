@@ -1,0 +1,176 @@
+//! `swirl migrate`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use serde_json::{Value, json};
+use swirl_spec::edition::Edition;
+use swirl_spec::migrate::{Format, Migrated, Obstacle, migrate};
+use swirl_spec::source::{self, Limits};
+
+use super::validate::{self, Read};
+use crate::functions::GivenArgs;
+use crate::terminal::{Output, Terminal};
+
+/// Rewrites a definition of another edition as one of edition 0.8.
+///
+/// The new document behaves as the old one: it is read again and compared before anything is
+/// written. Anything that edition 0.8 cannot say is reported with its place, and nothing is written then: the
+/// document goes on running as it is, since each edition is run.
+///
+/// Documents that the definition refers to for its functions, events and the like become part of
+/// it. Names of retry policies and comments are lost.
+///
+/// Exit code 0 when the document was written, 1 when 0.8 cannot say it or it isn't valid, 2 when a
+/// file could not be read or written.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl migrate order.sw.yaml > order-0.8.sw.yaml
+  swirl migrate order.sw.json -o order-0.8.sw.json
+  swirl migrate order.sw.yaml --functions functions.yaml -o order-0.8.sw.yaml
+  swirl migrate order.sw.yaml --output json       # the report, and the document in it")]
+pub struct Args {
+    /// The definition, YAML or JSON.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The edition to write.
+    #[arg(long, value_enum, default_value_t)]
+    to: To,
+
+    /// How it is written; by default what the name of the file given with -o says, else yaml.
+    #[arg(long, value_enum)]
+    output_format: Option<OutputFormat>,
+
+    /// The file to write, instead of stdout.
+    #[arg(long = "out", short, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    given: GivenArgs,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum To {
+    #[default]
+    #[value(name = "0.8")]
+    V0_8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum OutputFormat {
+    Yaml,
+    Json,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let To::V0_8 = args.to;
+    let read = Read::file_with(&args.file, &args.given.resources()?)?;
+    let (Some(workflow), Some(detected)) = (&read.reading.workflow, &read.reading.edition) else {
+        if terminal.output == Output::Json {
+            let findings = swirl_spec::render::json(
+                &args.file.display().to_string(),
+                read.reading.diagnostics.as_slice(),
+            );
+            let findings: Value = serde_json::from_str(&findings).unwrap_or_default();
+            terminal.result(&format!(
+                "{:#}\n",
+                json!({"migrated": false, "invalid": findings})
+            ))?;
+        } else {
+            terminal.message(&validate::human(&read, false));
+        }
+        return Ok(1);
+    };
+    if detected.edition == Edition::V0_8 {
+        let file = args.file.display();
+        terminal.message(&format!("error: {file} is of edition 0.8 already"));
+        return Ok(1);
+    }
+    let root = source::parse(read.text.as_bytes(), &Limits::default())
+        .map_err(|finding| anyhow!("{finding}"))?;
+    let format = format(args);
+    let done = migrate(workflow, &root, format);
+    if let (Ok(migrated), Some(path)) = (&done, &args.out) {
+        std::fs::write(path, &migrated.text)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    if terminal.output == Output::Json {
+        let report = as_json(detected.edition.word(), &done);
+        terminal.result(&format!("{report:#}\n"))?;
+    } else {
+        match &done {
+            Ok(migrated) if args.out.is_none() => terminal.result(&migrated.text)?,
+            Ok(_) => {}
+            Err(obstacles) => {
+                terminal.message(&told(&args.file, detected.edition.word(), obstacles));
+            }
+        }
+        if let (Ok(migrated), Format::Json) = (&done, format) {
+            // In YAML they stand above the document.
+            for note in &migrated.notes {
+                terminal.message(&format!("note: {note}"));
+            }
+        }
+    }
+    Ok(u8::from(done.is_err()))
+}
+
+fn format(args: &Args) -> Format {
+    let by_name = args.out.as_ref().and_then(|path| path.extension());
+    match args.output_format {
+        Some(OutputFormat::Json) => Format::Json,
+        None if by_name.is_some_and(|ending| ending == "json") => Format::Json,
+        Some(OutputFormat::Yaml) | None => Format::Yaml,
+    }
+}
+
+fn told(file: &Path, edition: &str, obstacles: &[Obstacle]) -> String {
+    let file = file.display();
+    let mut text = String::new();
+    for obstacle in obstacles {
+        let place = &obstacle.place;
+        let state = obstacle.state.as_ref();
+        let state = state.map_or(String::new(), |name| format!("state '{name}': "));
+        text.push_str(&format!(
+            "{file}:{}:{}: {state}{}\n",
+            place.line, place.column, obstacle.message
+        ));
+    }
+    let count = match obstacles.len() {
+        1 => "1 point".to_owned(),
+        count => format!("{count} points"),
+    };
+    text.push_str(&format!(
+        "{file}: edition 0.8 cannot say this ({count}); the document was not written, and goes on running as edition {edition}\n"
+    ));
+    text
+}
+
+fn as_json(edition: &str, done: &Result<Migrated, Vec<Obstacle>>) -> Value {
+    match done {
+        Ok(migrated) => json!({
+            "migrated": true,
+            "edition": edition,
+            "document": migrated.text,
+            "notes": migrated.notes,
+            "obstacles": [],
+        }),
+        Err(obstacles) => {
+            let obstacles: Vec<Value> = obstacles
+                .iter()
+                .map(|obstacle| {
+                    json!({
+                        "pointer": obstacle.place.pointer,
+                        "line": obstacle.place.line,
+                        "column": obstacle.place.column,
+                        "state": obstacle.state,
+                        "message": obstacle.message,
+                    })
+                })
+                .collect();
+            json!({"migrated": false, "edition": edition, "notes": [], "obstacles": obstacles})
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Work that goes on after the instance of a run has ended: calls, events and sub-workflows that
+//! nobody waits for (`invoke: async`), and instances that its events started.
+
+use std::time::Duration;
+
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
+use swirl_model::scope::{Role, Scope};
+use swirl_model::time::Timestamp;
+use swirl_ports::Store;
+use swirl_ports::store::{self, Filter};
+
+/// How many instances are read at a time.
+const PAGE: usize = 200;
+
+/// The longest pause between two looks.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// Counts of what is still under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// Instances that run.
+    pub instances: usize,
+    /// Scopes of instances that have ended, each with a call or an event of its own.
+    pub actions: usize,
+    /// Effects that are committed and not carried out yet.
+    pub effects: usize,
+}
+
+impl Left {
+    pub fn is_empty(&self) -> bool {
+        *self == Left::default()
+    }
+
+    /// `2 async actions and 1 other instance`.
+    pub fn text(&self) -> String {
+        let counted = |count: usize, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{count} {many}")),
+        };
+        let parts: Vec<String> = [
+            counted(self.actions, "async action", "async actions"),
+            counted(self.instances, "other instance", "other instances"),
+            counted(self.effects, "effect to carry out", "effects to carry out"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        parts.join(" and ")
+    }
+}
+
+/// Counts the unfinished work of the run whose traces have this root.
+async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> store::Result<Left> {
+    let mut left = Left::default();
+    let mut filter = Filter {
+        limit: PAGE,
+        ..Filter::default()
+    };
+    loop {
+        let page = store.list(&filter).await?;
+        for summary in &page {
+            let header = &summary.header;
+            if header.trace_root() != root {
+                continue;
+            }
+            // In a faulted or suspended instance nothing goes on: it waits for an operator.
+            if summary.status == Status::Faulted || summary.suspended {
+                continue;
+            }
+            if !summary.status.ended() {
+                left.instances += 1;
+                continue;
+            }
+            let scopes = store.scopes(&header.id).await?;
+            let is_left =
+                |scope: &&Scope| matches!(scope.role, Role::Detached { .. }) && !scope.ended();
+            left.actions += scopes.iter().filter(is_left).count();
+        }
+        match page.last() {
+            // Newest first: what stands behind began before this run did.
+            Some(last) if page.len() == PAGE && last.header.started_at >= begun => {
+                filter.after = Some(last.header.id.clone());
+            }
+            _ => break,
+        }
+    }
+    for entry in store.unflushed(PAGE).await? {
+        let instance = store.instance(&entry.instance).await?;
+        left.effects += usize::from(instance.is_some_and(|it| it.header.trace_root() == root));
+    }
+    Ok(left)
+}
+
+/// Waits until nothing is left. `say` gets the first count that isn't empty.
+pub(super) async fn finish(
+    store: &dyn Store,
+    root: &InstanceId,
+    begun: Timestamp,
+    say: impl FnOnce(Left),
+) -> store::Result<()> {
+    let first = store.instance(root).await?;
+    let root = first.map_or_else(|| root.to_string(), |first| first.header.trace_root());
+    let mut say = Some(say);
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let now = left(store, &root, begun).await?;
+        if now.is_empty() {
+            return Ok(());
+        }
+        // An effect is carried out at once: no need to speak of it.
+        if (now.actions > 0 || now.instances > 0)
+            && let Some(say) = say.take()
+        {
+            say(now);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let left = |actions, instances, effects| Left {
+            instances,
+            actions,
+            effects,
+        };
+        assert_eq!(left(1, 0, 0).text(), "1 async action");
+        assert_eq!(left(2, 1, 0).text(), "2 async actions and 1 other instance");
+        assert_eq!(left(0, 0, 3).text(), "3 effects to carry out");
+        assert!(left(0, 0, 0).is_empty());
+    }
+}

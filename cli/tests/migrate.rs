@@ -1,0 +1,222 @@
+//! Round trip: each scenario of an older edition is run with its documents migrated to 0.8.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use swirl_cli::scenario::file::WorkflowSource;
+use swirl_cli::scenario::run::VirtualRunner;
+use swirl_cli::scenario::{Runner, Scenario, discover};
+use swirl_spec::edition::Edition;
+use swirl_spec::migrate::{Format, migrate};
+use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources};
+use swirl_spec::source::{self, Limits, Node};
+use swirl_spec::{Options, read_node};
+
+/// The editions' folders, and how many of their scenarios can be run with migrated documents, at
+/// least.
+const EDITIONS: [(&str, usize); 8] = [
+    ("0.1-early", 11),
+    ("0.1", 10),
+    ("0.1-release", 8),
+    ("tasks", 14),
+    ("0.5", 47),
+    ("0.6", 27),
+    ("0.7", 21),
+    ("0.9", 14),
+];
+
+struct Files {
+    given: MapResources,
+    files: FileResources,
+}
+
+impl Resources for Files {
+    fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        let given = self.given.fetch(uri, base);
+        given.or_else(|missing| self.files.fetch(uri, base).map_err(|_| missing))
+    }
+}
+
+enum Outcome {
+    /// It has documents of 0.8 only, or ones that are refused on purpose.
+    NotMeant,
+    Migrated,
+    /// With the reasons.
+    Not(Vec<String>),
+    Failed(String),
+}
+
+fn resources(scenario: &Scenario, file: &Path) -> Files {
+    let mut given = MapResources::default();
+    for (uri, content) in &scenario.resources {
+        given.insert(uri.clone(), content.clone());
+    }
+    let folder = file.parent().unwrap_or(Path::new("."));
+    Files {
+        given,
+        files: FileResources::new(folder, 1 << 20),
+    }
+}
+
+fn round_trip(file: &Path) -> Outcome {
+    let mut scenario = Scenario::load(file).unwrap();
+    if scenario.expect.rejected.is_some() {
+        return Outcome::NotMeant;
+    }
+    let provided: HashSet<String> = scenario.functions.keys().cloned().collect();
+    let options = Options {
+        provided,
+        ..Options::default()
+    };
+    let mut reasons = Vec::new();
+    let mut is_meant = false;
+    let mut migrated = Vec::new();
+    for source in &scenario.workflows {
+        let (root, at): (Node, PathBuf) = match source {
+            WorkflowSource::Path(path) => {
+                let text = std::fs::read(path).unwrap();
+                (
+                    source::parse(&text, &Limits::default()).unwrap(),
+                    path.clone(),
+                )
+            }
+            WorkflowSource::Inline(node) => (node.clone(), file.to_owned()),
+        };
+        let reading = read_node(&root, &resources(&scenario, &at), &options);
+        let (Some(workflow), Some(detected)) = (reading.workflow, reading.edition) else {
+            return Outcome::NotMeant;
+        };
+        if detected.edition == Edition::V0_8 {
+            migrated.push(source.clone());
+            continue;
+        }
+        is_meant = true;
+        match migrate(&workflow, &root, Format::Yaml) {
+            Ok(done) => {
+                let node = source::parse(done.text.as_bytes(), &Limits::default()).unwrap();
+                let json = migrate(&workflow, &root, Format::Json).unwrap();
+                let json = source::parse(json.text.as_bytes(), &Limits::default()).unwrap();
+                assert_eq!(node.to_data(), json.to_data(), "{}", file.display());
+                migrated.push(WorkflowSource::Inline(node));
+            }
+            Err(obstacles) => reasons.extend(obstacles.into_iter().map(|one| one.message)),
+        }
+    }
+    if !is_meant {
+        return Outcome::NotMeant;
+    }
+    if !reasons.is_empty() {
+        return Outcome::Not(reasons);
+    }
+    scenario.workflows = migrated;
+    match VirtualRunner.run(&scenario) {
+        Ok(observed) => match scenario.expect.check(&observed) {
+            differences if differences.is_empty() => Outcome::Migrated,
+            differences => Outcome::Failed(format!("{differences:?}")),
+        },
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
+}
+
+#[test]
+fn scenarios_of_other_editions_pass_with_migrated_documents() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
+    let mut failures = Vec::new();
+    for (edition, least) in EDITIONS {
+        let (files, errors) = discover::files(&[folder.join(edition)]);
+        assert!(errors.is_empty() && !files.is_empty(), "{edition}");
+        let (mut passed, mut not, mut not_meant) = (0, 0, 0);
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        for file in &files {
+            match round_trip(file) {
+                Outcome::NotMeant => not_meant += 1,
+                Outcome::Migrated => passed += 1,
+                Outcome::Not(list) => {
+                    not += 1;
+                    for reason in list.into_iter().collect::<HashSet<_>>() {
+                        let short: String = reason.chars().take(150).collect();
+                        *reasons.entry(short).or_default() += 1;
+                    }
+                }
+                Outcome::Failed(why) => failures.push(format!("{}: {why}", file.display())),
+            }
+        }
+        println!(
+            "{edition}: {passed} of {} scenarios migrated and passed, {not} not migratable, {not_meant} without a document to migrate",
+            files.len()
+        );
+        let mut reasons: Vec<(usize, String)> = reasons
+            .into_iter()
+            .map(|(reason, count)| (count, reason))
+            .collect();
+        reasons.sort_by(|a, b| b.cmp(a));
+        for (count, reason) in reasons {
+            println!("  {count} x {reason}");
+        }
+        if passed < least {
+            failures.push(format!(
+                "{edition}: {passed} migrated, and there were {least}"
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn swirl(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_swirl"));
+    let output = command.args(arguments).current_dir(folder).output();
+    let output = output.unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+const OLD: &str = "{id: a, name: A, version: 1.0.0, schemaVersion: '0.5', states: [{name: S, start: true, type: inject, data: {a: 1}, end: END}]}";
+
+#[test]
+fn the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let write = |name: &str, end: &str| {
+        std::fs::write(folder.join(name), OLD.replace("END", end)).unwrap();
+    };
+    write("good.sw.yaml", "true");
+    write("bad.sw.yaml", "{terminate: true}");
+
+    let (code, document, messages) = swirl(folder, &["migrate", "good.sw.yaml"]);
+    assert_eq!((code, messages.as_str()), (Some(0), ""));
+    assert!(
+        document.starts_with("# Migrated from edition 0.5.\nid: a\n"),
+        "{document}"
+    );
+
+    let line = ["migrate", "good.sw.yaml", "-o", "new.sw.json"];
+    assert_eq!(
+        swirl(folder, &line),
+        (Some(0), String::new(), String::new())
+    );
+    let (code, valid, _) = swirl(folder, &["validate", "new.sw.json"]);
+    assert!(code == Some(0) && valid.contains("edition 0.8"), "{valid}");
+    let (code, _, messages) = swirl(folder, &["migrate", "new.sw.json"]);
+    assert!(
+        code == Some(1) && messages.contains("0.8 already"),
+        "{messages}"
+    );
+
+    let (code, document, messages) = swirl(folder, &["migrate", "bad.sw.yaml", "-o", "x.yaml"]);
+    assert_eq!((code, document.as_str()), (Some(1), ""));
+    assert!(!folder.join("x.yaml").exists());
+    let wanted = "bad.sw.yaml:1:65: state 'S': an end with 'terminate' ends the parents too";
+    assert!(messages.starts_with(wanted), "{messages}");
+
+    let (code, report, _) = swirl(folder, &["migrate", "bad.sw.yaml", "--output", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(code, Some(1));
+    assert_eq!(report["migrated"], false);
+    assert_eq!(report["obstacles"][0]["pointer"], "/states/0");
+}

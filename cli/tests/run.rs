@@ -1,0 +1,133 @@
+//! `swirl run`: what goes on beside and after its instance.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn swirl(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_swirl"))
+        .current_dir(folder)
+        .arg("run")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Five calls that nobody awaits; each is noted some time after the instance has ended.
+const ASYNC: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
+functions: [{name: note, type: noter, operation: note}]
+states:
+- name: A
+  type: foreach
+  inputCollection: '[range(5)]'
+  actions: [{functionRef: {refName: note, invoke: async, arguments: {n: '${ $item }'}}}]
+  stateDataFilter: {output: '{done: true}'}
+  end: true
+";
+const NOTER: &str = "#!/bin/sh\nsleep 0.5\necho called >> \"$(dirname \"$0\")/calls\"\necho '{}'\n";
+
+fn noted(folder: &Path) -> usize {
+    let calls = std::fs::read_to_string(folder.join("calls")).unwrap_or_default();
+    calls.lines().count()
+}
+
+#[test]
+fn async_calls_are_waited_for() {
+    let folder = folder(&[("w.sw.yaml", ASYNC), ("noter.sh", NOTER)]);
+    let connector = format!("noter=exec:sh {}/noter.sh", folder.path().display());
+    let output = swirl(folder.path(), &["w.sw.yaml", "--connector", &connector]);
+    let messages = text(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    assert!(text(&output.stdout).contains("\"done\": true"));
+    assert_eq!(noted(folder.path()), 5, "{messages}");
+    assert!(messages.contains("5 async actions"), "{messages}");
+    assert!(messages.contains("--no-wait"), "{messages}");
+}
+
+#[test]
+fn no_wait_does_not() {
+    let folder = folder(&[("w.sw.yaml", ASYNC), ("noter.sh", NOTER)]);
+    let connector = format!("noter=exec:sh {}/noter.sh", folder.path().display());
+    let output = swirl(
+        folder.path(),
+        &["w.sw.yaml", "--connector", &connector, "--no-wait"],
+    );
+    let messages = text(&output.stderr);
+    assert!(output.status.success() && messages.is_empty(), "{messages}");
+}
+
+#[test]
+fn detached_sub_workflows_are_waited_for() {
+    let parent = "id: parent\nversion: 1.0.0\nspecVersion: '0.8'
+states:
+- {name: A, type: operation, actions: [{subFlowRef: {workflowId: child, invoke: async, onParentComplete: continue}}], end: true}
+";
+    let child = "id: child\nversion: 1.0.0\nspecVersion: '0.8'
+functions: [{name: note, type: noter, operation: note}]
+states:
+- {name: S, type: sleep, duration: PT0.3S, transition: B}
+- {name: B, type: operation, actions: [{functionRef: note}], end: true}
+";
+    let folder = folder(&[
+        ("parent.sw.yaml", parent),
+        ("child.sw.yaml", child),
+        ("noter.sh", NOTER),
+    ]);
+    let connector = format!("noter=exec:sh {}/noter.sh", folder.path().display());
+    let arguments = [
+        "parent.sw.yaml",
+        "--with",
+        "child.sw.yaml",
+        "--connector",
+        &connector,
+    ];
+    let output = swirl(folder.path(), &arguments);
+    let messages = text(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    assert!(messages.contains("1 other instance"), "{messages}");
+    assert_eq!(noted(folder.path()), 1);
+}
+
+#[test]
+fn continue_as_is_followed_to_the_last() {
+    let count = "id: count\nversion: 1.0.0\nspecVersion: '0.8'
+states:
+- {name: A, type: inject, data: {}, stateDataFilter: {output: '{n: (.n + 1)}'}, transition: B}
+- name: B
+  type: switch
+  dataConditions: [{condition: '.n >= 3', end: true}]
+  defaultCondition: {end: {continueAs: {workflowId: count, version: 1.0.0}}}
+";
+    let folder = folder(&[("count.sw.yaml", count)]);
+    let output = swirl(folder.path(), &["count.sw.yaml", "--input", "{\"n\": 0}"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let out: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(out, serde_json::json!({"n": 3}));
+}
+
+#[test]
+fn a_faulted_instance_is_not_waited_for() {
+    let faulty = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
+states:
+- {name: A, type: switch, dataConditions: [{condition: '.n', end: true}], defaultCondition: {end: true}}
+";
+    let folder = folder(&[("w.sw.yaml", faulty)]);
+    let output = swirl(folder.path(), &["w.sw.yaml", "--input", "{\"n\": 1}"]);
+    assert_eq!(output.status.code(), Some(1));
+    let messages = text(&output.stderr);
+    assert!(messages.contains("ConditionNotBoolean"), "{messages}");
+    assert!(!messages.contains("waiting for"), "{messages}");
+}

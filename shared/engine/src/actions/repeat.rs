@@ -1,0 +1,69 @@
+//! Actions that are done again and again ([`Repeat`]).
+
+use swirl_model::WorkflowError;
+use swirl_model::event::Event;
+use swirl_model::scope::{ActionStep, ListRun};
+use swirl_model::workflow::{ExprId, Repeat};
+
+use crate::ctx::{Ctx, Step};
+
+impl Ctx<'_> {
+    /// Before an action: whether it is to be done at all.
+    pub(super) fn may_begin(&self, repeat: &Repeat) -> Result<bool, WorkflowError> {
+        match repeat.test {
+            Some(test) if repeat.before => self.goes_on(test),
+            _ => Ok(true),
+        }
+    }
+
+    /// An action is over: it is done once more, or the next one begins.
+    pub(super) fn again_or_next(&mut self, run: ListRun) -> Step {
+        let id = self.def.workflow[run.list].actions[usize::from(run.index)];
+        let Some(repeat) = self.def.workflow[id].repeat.clone() else {
+            return self.next_action(run);
+        };
+        let times = run.times.saturating_add(1);
+        if repeat.max.is_some_and(|max| times >= max) {
+            return self.next_action(run);
+        }
+        if let Some(test) = repeat.test
+            && !repeat.before
+            && !self.goes_on(test)?
+        {
+            return self.next_action(run);
+        }
+        self.list(ListRun {
+            times,
+            ..ListRun::new(run.list, run.index, run.end)
+        });
+        Ok(())
+    }
+
+    /// An error of an action that no handler takes may not end its repetition. False: it does.
+    pub(crate) fn repeats_past(&mut self, error: &WorkflowError) -> bool {
+        let Some((run, action)) = self.current_action() else {
+            return false;
+        };
+        // A test that fails is an error of the repetition, not of what is repeated.
+        let has_failed = run.step == ActionStep::Attempt && run.attempt > 0;
+        let goes_on = action.repeat.as_ref().is_some_and(|rule| rule.past_errors);
+        if !has_failed || !goes_on {
+            return false;
+        }
+        self.emit(Event::LastError(Some(error.clone())));
+        self.emit(Event::ErrorHandled {
+            error: error.clone(),
+        });
+        match self.again_or_next(run) {
+            Ok(()) => true,
+            Err(error) => {
+                self.fail(error);
+                true
+            }
+        }
+    }
+
+    fn goes_on(&self, test: ExprId) -> Result<bool, WorkflowError> {
+        self.view().condition(test, &self.scope.data)
+    }
+}

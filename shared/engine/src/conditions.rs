@@ -1,0 +1,126 @@
+//! Conditions over data that are put together of comparisons (decisions 39 and 83).
+
+use std::cmp::Ordering;
+
+use swirl_model::workflow::{Comparison, ExprId, Test};
+use swirl_model::{Data, WorkflowError};
+
+use crate::definition::Definition;
+use crate::eval::View;
+
+impl View<'_> {
+    /// Whether a condition holds.
+    pub fn test(&self, test: &Test, data: &Data) -> Result<bool, WorkflowError> {
+        match test {
+            Test::Holds(id) => self.condition(*id, data),
+            Test::Exists(id) => Ok(self.eval(*id, data)?.is_some_and(|found| exists(&found))),
+            Test::Compare {
+                path,
+                operator,
+                value,
+                as_text,
+            } => {
+                let fits = |found: &Data| compares(self.def, found, *operator, value, *as_text);
+                Ok(self.selected(*path, data)?.iter().any(fits))
+            }
+            Test::All(list) => {
+                for test in list {
+                    if !self.test(test, data)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Test::Any(list) => {
+                for test in list {
+                    if self.test(test, data)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Test::Not(test) => Ok(!self.test(test, data)?),
+        }
+    }
+
+    /// What a path selects: no value, one, or each of a list of matches.
+    fn selected(&self, path: ExprId, data: &Data) -> Result<Vec<Data>, WorkflowError> {
+        let Some(found) = self.eval(path, data)? else {
+            return Ok(Vec::new());
+        };
+        let is_list = self.def.programs[path.0 as usize].yields_list();
+        match found.as_array().filter(|_| is_list) {
+            Some(matches) => Ok(matches.iter().cloned().map(Data).collect()),
+            None => Ok(vec![found]),
+        }
+    }
+}
+
+/// Not null, not false, no empty list.
+pub(crate) fn exists(found: &Data) -> bool {
+    match (found.as_array(), found.as_bool()) {
+        (Some(items), _) => !items.is_empty(),
+        (_, Some(value)) => value,
+        _ => !found.is_null(),
+    }
+}
+
+fn compares(
+    def: &Definition,
+    found: &Data,
+    operator: Comparison,
+    value: &Data,
+    as_text: bool,
+) -> bool {
+    let order = || ordering(found, value, as_text);
+    match operator {
+        Comparison::Present => true,
+        Comparison::Null => found.is_null(),
+        // Null stands for what isn't there.
+        _ if found.is_null() && !value.is_null() => false,
+        Comparison::Equal => order() == Ordering::Equal,
+        Comparison::Less => order() == Ordering::Less,
+        Comparison::LessOrEqual => order() != Ordering::Greater,
+        Comparison::Greater => order() == Ordering::Greater,
+        Comparison::GreaterOrEqual => order() != Ordering::Less,
+        Comparison::Matches => {
+            let pattern = def.patterns.get(&value.to_text());
+            pattern.is_some_and(|pattern| pattern.is_match(&found.to_text()))
+        }
+    }
+}
+
+/// As numbers if both sides are numbers or look like them, else as texts (decision 39).
+fn ordering(left: &Data, right: &Data, as_text: bool) -> Ordering {
+    let (left, right) = (left.to_text(), right.to_text());
+    let number = |text: &str| {
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|number: &f64| !number.is_nan())
+    };
+    match (number(&left), number(&right)) {
+        (Some(left), Some(right)) if !as_text => left.total_cmp(&right),
+        _ => left.cmp(&right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_as_numbers_where_both_look_like_them() {
+        for (left, right, as_text, expected) in [
+            (data!(9), data!("10"), false, Ordering::Less),
+            (data!("9"), data!("10"), true, Ordering::Greater),
+            (data!(10), data!(10.0), false, Ordering::Equal),
+            (data!("b"), data!("a"), false, Ordering::Greater),
+            (data!(1), data!("a"), false, Ordering::Less),
+        ] {
+            assert_eq!(ordering(&left, &right, as_text), expected, "{left} {right}");
+        }
+    }
+}

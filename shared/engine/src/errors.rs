@@ -1,0 +1,246 @@
+//! Which errors a handler or a rule means, and how errors are described and thrown.
+
+use swirl_model::error::{Description, names};
+use swirl_model::workflow::{ErrorFilter, ErrorId, ErrorSet, Problem, Template, Throw};
+use swirl_model::{Data, WorkflowError};
+
+use crate::conditions::exists;
+use crate::ctx::{Ctx, Step};
+use crate::eval::View;
+
+const TYPES: &str = "https://serverlessworkflow.io/spec/errors/";
+
+impl Ctx<'_> {
+    /// The first of these that an error fits; `Any` is asked last, wherever it stands.
+    pub(crate) fn first_fit<'s>(
+        &self,
+        sets: impl Iterator<Item = &'s ErrorSet>,
+        error: &WorkflowError,
+    ) -> Result<Option<u16>, WorkflowError> {
+        let mut any = None;
+        for (index, set) in sets.enumerate() {
+            if *set == ErrorSet::Any {
+                any = any.or(Some(index as u16));
+            } else if self.fits(set, error)? {
+                return Ok(Some(index as u16));
+            }
+        }
+        Ok(any)
+    }
+
+    pub(crate) fn fits(
+        &self,
+        set: &ErrorSet,
+        error: &WorkflowError,
+    ) -> Result<bool, WorkflowError> {
+        Ok(match set {
+            ErrorSet::Any => true,
+            ErrorSet::These(errors) => self.matches_any(errors, error),
+            ErrorSet::Except(errors) => !self.matches_any(errors, error),
+            ErrorSet::When(expression) => {
+                let (shown, mut data) = (shown(error), self.scope.data.clone());
+                if !data.is_object() {
+                    data = Data::object();
+                }
+                data.set("error", shown.clone());
+                let view = View {
+                    error: Some(shown),
+                    ..self.view()
+                };
+                view.condition(*expression, &data)?
+            }
+            ErrorSet::Text(text) => {
+                error.name == *text || error.code.as_ref() == Some(text) || has_status(error, text)
+            }
+        })
+    }
+
+    /// Whether what came of a success is one of the set: `Text` means the whole of it.
+    pub(crate) fn fits_result(&self, set: &ErrorSet, result: &Data) -> Result<bool, WorkflowError> {
+        match set {
+            ErrorSet::Text(text) => Ok(result.to_text() == *text),
+            ErrorSet::When(expression) => {
+                let found = self.view().eval(*expression, result)?;
+                Ok(found.is_some_and(|found| exists(&found)))
+            }
+            ErrorSet::Any | ErrorSet::These(_) | ErrorSet::Except(_) => Ok(false),
+        }
+    }
+
+    pub(crate) fn matches_any(&self, errors: &[ErrorId], error: &WorkflowError) -> bool {
+        errors.iter().any(|id| self.matches(*id, error))
+    }
+
+    /// By its description, else by the code or status, without a code by name (decision 24).
+    fn matches(&self, id: ErrorId, error: &WorkflowError) -> bool {
+        let def = &self.def.workflow[id];
+        match (&def.problem, &def.code) {
+            (Some(problem), _) => is_problem(problem, error),
+            (None, Some(code)) => error.code.as_ref() == Some(code) || has_status(error, code),
+            (None, None) => def.name == error.name,
+        }
+    }
+
+    /// An error as the definition's handlers see it: with type, status and origin, where errors have them.
+    pub(crate) fn described(&self, mut error: WorkflowError, pointer: &str) -> WorkflowError {
+        if !self.def.workflow.problems {
+            return error;
+        }
+        let (kind, status, title) = description(&error);
+        error.status = error.status.or(Some(status));
+        let problem = error.problem.get_or_insert_with(|| {
+            Box::new(Description {
+                kind: format!("{TYPES}{kind}"),
+                title: Some(title.to_owned()),
+                instance: None,
+            })
+        });
+        if problem.instance.is_none() && !pointer.is_empty() {
+            problem.instance = Some(pointer.to_owned());
+        }
+        error
+    }
+
+    /// The error to throw in place of another.
+    pub(crate) fn thrown(
+        &self,
+        throw: &Throw,
+        cause: &WorkflowError,
+    ) -> Result<WorkflowError, WorkflowError> {
+        let view = self.view();
+        let text = |template: &Option<Template>| {
+            let value = template
+                .as_ref()
+                .map(|template| view.template(template, &self.scope.data));
+            let value = value.transpose()?.filter(|value| !value.is_null());
+            Ok::<_, WorkflowError>(value.map(|value| value.to_text()))
+        };
+        let kind = text(&throw.kind)?;
+        let status = match text(&throw.status)? {
+            Some(status) => Some(status.trim().parse().map_err(|_| {
+                let message = format!("the status of an error must be a number, and is '{status}'");
+                WorkflowError::new(names::INVALID_VALUE, message)
+            })?),
+            None => None,
+        };
+        let last = kind.as_deref().and_then(|kind| kind.rsplit('/').next());
+        let name = throw.name.as_deref().or(last).unwrap_or(&cause.name);
+        let name = name.to_owned();
+        let title = text(&throw.title)?;
+        let detail = text(&throw.detail)?.or_else(|| title.clone());
+        let instance = cause
+            .problem
+            .as_ref()
+            .and_then(|cause| cause.instance.clone());
+        let problem = kind.map(|kind| {
+            Box::new(Description {
+                kind,
+                title,
+                instance,
+            })
+        });
+        Ok(WorkflowError {
+            problem,
+            status,
+            ..WorkflowError::new(&name, detail.unwrap_or_else(|| cause.message.clone()))
+        })
+    }
+
+    /// Merges into the state data what a handler wants of its error.
+    pub(crate) fn merge_error(&mut self, filter: &ErrorFilter, error: &WorkflowError) -> Step {
+        let shown = error.to_data();
+        let value = match filter.data {
+            Some(expression) => self.view().eval(expression, &shown)?.unwrap_or_default(),
+            None => shown,
+        };
+        if value.is_null() {
+            return Ok(());
+        }
+        self.merge_into_data(filter.to, &value)
+    }
+}
+
+/// What conditions over an error see of it (decision 27).
+fn shown(error: &WorkflowError) -> Data {
+    let mut data = error.to_data();
+    data.set("trace", Data::string(error.to_string()));
+    data
+}
+
+fn has_status(error: &WorkflowError, text: &str) -> bool {
+    error
+        .status
+        .is_some_and(|status| status.to_string() == *text)
+}
+
+fn is_problem(problem: &Problem, error: &WorkflowError) -> bool {
+    let found = error.problem.as_deref();
+    let inside = |outer: &String| {
+        let inner = found.and_then(|found| found.instance.as_deref());
+        let rest = inner.and_then(|inner| inner.strip_prefix(outer.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    problem
+        .kind
+        .as_ref()
+        .is_none_or(|kind| found.is_some_and(|found| found.kind == *kind))
+        && problem
+            .status
+            .is_none_or(|status| error.status == Some(status))
+        && problem.instance.as_ref().is_none_or(inside)
+}
+
+/// Type, status and title of an error of our own, or of a call.
+fn description(error: &WorkflowError) -> (&'static str, u16, &'static str) {
+    if error.code.as_deref() == Some("timeout") {
+        return ("timeout", 408, "Timeout");
+    }
+    match error.name.as_str() {
+        names::INPUT_VALIDATION | names::OUTPUT_VALIDATION => ("validation", 400, "Validation"),
+        names::EXPRESSION_ERROR
+        | names::CONDITION_NOT_BOOLEAN
+        | names::COLLECTION_NOT_ARRAY
+        | names::MERGE_TYPE_MISMATCH
+        | names::INVALID_VALUE => ("expression", 400, "Expression"),
+        names::SECRET_NOT_FOUND | names::SUBFLOW_NOT_FOUND => {
+            ("configuration", 400, "Configuration")
+        }
+        names::FUNCTION_ERROR => ("communication", 500, "Communication"),
+        _ if error.status.is_some() => ("communication", 500, "Communication"),
+        _ => ("runtime", 500, "Runtime"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_must_be_all_that_is_given() {
+        let error = WorkflowError {
+            problem: Some(Box::new(Description {
+                kind: "t".to_owned(),
+                title: None,
+                instance: Some("/states/1/actions/0".to_owned()),
+            })),
+            status: Some(503),
+            ..WorkflowError::new("E", "")
+        };
+        let problem = |kind: Option<&str>, status, instance: Option<&str>| Problem {
+            kind: kind.map(str::to_owned),
+            status,
+            instance: instance.map(str::to_owned),
+        };
+        for (given, fits) in [
+            (problem(None, None, None), true),
+            (problem(Some("t"), Some(503), None), true),
+            (problem(Some("t"), Some(500), None), false),
+            (problem(Some("u"), None, None), false),
+            (problem(None, None, Some("/states/1")), true),
+            (problem(None, None, Some("/states/1/actions/0")), true),
+            (problem(None, None, Some("/states/1/act")), false),
+        ] {
+            assert_eq!(is_problem(&given, &error), fits, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Which states lead to which.
+
+use swirl_model::workflow::{Next, State, StateId, StateKind, Then, Workflow};
+
+/// Whether ways lead from one state to another, or it is the same.
+pub(crate) fn reaches(workflow: &Workflow, from: StateId, to: StateId) -> bool {
+    let mut seen = vec![false; workflow.states.len()];
+    let mut open = vec![from];
+    while let Some(id) = open.pop() {
+        if id == to {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[id.0 as usize], true) {
+            let targets = ways(&workflow[id]).filter_map(|next| match next {
+                Next::Transition(transition) => Some(transition.to),
+                Next::End(_) => None,
+            });
+            open.extend(targets);
+        }
+    }
+    false
+}
+
+/// All transitions and ends of a state.
+fn ways(state: &State) -> impl Iterator<Item = &Next> {
+    let (conditions, default): (Vec<&Next>, Option<&Next>) = match &state.kind {
+        StateKind::Switch(switch) => (
+            switch.conditions.iter().map(|it| &it.next).collect(),
+            switch.default.as_ref(),
+        ),
+        StateKind::SwitchEvents(switch) => (
+            switch.conditions.iter().map(|it| &it.next).collect(),
+            switch.default.as_ref(),
+        ),
+        StateKind::Event(event) => {
+            let entries = event.entries.iter();
+            (entries.filter_map(|it| it.next.as_ref()).collect(), None)
+        }
+        _ => (Vec::new(), None),
+    };
+    let handlers = state.on_errors.iter().filter_map(|it| match &it.then {
+        Then::Next(next) => Some(next),
+        Then::Continue | Then::Rethrow | Then::Throw(_) => None,
+    });
+    state
+        .next
+        .iter()
+        .chain(conditions)
+        .chain(default)
+        .chain(handlers)
+}

@@ -1,0 +1,92 @@
+//! After a `workflowExecTimeout` without `interrupt` (decision 81): what executes is finished, what only
+//! waits is left at that instant, or as soon as it only waits. The instance is then terminated.
+//!
+//! A branch knows by itself when the timeout has passed. One that only waits then ends, and says so
+//! in its result; the state is left when the others are done or only wait, too.
+
+use swirl_model::event::Command;
+use swirl_model::scope::{
+    ActionStep, BranchResult, Cursor, Position, Purpose, Role, TimerKind, Work,
+};
+use swirl_model::time::Timestamp;
+
+use crate::ctx::Ctx;
+
+/// For events, asleep, or between retries: nothing is being done.
+fn only_waits(position: &Position) -> bool {
+    match &position.work {
+        Work::Sleep | Work::Retry => true,
+        Work::Events => {
+            let run = position.events.as_ref();
+            run.is_none_or(|run| run.forks.is_empty())
+        }
+        Work::List(run) => matches!(
+            run.step,
+            ActionStep::SleepBefore
+                | ActionStep::SleepAfter
+                | ActionStep::RetryDelay
+                | ActionStep::Event { .. }
+        ),
+        Work::Begin | Work::Fork(_) | Work::Finish { .. } | Work::Continue { .. } => false,
+    }
+}
+
+impl Ctx<'_> {
+    /// At the end of a step.
+    pub(crate) fn leave_what_only_waits(&mut self) {
+        let waits = match &self.scope.cursor {
+            Cursor::At(position) => position.purpose == Purpose::Main && only_waits(position),
+            _ => false,
+        };
+        if !waits || self.scope.fault.is_some() || self.scope.compensation.is_some() {
+            return;
+        }
+        match self.scope.role {
+            Role::Root if self.scope.timed_out => {
+                self.leave();
+                self.run();
+            }
+            Role::Root | Role::Detached { .. } | Role::Apart { .. } => {}
+            Role::Branch { .. }
+            | Role::Iteration { .. }
+            | Role::Action { .. }
+            | Role::Entry { .. } => {
+                self.leave_branch();
+            }
+        }
+    }
+
+    fn leave_branch(&mut self) {
+        let Some(end) = self.soft_end() else {
+            return;
+        };
+        if end <= self.now() {
+            self.leave();
+        } else if !self.is_armed(TimerKind::Workflow) {
+            self.arm_at(TimerKind::Workflow, end);
+        }
+    }
+
+    /// When the workflow times out, if what runs then is to be finished.
+    fn soft_end(&self) -> Option<Timestamp> {
+        let timeout = self.workflow_timeout_setting()?;
+        // What cannot be worked out has faulted the instance at its start.
+        let end = self.workflow_end().ok().flatten()?;
+        (!timeout.interrupt).then_some(end)
+    }
+
+    /// Leaves the state without a transition: the root scope is terminated, a branch reports.
+    pub(crate) fn leave(&mut self) {
+        self.abandon();
+        if matches!(self.scope.role, Role::Root) {
+            return self.time_out();
+        }
+        self.disarm(|_| true);
+        self.emit(swirl_model::event::Event::Moved(Cursor::Ended));
+        self.command(Command::Report(BranchResult::Done {
+            merges: Vec::new(),
+            result: None,
+            left: true,
+        }));
+    }
+}

@@ -1,0 +1,123 @@
+//! A parsed condition.
+
+use jaq_json::Val;
+
+use super::Dialect;
+use super::functions::Function;
+use crate::jsonpath;
+
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub root: Expr,
+    pub dialect: Dialect,
+    /// The place of the variable `error`, if there is one.
+    pub error: Option<usize>,
+    /// The variables.
+    pub names: Vec<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Expr {
+    Literal(Val),
+    /// A name alone: a member of the error, of the data, or a variable.
+    Name(Box<str>),
+    /// `$`, `#root`: the data.
+    Data,
+    /// `$.error`: of the data, or else the variable at this place.
+    Error(usize),
+    /// `#this`: what a selection or projection looks at.
+    This,
+    /// `#name`, `$name`: a variable.
+    Variable(usize),
+    /// What a macro of CEL looks at: by the number of macros around it.
+    Local(usize),
+    /// A JSONPath that begins with `$`, or `#jsonPath(data, '...')`.
+    Path(Box<Expr>, Box<jsonpath::Expr>),
+    List(Vec<Expr>),
+    Map(Vec<(Expr, Expr)>),
+    /// `a.b[0].size()`.
+    Steps(Box<Expr>, Vec<Step>),
+    Call(Function, Vec<Expr>),
+    /// `has(a.b)`.
+    Has(Box<Expr>, Val),
+    /// `&&` if the flag is false, `||` if it is true: the value that settles it.
+    Logic(bool, Vec<Expr>),
+    Not(Box<Expr>),
+    Negative(Box<Expr>),
+    /// From left to right.
+    Chain(Box<Expr>, Vec<(Op, Expr)>),
+    /// `a ? b : c`.
+    Choice(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `a ?: b`, `a ?? b` (if the flag is set: only null goes on).
+    Otherwise(bool, Vec<Expr>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Step {
+    Member(Val),
+    Index(Expr),
+    Call(Function, Vec<Expr>),
+    /// `.?[ ]`, `.^[ ]`, `.$[ ]`
+    Select(Pick, Expr),
+    /// `.![ ]`
+    Project(Expr),
+    /// A macro of CEL with its condition, and what it makes of what is found.
+    Macro(Macro, Expr, Option<Expr>),
+    /// `?.`: nothing of what follows is done if the value is null.
+    Safe,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pick {
+    All,
+    First,
+    Last,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Macro {
+    All,
+    Exists,
+    ExistsOne,
+    Filter,
+    Map,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Pow,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// The whole text matches.
+    Matches,
+    /// In a list or a map; `=~` of JEXL, which matches a text too.
+    In,
+    NotIn,
+    StartsWith,
+    NotStartsWith,
+    EndsWith,
+    NotEndsWith,
+    Between,
+    And,
+    Or,
+    /// Refused.
+    Assign,
+    InstanceOf,
+}
+
+impl Expr {
+    /// Is the value the list of all that a path selects? A comparison of such a list with one value holds if it
+    /// holds for one of its elements.
+    pub fn yields_matches(&self) -> bool {
+        matches!(self, Expr::Path(_, path) if path.yields_list())
+    }
+}

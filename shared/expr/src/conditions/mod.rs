@@ -1,0 +1,53 @@
+//! SpEL, JEXL and CEL: the part of them that conditions of workflows use (decision 27).
+//!
+//! One tree and one evaluator serve the three; [`dialect`] says how they differ, and a source is parsed
+//! in one pass. Nothing here makes objects of a host language, calls code or reaches beyond the data, so
+//! types, constructors, assignments and loops are refused when a source is compiled. Long chains
+//! (`1 + 1 + ...`, `a.b.c ...`) are lists in the tree, so only nesting needs the stack, and that is bounded
+//! (`docs/adr/0014-condition-languages.md`). What is available is listed for users in `docs/expressions.md`.
+
+mod ast;
+mod dialect;
+mod eval;
+mod functions;
+mod lex;
+mod macros;
+mod parse;
+mod primary;
+mod values;
+
+pub(crate) use ast::Tree;
+pub(crate) use dialect::Dialect;
+pub(crate) use eval::evaluate;
+
+use crate::compile::{Compiled, within_length};
+use crate::error::CompileError;
+use crate::program::Shape;
+
+/// Stack that a source of the greatest nesting needs.
+const STACK: usize = 1 << 20;
+
+/// Parses and checks an expression. `vars` as in [`crate::Program::jq`]; if `error` is one of them, names are
+/// looked up in it before they are looked up in the data.
+pub(crate) fn compile(
+    source: &str,
+    vars: &[&str],
+    dialect: Dialect,
+) -> Result<Compiled, CompileError> {
+    within_length(source)?;
+    stacker::maybe_grow(STACK, 4 * STACK, || {
+        let mut parser = parse::Parser::new(source, vars, dialect);
+        let root = parser.whole()?;
+        let error = vars.iter().rposition(|var| *var == "error");
+        Ok(Compiled {
+            shape: Shape::Condition(Box::new(Tree {
+                root,
+                dialect,
+                error,
+                names: vars.iter().map(|var| (*var).into()).collect(),
+            })),
+            used: parser.used,
+            secrets: parser.secrets,
+        })
+    })
+}

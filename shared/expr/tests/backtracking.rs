@@ -1,0 +1,49 @@
+//! Regular expressions with look-around and references: available, and bounded.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use swirl_expr::{Env, EvalError, Program};
+use swirl_model::Data;
+
+fn run(source: &str) -> Result<Option<Data>, EvalError> {
+    let program = Program::jq(source, &[]).unwrap_or_else(|e| panic!("{source}: {e}"));
+    program.one(&Data::NULL, &[], &Env::default())
+}
+
+#[test]
+fn what_goes_back_again_and_again_ends() {
+    for source in [
+        r#""a" * 200 | test("(?=b|(a+)+$)(a+)+b")"#,
+        r#""a" * 3000 | test("(?:(?=a)a|a)*(?=c)(a*)*b")"#,
+        r#""ab" * 2000 | [match("(a|b|ab)*(?=c)"; "g")]"#,
+        r#""a" * 500 | test("^(a+)+\\1\\1b$")"#,
+    ] {
+        match run(source) {
+            Ok(_) | Err(EvalError::StepLimit | EvalError::TimeLimit) => {}
+            Err(EvalError::Message(message)) => {
+                assert!(message.contains("too many steps"), "{source}: {message}")
+            }
+            Err(error) => panic!("{source}: {error}"),
+        }
+    }
+    // The thread goes on.
+    assert_eq!(run("1 + 1"), Ok(Some(Data::int(2))));
+    let long = run(r#""a" * 40000 | test("a(?=b)")"#).unwrap_err();
+    assert!(long.to_string().contains("look-around"), "{long}");
+    assert!(run(r#""a" * 1000000 | test("ab")"#).is_ok());
+}
+
+#[test]
+fn in_jsonpath_and_the_languages_of_conditions_too() {
+    let input = Data::parse(br#"{"a": [{"n": "ab"}, {"n": "ac"}], "n": "foobar"}"#).unwrap();
+    let jsonpath = Program::jsonpath("$.a[?(@.n =~ /a(?!b)./)].n", &[]).unwrap();
+    let found = jsonpath.one(&input, &[], &Env::default()).unwrap().unwrap();
+    assert_eq!(found.to_string(), r#"["ac"]"#);
+    for program in [
+        Program::spel("n matches '(?=foo).*(?<=bar)'", &[]),
+        Program::jexl("n =~ '(?=foo).*'", &[]),
+        Program::cel("n.matches('o(?=b)')", &[]),
+    ] {
+        let found = program.unwrap().one(&input, &[], &Env::default());
+        assert_eq!(found, Ok(Some(Data::bool(true))));
+    }
+}

@@ -1,0 +1,48 @@
+//! What an event state has got so far.
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct EventRun {
+    /// By event definition: what arrived.
+    pub arrived: Vec<(u32, CloudEvent)>,
+    /// Entries whose actions have run.
+    pub done: Vec<u16>,
+    pub running: Option<u16>,
+    /// Entries whose actions run side by side, each as a fork of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forks: Vec<EntryFork>,
+    /// The timers of entries that have a timeout of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timers: Vec<EntryTimer>,
+    /// Entries that aren't waited for any longer: their own timeout has passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lapsed: Vec<u16>,
+    /// The timeout passed while actions ran: nothing more is waited for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryTimer {
+    pub entry: u16,
+    pub seq: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryFork {
+    pub entry: u16,
+    pub fork: u32,
+    /// Its error faulted the instance: where a retry goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartEvent {
+    /// The event definition.
+    pub def: u32,
+    pub event: CloudEvent,
+}

@@ -1,0 +1,154 @@
+//! Forks: what their branches begin with, and what they came to.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+/// What a branch or iteration came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum BranchResult {
+    Done {
+        merges: Vec<Merge>,
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "crate::data::present"
+        )]
+        result: Option<Data>,
+        /// `workflowExecTimeout` has passed and the branch only waited: its state is to be left
+        /// (decision 81).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left: bool,
+    },
+    Failed(WorkflowError),
+    /// An action's handler leads out of the branch, and out of the state that forked.
+    Left {
+        way: Way,
+        error: WorkflowError,
+    },
+    /// A `terminate` end within it: ends the whole instance with this output.
+    Terminated {
+        data: Data,
+        parents: bool,
+    },
+}
+
+/// A fork's record: the branches' common origin, and their results as a set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fork {
+    pub parent: ScopeId,
+    pub fork: u32,
+    pub origin: ForkOrigin,
+    /// The state data at the fork: each branch begins with a copy.
+    pub data: Data,
+    pub items: Option<Data>,
+    pub params: Vec<(Arc<str>, Data)>,
+    pub last_error: Option<WorkflowError>,
+    pub total: u32,
+    /// Branches below this index may run.
+    pub open: u32,
+    /// The parent is told when so many are done.
+    pub needed: u32,
+    pub results: std::collections::BTreeMap<u32, BranchResult>,
+    /// How many of the results are no successes. Counted here because it is asked for at every
+    /// report, however many there are.
+    #[serde(default)]
+    pub failed: u32,
+    /// The parent has been told.
+    pub told: bool,
+    pub closed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ForkOrigin {
+    Parallel(StateId),
+    Foreach(StateId),
+    Actions(ListId),
+    Entry(StateId, u16),
+    Apart(StateId, u32),
+}
+
+/// What came of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// Nobody waits for it any more, or it is known already.
+    Stale,
+    Noted,
+    /// The parent is to be told now.
+    Tell,
+}
+
+impl Fork {
+    /// Notes a branch's result; each branch counts once.
+    pub fn report(&mut self, index: u32, result: BranchResult) -> Reported {
+        if self.closed || index >= self.total || self.results.contains_key(&index) {
+            return Reported::Stale;
+        }
+        let urgent = !matches!(result, BranchResult::Done { .. });
+        self.restore(index, result);
+        if !self.told && (urgent || self.enough()) {
+            self.told = true;
+            Reported::Tell
+        } else {
+            Reported::Noted
+        }
+    }
+
+    /// Puts in a result that is known already.
+    pub fn restore(&mut self, index: u32, result: BranchResult) {
+        self.failed += u32::from(!matches!(result, BranchResult::Done { .. }));
+        self.results.insert(index, result);
+    }
+
+    /// Lets more branches run and waits for more results.
+    pub fn extend(&mut self, open: u32, needed: u32) {
+        self.open = open.min(self.total);
+        self.needed = needed;
+        self.told = false;
+    }
+
+    /// Forgets a branch's result, so that the branch may go on. The parent can be told again.
+    pub fn revive(&mut self, index: u32) {
+        let result = self.results.remove(&index);
+        let failed = result.is_some_and(|result| !matches!(result, BranchResult::Done { .. }));
+        self.failed -= u32::from(failed);
+        self.told = false;
+    }
+
+    /// Branches beside `index` whose result is an error.
+    pub fn others_that_failed(&self, index: u32) -> Vec<u32> {
+        let failed = |(at, result): (&u32, &BranchResult)| {
+            (*at != index && matches!(result, BranchResult::Failed(_))).then_some(*at)
+        };
+        self.results.iter().filter_map(failed).collect()
+    }
+
+    /// Whether as many branches are done as the parent waits for.
+    pub fn enough(&self) -> bool {
+        (self.results.len() as u32).saturating_sub(self.failed) >= self.needed
+    }
+
+    /// Whether what the parent waits for now is a batch after which more branches open. It needs
+    /// no results then: they are all kept here until the last batch is done.
+    pub fn is_batch(&self) -> bool {
+        self.open == self.needed && self.open < self.total
+    }
+
+    /// What a branch begins with: everything but what the others came to.
+    pub fn origin_of_branch(&self) -> Fork {
+        Fork {
+            parent: self.parent.clone(),
+            fork: self.fork,
+            origin: self.origin,
+            data: self.data.clone(),
+            items: self.items.clone(),
+            params: self.params.clone(),
+            last_error: self.last_error.clone(),
+            results: Default::default(),
+            failed: 0,
+            ..*self
+        }
+    }
+}

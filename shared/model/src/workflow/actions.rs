@@ -1,0 +1,105 @@
+//! Actions, and what becomes of their results.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+/// Actions that run in sequence, or at once as branches of one action each.
+#[derive(Debug, Clone, Default)]
+pub struct ActionList {
+    pub actions: Vec<ActionId>,
+    pub parallel: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Action {
+    pub name: Option<Arc<str>>,
+    pub kind: ActionKind,
+    /// Where it stands in the document, as a JSON pointer; empty where nobody asks for it.
+    pub pointer: String,
+    pub condition: Option<ExprId>,
+    pub sleep_before: Option<Period>,
+    pub sleep_after: Option<Period>,
+    /// `actionDataFilter.fromStateData`.
+    pub from: Option<ExprId>,
+    pub results: ResultRule,
+    /// Asked before the handlers are.
+    pub retry: Option<RetryRule>,
+    pub on_errors: Vec<ActionHandler>,
+    /// Bounds each attempt: `actionExecTimeout` of the branch, the state or the workflow.
+    pub timeout: Option<Period>,
+    /// Once it is done it is done again, each time on the data as it is then.
+    pub repeat: Option<Repeat>,
+}
+
+/// What becomes of an action's result.
+#[derive(Debug, Clone, Default)]
+pub struct ResultRule {
+    /// `useResults: false`.
+    pub ignore: bool,
+    pub results: Option<ExprId>,
+    pub to: Option<PathId>,
+    /// What `results` selects goes under a key.
+    pub under: Option<Under>,
+    /// A result that is no object replaces what it would be merged with.
+    pub replace: bool,
+    /// Applied to the state data once the result is in it: what it selects becomes the state data.
+    pub output: Option<ExprId>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ActionKind {
+    Call(Call),
+    Event(EventAction),
+    Expression {
+        function: FunctionId,
+        expression: ExprId,
+        arguments: Option<Template>,
+        detached: bool,
+    },
+    Subflow(Subflow),
+}
+
+impl Default for ActionKind {
+    fn default() -> ActionKind {
+        ActionKind::Event(EventAction::default())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub function: FunctionId,
+    /// `None`: the action's data itself (decision 54).
+    pub arguments: Option<Template>,
+    pub selection_set: Option<Template>,
+    /// `invoke: async`.
+    pub detached: bool,
+}
+
+/// Produces an event, or waits for one, or produces one and waits for its answer. What is consumed is the
+/// action's result.
+#[derive(Debug, Clone, Default)]
+pub struct EventAction {
+    pub produce: Option<Produce>,
+    pub consume: Option<EventId>,
+    pub timeout: Option<Period>,
+    pub detached: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Subflow {
+    pub workflow: String,
+    pub version: Option<String>,
+    pub detached: bool,
+    /// `onParentComplete`: of a detached one only.
+    pub on_parent_end: OnParentEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnParentEnd {
+    Terminate,
+    Continue,
+}

@@ -1,0 +1,168 @@
+//! What is done about errors: handlers and retries.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// When a state is repeated as a whole. It goes on with the data as it stands then; an event state takes the
+/// same events again.
+#[derive(Debug, Clone)]
+pub struct StateRetryRule {
+    pub errors: ErrorSet,
+    /// The state's work, done without an error, is looked at too: `When` is evaluated over the state data,
+    /// `Text` is compared with it. A state that fits when its retries are used up goes on as done.
+    pub results: bool,
+    pub policy: Retry,
+}
+
+/// A value goes under a key of its own, before it is merged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Under {
+    pub key: Arc<str>,
+    pub when: UnderWhen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnderWhen {
+    /// Always. If the filter selects nothing in a value that is no object, the value itself goes there.
+    Always,
+    /// If it is no object and has no place of its own (`to`).
+    NotObject,
+}
+
+/// `onErrors` of a state: the first that fits an error takes it.
+#[derive(Debug, Clone, Default)]
+pub struct Handler {
+    pub errors: ErrorSet,
+    /// Retries what failed before the handler's own way is taken.
+    pub retry: Option<HandlerRetry>,
+    /// Where the error goes in the state data; `None`: nowhere.
+    pub data: Option<ErrorFilter>,
+    pub then: Then,
+}
+
+/// `onErrors` of an action: the first that fits takes the error. What none of them takes, or what is thrown
+/// again, goes to the state's handlers.
+#[derive(Debug, Clone, Default)]
+pub struct ActionHandler {
+    pub errors: ErrorSet,
+    /// The result of a successful attempt is looked at too, before it is merged: `When` is evaluated over it,
+    /// `Text` is compared with it as text. One that fits is merged and then handled as an error would be.
+    pub results: bool,
+    /// Repeats the action; attempts count anew after a success.
+    pub retry: Option<Retry>,
+    pub data: Option<ErrorFilter>,
+    pub then: Then,
+}
+
+#[derive(Debug, Clone)]
+pub struct HandlerRetry {
+    pub policy: Retry,
+    /// Only the action that failed is repeated, wherever in the state it is, and its attempts count anew after a
+    /// success. Else the whole state is.
+    pub source: bool,
+}
+
+/// What a handled error comes to.
+#[derive(Debug, Clone, Default)]
+pub enum Then {
+    Next(Next),
+    /// On as if there had been no error: an action's handler with the next action, a state's with the
+    /// state's own transition or end.
+    #[default]
+    Continue,
+    /// The error goes on to whoever is around: from an action to its state, from a state to the end of the
+    /// branch or instance.
+    Rethrow,
+    /// Another error goes there instead.
+    Throw(Throw),
+}
+
+/// An error to raise. What isn't given comes from the type of the error, or is left out.
+#[derive(Debug, Clone, Default)]
+pub struct Throw {
+    pub name: Option<String>,
+    pub kind: Option<Template>,
+    pub status: Option<Template>,
+    pub title: Option<Template>,
+    pub detail: Option<Template>,
+}
+
+/// What of an error goes into the state data, and where. What isn't an object and has no `to` is merged as any
+/// value is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ErrorFilter {
+    /// Over the error; `None` takes all of it.
+    pub data: Option<ExprId>,
+    pub to: Option<PathId>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ErrorSet {
+    /// `*`: all that no other handler of the state names, wherever it stands in the list.
+    #[default]
+    Any,
+    These(Vec<ErrorId>),
+    /// All but these; of none, all errors.
+    Except(Vec<ErrorId>),
+    /// An expression over the error and the state data with the error as `error`.
+    When(ExprId),
+    /// Errors whose name, code or status is this text.
+    Text(String),
+}
+
+/// `errors`: matched by `code` (equal to the code or the status), without one by `name`; one with a `problem`
+/// by that alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ErrorDef {
+    pub name: String,
+    pub code: Option<String>,
+    pub problem: Option<Problem>,
+}
+
+/// What an error must be, as RFC 7807 describes errors: all that is given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Problem {
+    /// `type`, a URI.
+    pub kind: Option<String>,
+    pub status: Option<u16>,
+    /// The JSON pointer of the action or state that it comes from, or of what holds it.
+    pub instance: Option<String>,
+}
+
+/// For which errors an action is retried, and how.
+#[derive(Debug, Clone)]
+pub struct RetryRule {
+    pub policy: Retry,
+    pub errors: RetryErrors,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum RetryErrors {
+    All,
+    Only(Vec<ErrorId>),
+    Except(Vec<ErrorId>),
+    /// As in [`ErrorSet::When`].
+    When(ExprId),
+}
+
+/// A retry policy (decisions 20 and 21).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Retry {
+    pub delay: Option<Period>,
+    pub increment: Option<Period>,
+    pub multiplier: Option<f64>,
+    pub max_delay: Option<Period>,
+    pub jitter: Jitter,
+    /// How many retries may follow the first attempt; `None` is unlimited.
+    pub retries_max: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Jitter {
+    #[default]
+    None,
+    /// Of the delay, 0.0 to 1.0, added or subtracted.
+    Fraction(f64),
+    Absolute(Period),
+}

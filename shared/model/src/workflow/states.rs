@@ -1,0 +1,266 @@
+//! The kinds of states.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::*;
+
+#[derive(Debug, Clone)]
+pub enum StateKind {
+    Callback(Callback),
+    Event(EventState),
+    Foreach(Foreach),
+    /// What is merged into the state data; null adds nothing.
+    Inject(Data),
+    Operation(ListId),
+    Parallel(Parallel),
+    Sleep(Period),
+    Switch(Switch),
+    SwitchEvents(SwitchEvents),
+}
+
+impl Default for StateKind {
+    fn default() -> StateKind {
+        StateKind::Inject(Data::NULL)
+    }
+}
+
+impl StateKind {
+    /// The language's word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            StateKind::Callback(_) => "callback",
+            StateKind::Event(_) => "event",
+            StateKind::Foreach(_) => "foreach",
+            StateKind::Inject(_) => "inject",
+            StateKind::Operation(_) => "operation",
+            StateKind::Parallel(_) => "parallel",
+            StateKind::Sleep(_) => "sleep",
+            StateKind::Switch(_) | StateKind::SwitchEvents(_) => "switch",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Callback {
+    /// A list of one.
+    pub actions: ListId,
+    pub event: EventId,
+    pub filter: EventFilter,
+    pub timeout: Option<Period>,
+}
+
+/// Waits for events, wherever it stands; as the starting state of a workflow its entries, waits and timeouts
+/// say which events start an instance.
+#[derive(Debug, Clone, Default)]
+pub struct EventState {
+    /// The first entry whose wait is over ends the state. Else all entries run, side by side, each as
+    /// soon as its wait is over.
+    pub exclusive: bool,
+    pub entries: Vec<OnEvents>,
+    pub timeout: Option<Period>,
+    /// The timeout starts anew with each event.
+    pub timeout_restarts: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct OnEvents {
+    /// Each takes one event.
+    pub events: Vec<EventId>,
+    /// When the entry's wait is over, over the positions in `events`. It may ask for several events in an
+    /// exclusive state too.
+    pub wait: Wait,
+    pub filter: EventFilter,
+    pub actions: ListId,
+    /// Where to go after the actions, if the entry says so itself. The state ends with it.
+    pub next: Option<Next>,
+    /// How long to wait for this entry, from the beginning of the state (of an instance that events start: from
+    /// the first of them). Then it isn't waited for any longer. Where no other entry is left, the state
+    /// goes on by this entry's `next`, else by its own, without actions.
+    pub timeout: Option<Period>,
+}
+
+/// When enough events of an entry are there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Wait {
+    Event(u16),
+    All(Vec<Wait>),
+    Any(Vec<Wait>),
+    Not(Box<Wait>),
+}
+
+impl Default for Wait {
+    /// Holds as it is: nothing is waited for.
+    fn default() -> Wait {
+        Wait::All(Vec::new())
+    }
+}
+
+impl Wait {
+    /// Each of the first `count` positions.
+    pub fn all(count: u16) -> Wait {
+        Wait::All((0..count).map(Wait::Event).collect())
+    }
+
+    /// Any of the first `count` positions.
+    pub fn any(count: u16) -> Wait {
+        Wait::Any((0..count).map(Wait::Event).collect())
+    }
+
+    pub fn holds(&self, arrived: &dyn Fn(u16) -> bool) -> bool {
+        match self {
+            Wait::Event(index) => arrived(*index),
+            Wait::All(list) => list.iter().all(|wait| wait.holds(arrived)),
+            Wait::Any(list) => list.iter().any(|wait| wait.holds(arrived)),
+            Wait::Not(wait) => !wait.holds(arrived),
+        }
+    }
+}
+
+/// `eventDataFilter`.
+#[derive(Debug, Clone, Default)]
+pub struct EventFilter {
+    /// `useData: false`.
+    pub ignore: bool,
+    pub data: Option<ExprId>,
+    pub to: Option<PathId>,
+    /// What `data` selects goes under a key.
+    pub under: Option<Under>,
+    /// Applied to the state data once the payload is in it: what it selects becomes the state data.
+    pub output: Option<ExprId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Switch {
+    pub conditions: Vec<Condition>,
+    pub default: Option<Next>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Condition {
+    pub name: Option<String>,
+    pub test: Test,
+    pub next: Next,
+}
+
+/// A condition over the state data.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// Must give a boolean (decision 16).
+    Holds(ExprId),
+    /// Holds if anything is selected: not null, not false, no empty list.
+    Exists(ExprId),
+    /// Compares what a path selects with a value. Of a list of matches one must fit; where nothing is
+    /// selected it doesn't hold.
+    Compare {
+        path: ExprId,
+        operator: Comparison,
+        value: Data,
+        /// Both sides are compared as texts; else as numbers if both are numbers or look like them, and
+        /// as texts if not.
+        as_text: bool,
+    },
+    All(Vec<Test>),
+    Any(Vec<Test>),
+    Not(Box<Test>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// The value is a regular expression, which some part of the text must match.
+    Matches,
+    /// It is there, and null. The value is not looked at.
+    Null,
+    /// It is there, also as null. The value is not looked at.
+    Present,
+}
+
+#[derive(Debug, Clone)]
+pub struct SwitchEvents {
+    pub conditions: Vec<EventCondition>,
+    pub timeout: Option<Period>,
+    pub default: Option<Next>,
+}
+
+#[derive(Debug, Clone)]
+pub struct EventCondition {
+    pub name: Option<String>,
+    pub event: EventId,
+    pub filter: EventFilter,
+    pub next: Next,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Parallel {
+    pub branches: Vec<Branch>,
+    /// How many of the awaited branches must be done. `None`: all of them.
+    pub at_least: Option<Count>,
+    /// The state data becomes the list of the outputs of the awaited branches, in their order. Else
+    /// what each branch yields is merged into the state data, in the order of the branches: of a list of
+    /// actions what they produced, of a flow of states the output of the state that it ended in.
+    pub collect: bool,
+    /// Where in the state data that list goes; `None`: it becomes the state data.
+    pub collect_to: Option<PathId>,
+}
+
+impl Parallel {
+    /// One of the branches that the state waits for, by its place among them.
+    pub fn awaited(&self, index: u32) -> Option<&Branch> {
+        let mut awaited = self.branches.iter().filter(|branch| branch.awaited);
+        awaited.nth(index as usize)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Branch {
+    pub name: Arc<str>,
+    pub body: Body,
+    pub timeout: Option<Period>,
+    /// False: nobody waits for it or hears of its errors, and nothing of it is merged. It is cancelled if it
+    /// still runs when the instance ends. An end with `terminate` in it ends the instance.
+    pub awaited: bool,
+}
+
+/// What a branch or iteration runs. A flow begins with the state data, and yields the data output of the
+/// state that it ends in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Body {
+    Actions(ListId),
+    Flow(FlowId),
+}
+
+#[derive(Debug, Clone)]
+pub struct Foreach {
+    /// One value, an array; or the list of matches of a path.
+    pub input: ExprId,
+    pub output: Option<PathId>,
+    pub param: Arc<str>,
+    pub mode: IterationMode,
+    pub body: Body,
+    /// Pause before each iteration, or each batch of them, but the first.
+    pub pause: Option<Period>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum IterationMode {
+    Sequential,
+    /// All at once.
+    Parallel,
+    /// One batch after another (`batchSize`).
+    Batches(Count),
+    /// So many at any time: whenever one is done, the next one begins. 0 is no bound.
+    Window(Count),
+}
+
+/// A number given as such or as an expression over the state data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    Fixed(u32),
+    Expression(ExprId),
+}

@@ -1,0 +1,118 @@
+//! What reaches a scope while it is held: the answer of its call, and what comes into its inbox.
+
+use futures::FutureExt;
+use futures::future::{Either, select};
+use swirl_model::event::Input;
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
+use swirl_model::time::Timestamp;
+use swirl_ports::{InboxItem, Released};
+
+use super::{Driver, Next, Run};
+use crate::Error;
+use crate::observe::CallOutcome;
+
+impl Driver {
+    /// Waits for the call's answer, or for something in the inbox.
+    pub(super) async fn wait(&self, run: &mut Run) -> Result<Next, Error> {
+        let Some(mut running) = run.call.take() else {
+            return Ok(Next::Again);
+        };
+        self.end_attempt(&run.lease.scope, run.attempt.take()).await;
+        let news = async {
+            match self.settings.renew_ms {
+                None => self.store.wait_input(&run.lease).await,
+                Some(renew_ms) => {
+                    let until = Timestamp(self.clock.now().0.saturating_add_unsigned(renew_ms));
+                    let input = self.store.wait_input(&run.lease);
+                    select(input, self.clock.sleep_until(until)).await;
+                }
+            }
+        };
+        let answer = match select(&mut running.future, news.boxed()).await {
+            Either::Left((answer, _)) => Some(answer),
+            Either::Right(((), _)) => None,
+        };
+        match answer {
+            Some(result) => {
+                // A result is the user's data, taken as it came (decision 84). An error's message is the
+                // runtime's own, and a service may have echoed what it was sent.
+                let result = result.map_err(|error| run.redactor.error(error));
+                let outcome = match &result {
+                    Ok(_) => CallOutcome::Done,
+                    Err(error) => CallOutcome::Failed(&error.name),
+                };
+                self.called(run, &running, outcome);
+                let call = running.call;
+                let item = InboxItem::new(Input::CallDone { call, result });
+                run.inbox.push_back(item);
+                run.answered = true;
+            }
+            None => {
+                run.call = Some(running);
+                if self.settings.renew_ms.is_some()
+                    && !self.store.renew(&run.lease, self.settings.lease_ms).await?
+                {
+                    return Ok(Next::Done);
+                }
+                return self.drain(run).await;
+            }
+        }
+        Ok(Next::Again)
+    }
+
+    /// What came before an answer is acted on before it.
+    pub(super) async fn look_first(&self, run: &mut Run, answer: InboxItem) -> Result<Next, Error> {
+        run.inbox.clear();
+        if !self.store.is_active(&run.header.id).await? {
+            // Suspended or faulted meanwhile: the answer is kept and acted on when the instance goes on.
+            let answer = self.kept(&run.header.id, answer).await?;
+            self.store.add_input(&run.lease.scope, answer).await?;
+            // Or resumed again by now: then the scope goes on here.
+            return self.release(run).await;
+        }
+        if let Next::Done = self.drain(run).await? {
+            return Ok(Next::Done);
+        }
+        run.inbox.push_back(answer);
+        Ok(Next::Again)
+    }
+
+    /// A failure in a faulted instance is one of those that an operator's retry is for.
+    pub(super) async fn kept(
+        &self,
+        id: &InstanceId,
+        answer: InboxItem,
+    ) -> Result<InboxItem, Error> {
+        let Input::CallDone {
+            call,
+            result: Err(_),
+        } = answer.input
+        else {
+            return Ok(answer);
+        };
+        let instance = self.store.instance(id).await?;
+        if instance.is_some_and(|instance| instance.state.status == Status::Faulted) {
+            return Ok(InboxItem::new(Input::CallFailedMeanwhile { call }));
+        }
+        Ok(answer)
+    }
+
+    pub(super) async fn drain(&self, run: &mut Run) -> Result<Next, Error> {
+        match self.store.drain(&run.lease).await? {
+            Some((items, closed)) => {
+                run.inbox.extend(items);
+                run.closed = closed;
+                Ok(Next::Again)
+            }
+            None => Ok(Next::Done),
+        }
+    }
+
+    pub(super) async fn release(&self, run: &mut Run) -> Result<Next, Error> {
+        match self.store.release(&run.lease).await? {
+            Released::Free | Released::Lost => Ok(Next::Done),
+            Released::More => self.drain(run).await,
+        }
+    }
+}

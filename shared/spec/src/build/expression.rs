@@ -1,0 +1,491 @@
+//! Expressions (section "Workflow Expressions", decisions 14, 64, 65).
+//!
+//! Each expression stands once in the workflow for its text and the parameters in sight. They are
+//! compiled here to find what is wrong with them; the engine compiles them again to run them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
+
+use super::ctx::{Ctx, Obj, Spot, did_you_mean};
+use crate::codes;
+use crate::source::Node;
+use crate::template::{self, Delimiters, Piece};
+
+/// What an expression may see where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight<'s> {
+    /// Iteration parameters.
+    pub params: &'s [Arc<str>],
+    /// What `$SECRETS` gives here does not come into the workflow's data.
+    pub secrets: bool,
+    /// `$args` is there: the operation of an expression function that is called.
+    pub args: bool,
+}
+
+impl Sight<'static> {
+    /// Neither parameters nor secrets.
+    pub const PLAIN: Sight<'static> = Sight {
+        params: &[],
+        secrets: false,
+        args: false,
+    };
+}
+
+impl<'s> Sight<'s> {
+    pub fn with_secrets(self) -> Sight<'s> {
+        Sight {
+            secrets: true,
+            ..self
+        }
+    }
+}
+
+/// A text, in a language, with the parameters in sight.
+type Key = (Language, String, Vec<Arc<str>>);
+
+/// The expressions met so far, with what is wrong with each.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    expressions: HashMap<Key, ExprId>,
+    paths: HashMap<Key, PathId>,
+    /// With `$args` or not, as a path or not.
+    checked: HashMap<(Key, bool, bool), Arc<Checked>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Checked {
+    problem: Option<String>,
+    /// The names used as `$SECRETS.NAME`.
+    secrets: Vec<String>,
+    /// `$SECRETS` is used other than by a plain name.
+    secrets_whole: bool,
+}
+
+/// `fn:name` resolves to the operation of an expression function; how deep these may refer to
+/// each other.
+const FN_DEPTH_MAX: usize = 16;
+
+impl Ctx<'_> {
+    /// A property that is an expression by nature: with or without `${ }`.
+    pub fn expression(&mut self, node: &Node, what: &str, sight: Sight<'_>) -> Option<ExprId> {
+        let text = self.expression_text(node, what)?;
+        self.compile(&self.spot(node), &text, sight)
+    }
+
+    pub fn opt_expression(&mut self, obj: Obj<'_>, name: &str, sight: Sight<'_>) -> Option<ExprId> {
+        let node = obj.get(name)?;
+        self.expression(node, &format!("'{name}'"), sight)
+    }
+
+    /// An expression that is one path, such as `.orders[0].customer` (decision 63).
+    pub fn path(&mut self, obj: Obj<'_>, name: &str, sight: Sight<'_>) -> Option<PathId> {
+        let node = obj.get(name)?;
+        let text = self.expression_text(node, &format!("'{name}'"))?;
+        let spot = self.spot(node);
+        self.compile_path(&spot, &text, sight)
+    }
+
+    /// Puts a path (without `${ }`) into the workflow.
+    pub fn compile_path(&mut self, spot: &Spot, text: &str, sight: Sight<'_>) -> Option<PathId> {
+        let text = self.resolve(spot, text)?;
+        self.check(spot, &text, sight, true);
+        let key = (self.language, text, sight.params.to_vec());
+        if let Some(id) = self.expressions.paths.get(&key) {
+            return Some(*id);
+        }
+        let id = PathId(self.workflow.paths.len() as u32);
+        let pointer = spot.place.pointer.clone();
+        let source = self.source(&key, pointer);
+        self.workflow.paths.push(source);
+        self.expressions.paths.insert(key, id);
+        Some(id)
+    }
+
+    /// The text between `${` and `}`, or the whole of a text without them.
+    pub fn expression_text(&mut self, node: &Node, what: &str) -> Option<String> {
+        let text = self.string(node, what)?;
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            self.error(
+                node,
+                codes::BAD_EXPRESSION,
+                format!("{what} is an empty expression"),
+                None,
+            );
+            return None;
+        }
+        let delimiters = self.dialect.delimiters;
+        if !trimmed.starts_with(delimiters.open()) {
+            return Some(trimmed.to_owned());
+        }
+        match template::pieces(trimmed, delimiters, self.language) {
+            Ok(pieces) => match pieces.as_slice() {
+                [Piece::Expression(inner)] => self.not_empty(node, what, inner),
+                _ => {
+                    let pair = delimiters.pair();
+                    let message =
+                        format!("{what} must be one expression, and has text beside its '{pair}'");
+                    let hint = format!("put the whole expression into one '{pair}'");
+                    self.error(node, codes::BAD_EXPRESSION, message, hint);
+                    None
+                }
+            },
+            Err(template::Unclosed) => {
+                self.unclosed(node, what);
+                None
+            }
+        }
+    }
+
+    pub fn not_empty(&mut self, node: &Node, what: &str, inner: &str) -> Option<String> {
+        let inner = inner.trim();
+        if inner.is_empty() {
+            self.error(
+                node,
+                codes::BAD_EXPRESSION,
+                format!(
+                    "the '{}' in {what} is empty",
+                    self.dialect.delimiters.pair()
+                ),
+                None,
+            );
+            return None;
+        }
+        Some(inner.to_owned())
+    }
+
+    pub fn unclosed(&mut self, node: &Node, what: &str) {
+        self.error(
+            node,
+            codes::UNCLOSED_EXPRESSION,
+            format!("a '{}' in {what} is never closed", self.dialect.delimiters.open()),
+            match self.dialect.delimiters {
+                Delimiters::Dollar => "add the '}' (braces and quotes inside the expression count), or write '$${' for a literal '${'",
+                Delimiters::Braces => "add the '}}' (braces and quotes inside the expression count)",
+            }.to_owned(),
+        );
+    }
+
+    /// Follows `fn:name` to the operation of that expression function.
+    pub fn resolve(&mut self, spot: &Spot, text: &str) -> Option<String> {
+        let mut text = text.to_owned();
+        for _ in 0..FN_DEPTH_MAX {
+            let Some(name) = text.strip_prefix("fn:") else {
+                return Some(text);
+            };
+            let name = name.trim().to_owned();
+            let Some(entry) = self.functions.get(&name) else {
+                let alone = name.contains("fn:") || name.contains(['|', '(', ')', '=', '<', '>']);
+                let hint = alone.then(|| {
+                    "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
+                });
+                self.unknown_function(spot, &name, hint);
+                return None;
+            };
+            if entry.kind != FunctionKind::Expression {
+                let word = entry.kind.word();
+                let message = format!("'fn:{name}' names a function of type '{word}'");
+                let hint =
+                    "only functions of type 'expression' can stand in an expression".to_owned();
+                self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, hint);
+                return None;
+            }
+            text = entry.operation.clone();
+        }
+        let message = "the expression functions here refer to each other in a circle";
+        self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, None);
+        None
+    }
+
+    /// Puts an expression (without `${ }`) into the workflow.
+    pub fn compile(&mut self, spot: &Spot, text: &str, sight: Sight<'_>) -> Option<ExprId> {
+        let text = self.resolve(spot, text)?;
+        self.check(spot, &text, sight, false);
+        let key = (self.language, text, sight.params.to_vec());
+        if let Some(id) = self.expressions.expressions.get(&key) {
+            return Some(*id);
+        }
+        let id = ExprId(self.workflow.expressions.len() as u32);
+        let pointer = spot.place.pointer.clone();
+        let source = self.source(&key, pointer);
+        self.workflow.expressions.push(source);
+        self.expressions.expressions.insert(key, id);
+        Some(id)
+    }
+
+    /// Compiles an expression for its findings only.
+    pub fn check(&mut self, spot: &Spot, text: &str, sight: Sight<'_>, path: bool) {
+        let text_key = (self.language, text.to_owned(), sight.params.to_vec());
+        let key = (text_key, sight.args, path);
+        let checked = match self.expressions.checked.get(&key) {
+            Some(checked) => checked.clone(),
+            None => {
+                let checked = Arc::new(compile(self.language, text, sight, path));
+                self.expressions.checked.insert(key, checked.clone());
+                checked
+            }
+        };
+        if let Some(problem) = &checked.problem {
+            let hint = text.contains("fn:").then(|| {
+                "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
+            });
+            let literal = "a text here is an expression: a literal one has quotes of its own, as in '\"done\"'";
+            let hint = hint.or(self.literal_hint.then(|| literal.to_owned()));
+            let kind = if path {
+                codes::BAD_PATH
+            } else {
+                codes::BAD_EXPRESSION
+            };
+            self.error_at(
+                spot,
+                kind,
+                format!("in '{}': {problem}", shorten(text)),
+                hint,
+            );
+        }
+        if checked.secrets.is_empty() && !checked.secrets_whole {
+            return;
+        }
+        if !sight.secrets {
+            // The text allows it; the data is the user's (decision 84).
+            self.warn_at(
+                spot,
+                codes::SECRET_IN_DATA,
+                format!("a secret may come into the workflow's data here, by '{}'", shorten(text)),
+                "use it in a function's arguments, auth properties or a condition instead: data is stored, shown and passed on".to_owned(),
+            );
+        }
+        if checked.secrets_whole {
+            self.error_at(
+                spot,
+                codes::SECRET_NOT_ALLOWED,
+                "'$SECRETS' is used as a whole or with a computed name",
+                "write '$SECRETS.NAME' with a name that 'secrets' lists".to_owned(),
+            );
+        }
+        let Some(known) = self.secrets.clone() else {
+            return;
+        };
+        for name in checked.secrets.iter().filter(|name| !known.contains(name)) {
+            let hint = did_you_mean(name, known.iter().map(String::as_str))
+                .unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
+            let message = format!("the workflow has no secret '{name}'");
+            self.error_at(spot, codes::UNKNOWN_SECRET, message, hint);
+        }
+    }
+
+    /// Whether a text would be an expression here; nothing is reported. `$.x` is one in either language.
+    pub fn compiles(&self, text: &str) -> bool {
+        let params = &self.params;
+        let sight = Sight {
+            params,
+            ..Sight::PLAIN
+        };
+        let text = match self.language {
+            Language::Jq => text.strip_prefix("$.").map(|rest| format!(".{rest}")),
+            _ => None,
+        }
+        .unwrap_or_else(|| text.to_owned());
+        compile(self.language, &text, sight, false)
+            .problem
+            .is_none()
+    }
+
+    fn source(&self, key: &Key, pointer: String) -> ExprSource {
+        ExprSource {
+            language: key.0,
+            text: key.1.clone(),
+            params: key.2.clone(),
+            pointer,
+        }
+    }
+
+    /// A whole number of at least `min`, as number, text or expression.
+    pub fn count(
+        &mut self,
+        node: &Node,
+        name: &str,
+        min: u32,
+        code: codes::Code,
+        sight: Sight<'_>,
+    ) -> Option<Count> {
+        let wrong = |ctx: &mut Self| {
+            let message = format!(
+                "'{name}' must be a whole number of {min} or more, or an expression for one"
+            );
+            ctx.error(node, code, message, None);
+        };
+        let text = match node.as_str() {
+            Some(text)
+                if text
+                    .trim_start()
+                    .starts_with(self.dialect.delimiters.open()) =>
+            {
+                return self
+                    .expression(node, &format!("'{name}'"), sight)
+                    .map(Count::Expression);
+            }
+            Some(text) => text.trim(),
+            None if node.is_number() => node.raw(),
+            None => {
+                wrong(self);
+                return None;
+            }
+        };
+        match whole(text) {
+            Some(count) if count >= min => Some(Count::Fixed(count)),
+            _ => {
+                wrong(self);
+                None
+            }
+        }
+    }
+}
+
+/// A whole number, also as `3.0`.
+pub(crate) fn whole(text: &str) -> Option<u32> {
+    text.parse::<u32>().ok().or_else(|| {
+        let number = text.parse::<f64>().ok()?;
+        let fits = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
+        fits.then_some(number as u32)
+    })
+}
+
+fn compile(language: Language, text: &str, sight: Sight<'_>, path: bool) -> Checked {
+    let mut vars = vec!["CONST", "SECRETS", "WORKFLOW"];
+    vars.extend(sight.args.then_some("args"));
+    vars.extend(sight.params.iter().map(|param| &**param));
+    super::check::check_expression(language, text, &vars, path)
+}
+
+impl Checked {
+    pub fn new(problem: Option<String>, secrets: Vec<String>, secrets_whole: bool) -> Checked {
+        Checked {
+            problem,
+            secrets,
+            secrets_whole,
+        }
+    }
+}
+
+/// Long expressions don't belong into messages whole.
+pub(crate) fn shorten(text: &str) -> String {
+    const MAX: usize = 100;
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::editions::v0_8::testing::{findings, in_actions, of_actions, workflow};
+
+    #[test]
+    fn what_is_wrong_with_expressions() {
+        let at = "/states/0/actions/0";
+        for (action, expected) in [
+            (
+                "condition: '${ .a', functionRef: f",
+                format!("error unclosed-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '${ .a } x', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '${ }', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '.a |', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '$nobody', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            (
+                "condition: '$args', functionRef: f",
+                format!("error bad-expression {at}/condition 7"),
+            ),
+            ("condition: '${ fn:e }', functionRef: f", String::new()),
+            ("condition: 'fn:e', functionRef: f", String::new()),
+            (
+                "condition: '${ fn:g }', functionRef: f",
+                format!("error unknown-function {at}/condition 7"),
+            ),
+            (
+                "condition: '${ fn:e == 1 }', functionRef: f",
+                format!("error unknown-function {at}/condition 7"),
+            ),
+            (
+                "condition: '${ fn:f }', functionRef: f",
+                format!("error not-an-expression-function {at}/condition 7"),
+            ),
+            (
+                "condition: '$SECRETS.X == 1', functionRef: f",
+                format!("error unknown-secret {at}/condition 7"),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {results: '${ $SECRETS.X }'}",
+                format!(
+                    "warning secret-in-data {at}/actionDataFilter/results 7\nerror unknown-secret {at}/actionDataFilter/results 7"
+                ),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {toStateData: '.a[0].b'}",
+                String::new(),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {toStateData: '.a, .b'}",
+                format!("error bad-path {at}/actionDataFilter/toStateData 7"),
+            ),
+            (
+                "functionRef: f, actionDataFilter: {useResults: false, results: .a}",
+                format!("warning ignored-property {at}/actionDataFilter/results 7"),
+            ),
+            (
+                "functionRef: {refName: f, arguments: {a: ['${ .x ', '${ $SECRETS }']}}",
+                format!(
+                    "error unclosed-expression {at}/functionRef/arguments/a/0 7\nerror secret-not-allowed {at}/functionRef/arguments/a/1 7"
+                ),
+            ),
+        ] {
+            assert_eq!(of_actions(&format!("{{{action}}}")), expected, "{action}");
+        }
+    }
+
+    #[test]
+    fn one_text_one_expression() {
+        let workflow = workflow(&in_actions(
+            "{functionRef: f, condition: .a}, {functionRef: f, condition: '${ .a }'}",
+        ));
+        assert_eq!(workflow.expressions.len(), 1);
+        assert_eq!(
+            workflow.expressions[0].pointer,
+            "/states/0/actions/0/condition"
+        );
+    }
+
+    #[test]
+    fn iteration_parameters_are_in_sight_of_the_actions_only() {
+        let body = |condition: &str, output: &str| {
+            findings(&format!(
+                "functions: [{{name: e, type: expression, operation: '$order.id'}}]\nstates:\n- {{name: A, type: foreach, inputCollection: .a, iterationParam: order, stateDataFilter: {{output: '{output}'}}, actions: [{{functionRef: e, condition: '{condition}'}}], end: true}}\n"
+            ))
+        };
+        assert_eq!(body("$order.ok", "."), "");
+        assert_eq!(body("fn:e", "."), "");
+        assert_eq!(
+            body("$item", "."),
+            "error bad-expression /states/0/actions/0/condition 6"
+        );
+        assert_eq!(
+            body(".", "fn:e"),
+            "error bad-expression /states/0/stateDataFilter/output 6"
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Where findings go, and how those that many readers need are worded.
+
+use super::ctx::{Ctx, Obj, Spot, and, words};
+use crate::codes::{self, Code};
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::source::Node;
+
+impl Ctx<'_> {
+    pub fn spot(&self, node: &Node) -> Spot {
+        self.place(node.place())
+    }
+
+    pub fn place(&self, mut place: Place) -> Spot {
+        match &self.origin {
+            None => {
+                if let Some(rest) = place.pointer.strip_prefix(&self.base) {
+                    place.pointer = rest.to_owned();
+                }
+                Spot {
+                    place,
+                    within: None,
+                }
+            }
+            Some((uri, spot)) => Spot {
+                within: Some(format!(
+                    "in '{uri}', line {}, at '{}'",
+                    place.line, place.pointer
+                )),
+                ..spot.clone()
+            },
+        }
+    }
+
+    fn report(
+        &mut self,
+        severity: Severity,
+        spot: Spot,
+        code: Code,
+        message: String,
+        hint: Option<String>,
+    ) {
+        let message = match &spot.within {
+            Some(within) => format!("{within}: {message}"),
+            None => message,
+        };
+        let finding = Diagnostic::at(severity, code, spot.place, message);
+        let finding = match hint {
+            Some(hint) => finding.with_hint(hint),
+            None => finding,
+        };
+        self.failed |= severity == Severity::Error;
+        // What several uses share (an expression function, a resource) is found wrong by each.
+        if !self.diagnostics.iter().any(|known| *known == finding) {
+            self.diagnostics.push(finding);
+        }
+    }
+
+    /// A finding whose text names what the document's own edition calls things by.
+    pub fn error_as_is(&mut self, spot: &Spot, code: Code, message: String, hint: String) {
+        self.report(Severity::Error, spot.clone(), code, message, Some(hint));
+    }
+
+    pub fn warn_as_is(&mut self, spot: &Spot, code: Code, message: String, hint: String) {
+        self.report(Severity::Warning, spot.clone(), code, message, Some(hint));
+    }
+
+    /// A text of the reader in the words of the document's edition.
+    fn own_words(&self, mut text: String) -> String {
+        for (name, own) in self.dialect.own_names {
+            text = text.replace(&format!("'{name}'"), &format!("'{own}'"));
+        }
+        text
+    }
+
+    fn report_own(
+        &mut self,
+        severity: Severity,
+        spot: Spot,
+        code: Code,
+        message: String,
+        hint: Option<String>,
+    ) {
+        let message = self.own_words(message);
+        let hint = hint.map(|hint| self.own_words(hint));
+        self.report(severity, spot, code, message, hint);
+    }
+
+    pub fn error_at(
+        &mut self,
+        spot: &Spot,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.report_own(
+            Severity::Error,
+            spot.clone(),
+            code,
+            message.into(),
+            hint.into(),
+        );
+    }
+
+    pub fn error(
+        &mut self,
+        node: &Node,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        let spot = self.spot(node);
+        self.report_own(Severity::Error, spot, code, message.into(), hint.into());
+    }
+
+    pub fn warn_at(
+        &mut self,
+        spot: &Spot,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.report_own(
+            Severity::Warning,
+            spot.clone(),
+            code,
+            message.into(),
+            hint.into(),
+        );
+    }
+
+    pub fn warn(
+        &mut self,
+        node: &Node,
+        code: Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        let spot = self.spot(node);
+        self.report_own(Severity::Warning, spot, code, message.into(), hint.into());
+    }
+
+    pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
+        let message = format!("{what} must be {wanted}, and is {}", node.kind_word());
+        self.error(node, codes::WRONG_TYPE, message, None);
+    }
+
+    /// Both are there, and only one may be: the finding is at the object that holds them.
+    pub fn exclusive(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
+        let message = format!("{what} has {}: only one of them may be given", and(names));
+        self.error(
+            obj.node,
+            codes::EXCLUSIVE_PROPERTIES,
+            message,
+            format!("remove all but one of {}", and(names)),
+        );
+    }
+
+    pub fn missing(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
+        let message = format!("{what} needs {}", words(names));
+        let hint = match names {
+            [name] => format!("add '{name}'"),
+            _ => format!("add one of {}", words(names)),
+        };
+        self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
+    }
+
+    /// A property that has no effect where it stands.
+    pub fn ignored(&mut self, node: &Node, name: &str, why: &str) {
+        self.warn(
+            node,
+            codes::IGNORED_PROPERTY,
+            format!("'{name}' has no effect here: {why}"),
+            format!("remove '{name}'"),
+        );
+    }
+}

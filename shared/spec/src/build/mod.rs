@@ -1,0 +1,25 @@
+//! What the readers of all editions share: where findings go, values with their places, names,
+//! lists that stand in documents of their own, the pool of expressions, templates, the checks of
+//! the graph, schemas, timeouts, retries, correlation.
+//!
+//! Nothing here belongs to one edition. In what editions read a value differently, they set the
+//! [`dialect`] that [`ctx::Ctx`] carries. Its methods are inherent and can be called from every
+//! edition's folder; only the edition that the others build on (0.8) adds more of them, the other
+//! folders have free functions that take `&mut Ctx`.
+
+mod check;
+mod correlation;
+pub(crate) mod ctx;
+pub(crate) mod dialect;
+pub(crate) mod expression;
+mod findings;
+pub(crate) mod flow;
+pub(crate) mod given;
+mod graph;
+mod lists;
+pub(crate) mod names;
+pub(crate) mod retry;
+pub(crate) mod rewrite;
+mod schema;
+mod template;
+pub(crate) mod timeout;

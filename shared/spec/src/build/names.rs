@@ -1,0 +1,233 @@
+//! What is declared by name: functions, events, errors, retries, auth.
+
+use std::collections::HashMap;
+
+use swirl_model::workflow::{AuthId, ErrorId, EventId, FunctionId, FunctionKind, StateId, Throw};
+
+use super::ctx::{Ctx, Spot, did_you_mean};
+use crate::codes;
+use crate::source::Node;
+
+/// Declarations of one kind, in the order of the document.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    entries: Vec<(String, T)>,
+    by_name: HashMap<String, usize>,
+    /// The list itself could not be read (or is not there as it should be): no name is unknown.
+    pub unread: bool,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table {
+            entries: Vec::new(),
+            by_name: HashMap::new(),
+            unread: false,
+        }
+    }
+}
+
+impl<T> Table<T> {
+    /// The first of a name stays.
+    pub fn add(&mut self, name: String, item: T) {
+        self.by_name
+            .entry(name.clone())
+            .or_insert(self.entries.len());
+        self.entries.push((name, item));
+    }
+
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.by_name.get(name).map(|&index| &self.entries[index].1)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|(_, item)| item)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct FunctionEntry {
+    pub id: FunctionId,
+    pub kind: FunctionKind,
+    pub operation: String,
+    /// Where its type stands.
+    pub spot: Spot,
+    pub operation_spot: Spot,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventEntry {
+    pub id: EventId,
+    pub produced: bool,
+    /// `kind` is given.
+    pub kind_given: bool,
+    pub correlated: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub auth: Table<AuthId>,
+    pub errors: Table<ErrorId>,
+    pub events: Table<EventEntry>,
+}
+
+/// What an event is wanted for.
+/// A description of an error, by type and status.
+#[derive(Debug, Clone)]
+pub(crate) struct ProblemEntry {
+    pub id: ErrorId,
+    /// What it is thrown with.
+    pub throw: Throw,
+}
+
+/// A part of the document that is read where it is referred to: what it says depends on that.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub node: Node,
+    /// Of the document that it stands in, if that is another one.
+    pub origin: Option<(String, Spot)>,
+}
+
+/// What `onErrors` may refer to, where errors are described by type and status.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    pub definitions: Table<ProblemEntry>,
+    pub handlers: Table<Shared>,
+    pub policies: Table<Shared>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventUse {
+    Consume,
+    Produce,
+}
+
+/// How many names are compared to find one that may be meant.
+const CANDIDATES_MAX: usize = 500;
+
+/// What to do about a name that is not there.
+fn hint<'s>(name: &str, known: impl Iterator<Item = &'s str>, list: &str) -> String {
+    did_you_mean(name, known.take(CANDIDATES_MAX))
+        .unwrap_or_else(|| format!("define '{name}' in '{list}', or use a name that is there"))
+}
+
+impl Ctx<'_> {
+    /// The event's index, if it is there and of the right kind.
+    pub fn event(&mut self, node: &Node, what: &str, wanted: EventUse) -> Option<EventId> {
+        let name = self.string(node, what)?;
+        let events = &self.names.events;
+        let Some(entry) = events.get(&name).copied() else {
+            if !events.unread {
+                let hint = hint(&name, events.names(), "events");
+                self.error(
+                    node,
+                    codes::UNKNOWN_EVENT,
+                    format!("there is no event '{name}'"),
+                    hint,
+                );
+            }
+            return None;
+        };
+        if self.dialect.parts.events_without_kind {
+            return Some(entry.id);
+        }
+        if !entry.kind_given && wanted == EventUse::Produce {
+            let message = format!("the event '{name}' is produced here, and has no 'kind'");
+            let hint = "add 'kind: produced' to its definition".to_owned();
+            self.loose(node, message, hint);
+        } else if entry.produced != (wanted == EventUse::Produce) {
+            let (is, wanted) = match wanted {
+                EventUse::Consume => ("produced", "consumed"),
+                EventUse::Produce => ("consumed", "produced"),
+            };
+            let message =
+                format!("the event '{name}' is {is}, and {what} needs one that is {wanted}");
+            let hint =
+                format!("set 'kind: {wanted}' in its definition, or define another event for this");
+            self.error(node, codes::EVENT_KIND, message, hint);
+        }
+        Some(entry.id)
+    }
+
+    pub fn error_ref(&mut self, node: &Node, what: &str) -> Option<ErrorId> {
+        let name = self.string(node, what)?;
+        let errors = &self.names.errors;
+        let found = errors.get(&name).copied();
+        if found.is_none() && !errors.unread {
+            let hint = hint(&name, errors.names(), "errors");
+            self.error(
+                node,
+                codes::UNKNOWN_ERROR,
+                format!("there is no error '{name}'"),
+                hint,
+            );
+        }
+        found
+    }
+
+    pub fn auth_ref(&mut self, node: &Node, what: &str) -> Option<AuthId> {
+        let name = self.string(node, what)?;
+        let auth = &self.names.auth;
+        let found = auth.get(&name).copied();
+        if found.is_none() && !auth.unread {
+            let hint = hint(&name, auth.names(), "auth");
+            let message = format!("there is no auth definition '{name}'");
+            self.error(node, codes::UNKNOWN_AUTH, message, hint);
+        }
+        found
+    }
+
+    pub fn state_ref(&mut self, node: &Node, what: &str) -> Option<StateId> {
+        let name = self.string(node, what)?;
+        let flow = self.flow();
+        let names = self.flows.last().map(|scope| &scope.names);
+        let found = names.and_then(|names| names.get(&name)).copied();
+        if found.is_none() {
+            let here = self.states.iter().filter(|head| head.flow == flow);
+            let known = here.map(|head| head.name.as_str());
+            let hint = hint(&name, known.filter(|name| !name.is_empty()), "states");
+            self.error(
+                node,
+                codes::UNKNOWN_STATE,
+                format!("there is no state '{name}'"),
+                hint,
+            );
+        }
+        found
+    }
+
+    pub fn unknown_retry(&mut self, node: &Node, name: &str) {
+        if !self.retries.unread {
+            let hint = hint(name, self.retries.names(), "retries");
+            let message = format!("there is no retry definition '{name}'");
+            self.error(node, codes::UNKNOWN_RETRY, message, hint);
+        }
+    }
+
+    pub fn unknown_function(&mut self, spot: &Spot, name: &str, other_hint: Option<String>) {
+        if !self.functions.unread {
+            let hint =
+                other_hint.unwrap_or_else(|| hint(name, self.functions.names(), "functions"));
+            self.error_at(
+                spot,
+                codes::UNKNOWN_FUNCTION,
+                format!("there is no function '{name}'"),
+                hint,
+            );
+        }
+    }
+
+    pub fn duplicate(&mut self, node: &Node, what: &str, name: &str) {
+        let message = format!("there is more than one {what} named '{name}'");
+        self.error(
+            node,
+            codes::DUPLICATE_NAME,
+            message,
+            "give each a name of its own".to_owned(),
+        );
+    }
+}

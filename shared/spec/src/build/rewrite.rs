@@ -1,0 +1,346 @@
+//! Editions as tables of differences: rules that make a document of one edition into one that the
+//! reader of another understands, before it is read.
+//!
+//! A rule says where it holds and what it does there. Places are kept (see `source::Node`), so
+//! findings point into the document as it was written; that they name its own properties too is
+//! what [`super::dialect::Dialect::own_names`] is for. What no rule says stays as it is.
+//!
+//! ```text
+//! const RULES: &[Rule] = &[
+//!     Rule::at("/states/*/onErrors/*").rename("error", "errorRef"),
+//!     Rule::at("/states/*").word("type", "delay", "sleep"),
+//!     Rule::at("/states/*[type=sleep]").rename("timeDelay", "duration"),
+//!     Rule::at("/states/*[type=subflow]").with(subflow_state),
+//! ];
+//!
+//! pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+//!     super::v0_8::read_rewritten(ctx, root, RULES);
+//! }
+//! ```
+
+use super::ctx::{Ctx, did_you_mean};
+use crate::codes;
+use crate::source::Node;
+
+/// Where a rule holds. Steps are parted by `/`: a property's name, `*` for each item of a list (or
+/// each member of an object), `**` for the place itself and all below it. A step may end in a
+/// condition: `*[type=event]` are the items whose `type` is `event` (in any case), `*[type]` those
+/// that have a `type`, `*[!type]` those without. The empty text is the document itself.
+pub(crate) type At = &'static str;
+
+/// One difference between two editions.
+#[derive(Clone, Copy)]
+pub(crate) struct Rule {
+    at: At,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Rename {
+        from: &'static str,
+        to: &'static str,
+        quiet: bool,
+    },
+    Word {
+        property: &'static str,
+        from: &'static str,
+        to: &'static str,
+    },
+    Default {
+        property: &'static str,
+        value: Value,
+    },
+    Unknown(&'static [&'static str]),
+    With(fn(&mut Ctx<'_>, &mut Node)),
+}
+
+/// A value that a rule puts in.
+#[derive(Clone, Copy)]
+pub(crate) enum Value {
+    #[allow(dead_code, reason = "for tables to come")]
+    Bool(bool),
+    Text(&'static str),
+}
+
+/// The beginning of a rule: what it does comes next.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(At);
+
+impl Rule {
+    pub const fn at(at: At) -> Place {
+        Place(at)
+    }
+}
+
+impl Place {
+    /// The property `from` of the document's edition is what the reader calls `to`. A document
+    /// that says `to` is understood, with a warning; one that says both is refused.
+    pub const fn rename(self, from: &'static str, to: &'static str) -> Rule {
+        let what = What::Rename {
+            from,
+            to,
+            quiet: false,
+        };
+        self.does(what)
+    }
+
+    /// As [`Place::rename`], where the edition has both names.
+    pub const fn also(self, from: &'static str, to: &'static str) -> Rule {
+        let what = What::Rename {
+            from,
+            to,
+            quiet: true,
+        };
+        self.does(what)
+    }
+
+    /// The word `from` of a property is what the reader calls `to`. Case doesn't matter.
+    pub const fn word(self, property: &'static str, from: &'static str, to: &'static str) -> Rule {
+        self.does(What::Word { property, from, to })
+    }
+
+    /// What holds where the property is absent, if the reader assumes something else.
+    pub const fn default(self, property: &'static str, value: Value) -> Rule {
+        self.does(What::Default { property, value })
+    }
+
+    /// Properties that the reader knows and the document's edition doesn't (decision 1).
+    pub const fn unknown(self, properties: &'static [&'static str]) -> Rule {
+        self.does(What::Unknown(properties))
+    }
+
+    /// Anything else: a function that changes the value at this place.
+    pub const fn with(self, change: fn(&mut Ctx<'_>, &mut Node)) -> Rule {
+        self.does(What::With(change))
+    }
+
+    const fn does(self, what: What) -> Rule {
+        Rule { at: self.0, what }
+    }
+}
+
+impl Ctx<'_> {
+    /// Applies the rules to a document, one after the other, and keeps them for the documents that
+    /// it refers to.
+    pub fn rewrite(&mut self, root: &mut Node, rules: &'static [Rule]) {
+        self.rules = rules;
+        for rule in rules {
+            self.walk(root, rule.at, rule.what);
+        }
+    }
+
+    /// Applies the rules to a document that stands for a property of the definition.
+    pub fn rewrite_resource(&mut self, content: Node, name: &str) -> Node {
+        if self.rules.is_empty() {
+            return content;
+        }
+        let mut holder = content.object_here([(name, content.clone())]);
+        for rule in self.rules {
+            let first = rule.at.split(['/', '[']).nth(1);
+            if rule.at.starts_with('/') && (first == Some(name) || first == Some("**")) {
+                self.walk(&mut holder, rule.at, rule.what);
+            }
+        }
+        holder.take(name).unwrap_or(content)
+    }
+
+    fn walk(&mut self, node: &mut Node, at: &'static str, what: What) {
+        let Some(rest) = at.strip_prefix('/') else {
+            return self.change(node, what);
+        };
+        let (step, rest) = match rest.find('/') {
+            Some(end) => rest.split_at(end),
+            None => (rest, ""),
+        };
+        let (name, condition) = match step.split_once('[') {
+            Some((name, condition)) => (name, condition.trim_end_matches(']')),
+            None => (step, ""),
+        };
+        match name {
+            "**" => {
+                for child in children(node) {
+                    self.walk(child, at, what);
+                }
+                if holds(node, condition) {
+                    self.walk(node, rest, what);
+                }
+            }
+            "*" => {
+                for child in children(node) {
+                    if holds(child, condition) {
+                        self.walk(child, rest, what);
+                    }
+                }
+            }
+            name => {
+                if let Some(child) = node.get_mut(name)
+                    && holds(child, condition)
+                {
+                    self.walk(child, rest, what);
+                }
+            }
+        }
+    }
+
+    fn change(&mut self, node: &mut Node, what: What) {
+        match what {
+            What::Rename { from, to, quiet } => self.rename(node, from, to, quiet),
+            What::Word { property, from, to } => {
+                let Some(word) = node.get_mut(property) else {
+                    return;
+                };
+                if word
+                    .as_str()
+                    .is_some_and(|text| text.eq_ignore_ascii_case(from))
+                {
+                    *word = word.text_here(to);
+                }
+            }
+            What::Default { property, value } => {
+                if node.members().is_some() && node.get(property).is_none() {
+                    let value = match value {
+                        Value::Bool(value) => node.bool_here(value),
+                        Value::Text(text) => node.text_here(text),
+                    };
+                    node.put(property, value);
+                }
+            }
+            What::Unknown(properties) => {
+                for name in properties {
+                    self.unknown_here(node, name);
+                }
+            }
+            What::With(change) => change(self, node),
+        }
+    }
+
+    fn rename(&mut self, node: &mut Node, from: &'static str, to: &'static str, quiet: bool) {
+        match (node.get(from), node.get(to)) {
+            (Some(_), None) => drop(node.rename(from, to)),
+            (Some(_), Some(_)) => {
+                let message =
+                    format!("'{from}' and '{to}' mean the same: only one of them may be given");
+                let spot = self.spot(node);
+                self.error_as_is(
+                    &spot,
+                    codes::EXCLUSIVE_PROPERTIES,
+                    message,
+                    format!("write '{from}'"),
+                );
+                node.take(from);
+            }
+            (None, Some(other)) if !quiet => {
+                let message =
+                    format!("'{to}' is what another edition calls '{from}'; it is taken as that");
+                let spot = self.spot(other);
+                self.warn_as_is(
+                    &spot,
+                    codes::OTHER_EDITIONS_NAME,
+                    message,
+                    format!("write '{from}'"),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn unknown_here(&mut self, node: &mut Node, name: &str) {
+        let Some(member) = node.member(name) else {
+            return;
+        };
+        let spot = self.place(member.key_place());
+        let edition = self.workflow.edition;
+        let message = format!("edition {edition} has no property '{name}' here");
+        let others = node.members().unwrap_or_default().iter();
+        let others = others.map(|member| member.key()).filter(|key| *key != name);
+        let hint = did_you_mean(name, others).unwrap_or_else(|| {
+            format!("remove '{name}', or write the document in a later edition")
+        });
+        self.error_as_is(&spot, codes::UNKNOWN_PROPERTY, message, hint);
+        node.take(name);
+    }
+}
+
+fn children(node: &mut Node) -> Vec<&mut Node> {
+    if node.items().is_some() {
+        return node.items_mut().into_iter().flatten().collect();
+    }
+    node.values_mut().collect()
+}
+
+fn holds(node: &Node, condition: &str) -> bool {
+    match (condition.split_once('='), condition.strip_prefix('!')) {
+        _ if condition.is_empty() => true,
+        (Some((property, word)), _) => {
+            let value = node.get(property).and_then(Node::as_str);
+            value.is_some_and(|value| value.eq_ignore_ascii_case(word))
+        }
+        (None, Some(property)) => node.get(property).is_none(),
+        (None, None) => node.get(condition).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::dialect::Dialect;
+    use crate::reader::Options;
+    use crate::resource::MapResources;
+    use crate::source::{Limits, parse};
+
+    const RULES: &[Rule] = &[
+        Rule::at("/states/*/onErrors/*").rename("error", "errorRef"),
+        Rule::at("/states/*").word("type", "delay", "sleep"),
+        Rule::at("/states/*[type=sleep]").rename("timeDelay", "duration"),
+        Rule::at("/functions/*").default("type", Value::Text("rest")),
+        Rule::at("/**/functionRef").rename("parameters", "arguments"),
+        Rule::at("").unknown(&["auth"]),
+        Rule::at("/states/*[!name]").with(|_, node| {
+            let name = node.text_here("unnamed");
+            node.put("name", name);
+        }),
+    ];
+
+    fn rewritten(text: &str) -> (String, String) {
+        let mut root = parse(text.as_bytes(), &Limits::default()).unwrap();
+        let resources = MapResources::default();
+        let options = Options::default();
+        let mut ctx = Ctx::new(Dialect::JQ, "", &resources, &options);
+        ctx.rewrite(&mut root, RULES);
+        let findings = ctx.diagnostics.iter();
+        let findings = findings.map(|d| format!("{} {} {}", d.code, d.pointer, d.line));
+        let findings: Vec<String> = findings.collect();
+        (root.to_data().to_string(), findings.join("\n"))
+    }
+
+    #[test]
+    fn rules_hold_where_they_say() {
+        let text = "functions: [{name: f}, {name: g, type: rpc}]
+states:
+- {name: a, type: Delay, timeDelay: PT1S, onErrors: [{error: x}]}
+- {type: operation, timeDelay: PT1S, actions: [{functionRef: {parameters: {}}}]}
+";
+        let (tree, findings) = rewritten(text);
+        assert_eq!(
+            tree,
+            r#"{"functions":[{"name":"f","type":"rest"},{"name":"g","type":"rpc"}],"states":[{"name":"a","type":"sleep","duration":"PT1S","onErrors":[{"errorRef":"x"}]},{"type":"operation","timeDelay":"PT1S","actions":[{"functionRef":{"arguments":{}}}],"name":"unnamed"}]}"#
+        );
+        assert_eq!(findings, "");
+    }
+
+    #[test]
+    fn other_names_are_found() {
+        let text = "auth: []
+states:
+- {name: a, onErrors: [{errorRef: x}]}
+- {name: b, onErrors: [{error: x, errorRef: y}]}
+";
+        let (tree, findings) = rewritten(text);
+        assert!(!tree.contains("auth"), "{tree}");
+        assert_eq!(
+            findings,
+            "unknown-property /auth 1\nother-editions-name /states/0/onErrors/0/errorRef 3\nexclusive-properties /states/1/onErrors/0 4"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! Timeouts, pushed down from the workflow to states, branches, actions and waits (section
+//! "Workflow Timeouts").
+
+use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
+
+use super::ctx::{Ctx, Obj, Spot};
+use crate::source::Node;
+
+const ALL: &[&str] = &[
+    "workflowExecTimeout",
+    "stateExecTimeout",
+    "actionExecTimeout",
+    "branchExecTimeout",
+    "eventTimeout",
+];
+
+/// What holds unless something further inside says otherwise.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timeouts {
+    pub state: Option<Period>,
+    pub action: Option<Period>,
+    pub branch: Option<Period>,
+    pub event: Option<Period>,
+}
+
+impl Ctx<'_> {
+    /// The workflow's `timeouts`; what `runBefore` names is looked up when all states are known.
+    pub fn workflow_timeouts(&mut self, node: &Node) {
+        self.inline_or_resource(node, "timeouts", |ctx, node| {
+            let Some(obj) = ctx.object(node, "'timeouts'", ALL) else {
+                return;
+            };
+            ctx.timeouts = ctx.read_timeouts(obj, Timeouts::default());
+            let Some(node) = obj.get("workflowExecTimeout") else {
+                return;
+            };
+            ctx.workflow.timeout = ctx.workflow_exec_timeout(node);
+        });
+    }
+
+    fn workflow_exec_timeout(&mut self, node: &Node) -> Option<WorkflowTimeout> {
+        let (timeout, spot) = self.exec_timeout(node)?;
+        let run_before = match (&timeout.run_before, spot) {
+            (Some(_), Some((node, spot))) => {
+                let state = self.state_ref(node, "'runBefore'");
+                self.run_before = state.map(|state| (state, spot));
+                state
+            }
+            _ => None,
+        };
+        Some(WorkflowTimeout {
+            duration: timeout.duration,
+            interrupt: timeout.interrupt,
+            run_before,
+        })
+    }
+
+    /// `workflowExecTimeout` of `continueAs`, which speaks of another workflow's states.
+    pub fn timeout_override(&mut self, node: &Node) -> Option<ContinuedTimeout> {
+        self.exec_timeout(node).map(|(timeout, _)| timeout)
+    }
+
+    fn exec_timeout<'n>(
+        &mut self,
+        node: &'n Node,
+    ) -> Option<(ContinuedTimeout, Option<(&'n Node, Spot)>)> {
+        let bare = |duration| ContinuedTimeout {
+            duration,
+            interrupt: false,
+            run_before: None,
+        };
+        if node.as_str().is_some() {
+            return Some((bare(self.positive(node, "'workflowExecTimeout'")?), None));
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'workflowExecTimeout'", "a duration or an object");
+            return None;
+        }
+        let known = &["duration", "interrupt", "runBefore"];
+        let obj = self.object(node, "'workflowExecTimeout'", known)?;
+        let interrupt = self.boolean(obj, "interrupt", false);
+        let run_before = self.opt_string(obj, "runBefore");
+        let place = obj.get("runBefore").map(|node| (node, self.spot(node)));
+        if !obj.has("duration") {
+            self.missing(obj, "'workflowExecTimeout'", &["duration"]);
+        }
+        let duration = self.timeout(obj, "duration")?;
+        Some((
+            ContinuedTimeout {
+                interrupt,
+                run_before,
+                ..bare(duration)
+            },
+            place,
+        ))
+    }
+
+    /// `timeouts` of a state or branch: what it may say depends on its kind.
+    pub fn timeouts_of(
+        &mut self,
+        obj: Obj<'_>,
+        what: &str,
+        allowed: &[&str],
+        outer: Timeouts,
+    ) -> Timeouts {
+        let Some(node) = obj.get("timeouts") else {
+            return outer;
+        };
+        match self.object(node, &format!("'timeouts' of {what}"), allowed) {
+            Some(obj) => self.read_timeouts(obj, outer),
+            None => outer,
+        }
+    }
+
+    fn read_timeouts(&mut self, obj: Obj<'_>, outer: Timeouts) -> Timeouts {
+        Timeouts {
+            state: self.timeout(obj, "stateExecTimeout").or(outer.state),
+            action: self.timeout(obj, "actionExecTimeout").or(outer.action),
+            branch: self.timeout(obj, "branchExecTimeout").or(outer.branch),
+            event: self.timeout(obj, "eventTimeout").or(outer.event),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::editions::v0_8::testing::workflow;
+    use swirl_model::workflow::{Body, StateKind};
+
+    fn seconds(duration: Option<Period>) -> u64 {
+        duration
+            .and_then(|duration| duration.fixed())
+            .map_or(0, |duration| duration.millis / 1000)
+    }
+
+    #[test]
+    fn the_nearest_one_holds() {
+        let workflow = workflow(
+            "timeouts: {stateExecTimeout: PT1S, actionExecTimeout: PT2S, branchExecTimeout: PT3S, eventTimeout: PT4S, workflowExecTimeout: PT9S}
+functions: [{name: f, operation: 'a#f'}]
+events: [{name: e, type: e}]
+states:
+- {name: A, type: operation, actions: [{functionRef: f}], timeouts: {actionExecTimeout: PT20S}, transition: B}
+- name: B
+  type: parallel
+  timeouts: {branchExecTimeout: PT30S}
+  branches:
+  - {name: x, actions: [{functionRef: f}], timeouts: {actionExecTimeout: PT200S, branchExecTimeout: PT300S}}
+  - {name: y, actions: [{functionRef: f}]}
+  transition: C
+- {name: C, type: sleep, duration: PT1S, transition: D}
+- {name: D, type: event, onEvents: [{eventRefs: [e]}], end: true}
+",
+        );
+        assert_eq!(
+            workflow
+                .timeout
+                .as_ref()
+                .and_then(|timeout| Some(timeout.duration.fixed()?.millis)),
+            Some(9000)
+        );
+        let states: Vec<u64> = workflow
+            .states
+            .iter()
+            .map(|state| seconds(state.timeout))
+            .collect();
+        assert_eq!(states, [1, 1, 0, 1]);
+        let actions: Vec<u64> = workflow
+            .actions
+            .iter()
+            .map(|action| seconds(action.timeout))
+            .collect();
+        assert_eq!(actions, [20, 200, 2]);
+        let StateKind::Parallel(parallel) = &workflow.states[1].kind else {
+            panic!()
+        };
+        let branches: Vec<u64> = parallel
+            .branches
+            .iter()
+            .map(|branch| seconds(branch.timeout))
+            .collect();
+        assert_eq!(branches, [300, 30]);
+        assert!(
+            parallel
+                .branches
+                .iter()
+                .all(|branch| matches!(branch.body, Body::Actions(_)))
+        );
+        let StateKind::Event(event) = &workflow.states[3].kind else {
+            panic!()
+        };
+        assert_eq!(seconds(event.timeout), 4);
+    }
+}

@@ -1,0 +1,300 @@
+//! What a document has that only some editions have.
+
+use super::facts::{Facts, Part};
+use super::{Edition, Edition::*};
+use crate::source::Node;
+
+/// One sign: a property that is there, maybe with a value.
+pub(super) struct Sign {
+    part: Part,
+    property: &'static str,
+    test: Test,
+    /// The editions whose documents have it.
+    pub of: &'static [Edition],
+}
+
+enum Test {
+    /// The property is there.
+    There,
+    /// It is this word, exactly.
+    Word(&'static str),
+    /// It is a text of capitals.
+    Capitals,
+    Bool,
+    Number,
+    Text,
+    Object,
+    /// It is a text with an expression in it.
+    Expression,
+    /// It is there, and neither `id` nor `key` is.
+    Alone,
+}
+
+impl Sign {
+    /// The sign in a sentence, if the document has it.
+    pub fn found(&self, facts: &Facts<'_>) -> Option<String> {
+        let mut nodes = facts.of_part(self.part);
+        nodes.find(|node| self.holds(node))?;
+        let property = self.property;
+        let holder = match self.part {
+            Part::Root => "it",
+            Part::Function => "a function",
+            Part::Event => "an event",
+            Part::State => "a state",
+            Part::Branch => "a branch",
+            Part::Choice => "a condition",
+            Part::Entry => "an entry of an event state",
+            Part::Action => "an action",
+            Part::FunctionRef => "a function reference",
+            Part::Handler => "an error handler",
+            Part::StateFilter | Part::ActionFilter | Part::EventFilter => "a data filter",
+            Part::Start => "a start",
+            Part::End => "an end",
+            Part::Transition => "a transition",
+        };
+        Some(match self.test {
+            Test::There => format!("{holder} has '{property}'"),
+            Test::Word(word) => format!("{holder} has '{property}: {word}'"),
+            Test::Capitals => format!("the '{property}' of {holder} is in capitals"),
+            Test::Bool => format!("the '{property}' of {holder} is true or false"),
+            Test::Number => format!("the '{property}' of {holder} is a number"),
+            Test::Text => format!("the '{property}' of {holder} is a text"),
+            Test::Object => format!("the '{property}' of {holder} is an object"),
+            Test::Expression => format!("the '{property}' of {holder} is an expression"),
+            Test::Alone => format!("{holder} has '{property}' and neither 'id' nor 'key'"),
+        })
+    }
+
+    fn holds(&self, node: &Node) -> bool {
+        let value = node.get(self.property);
+        let text = value.and_then(Node::as_str);
+        match self.test {
+            Test::There => value.is_some(),
+            Test::Word(word) => text == Some(word),
+            Test::Capitals => text.is_some_and(|text| {
+                text.len() > 1
+                    && text
+                        .bytes()
+                        .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            }),
+            Test::Bool => value.is_some_and(|value| value.as_bool().is_some()),
+            Test::Number => value.is_some_and(Node::is_number),
+            Test::Text => text.is_some(),
+            Test::Object => value.is_some_and(|value| value.members().is_some()),
+            Test::Expression => text.is_some_and(|text| text.contains("${")),
+            Test::Alone => value.is_some() && node.get("id").is_none() && node.get("key").is_none(),
+        }
+    }
+}
+
+const fn sign(part: Part, property: &'static str, test: Test, of: &'static [Edition]) -> Sign {
+    Sign {
+        part,
+        property,
+        test,
+        of,
+    }
+}
+
+const fn has(part: Part, property: &'static str, of: &'static [Edition]) -> Sign {
+    sign(part, property, Test::There, of)
+}
+
+/// Both drafts in kebab-case.
+const KEBAB: &[Edition] = &[V0_1Early, V0_1];
+/// The drafts and the release of 0.1 that have expressions with a language.
+const SPRING: &[Edition] = &[V0_1Release, Tasks];
+/// All whose switches compare a path with a value.
+const OPERATORS: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks];
+/// All with `start` and `end` in states.
+const KINDS: &[Edition] = &[V0_1Release, Tasks, V0_5];
+const FROM_0_5: &[Edition] = &[V0_5, V0_6, V0_7, V0_8, V0_9];
+const FROM_0_6: &[Edition] = &[V0_6, V0_7, V0_8, V0_9];
+const FROM_0_7: &[Edition] = &[V0_7, V0_8, V0_9];
+const FROM_0_8: &[Edition] = &[V0_8, V0_9];
+const MIDDLE: &[Edition] = &[V0_5, V0_6];
+const UP_TO_0_6: &[Edition] = &[V0_1Release, Tasks, V0_5, V0_6];
+const EVENTS_BY_KIND: &[Edition] = &[V0_5, V0_6, V0_7, V0_8];
+/// A name is enough.
+const NAMED: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6, V0_7, V0_9];
+const SLEEP: &[Edition] = &[V0_7, V0_8];
+
+/// What is looked for. A sign counts for each of its editions; the edition with the most of them
+/// is that of the document.
+pub(super) const SIGNS: &[Sign] = &[
+    // The drafts of 2019.
+    has(Part::Root, "starts-at", &[V0_1]),
+    has(Part::Branch, "starts-at", &[V0_1]),
+    has(Part::Root, "schema-version", &[V0_1]),
+    has(Part::Root, "trigger-defs", KEBAB),
+    has(Part::Root, "exec-status", KEBAB),
+    has(Part::State, "next-state", KEBAB),
+    has(Part::State, "time-delay", KEBAB),
+    has(Part::State, "action-mode", KEBAB),
+    has(Part::Entry, "event-expression", KEBAB),
+    has(Part::Entry, "next-state", KEBAB),
+    has(Part::Choice, "next-state", KEBAB),
+    has(Part::Branch, "wait-for-completion", KEBAB),
+    has(Part::Action, "function", KEBAB),
+    // Also in what led to 0.6; there its keys are in camel case.
+    sign(Part::State, "start", Test::Bool, &[V0_1Early, V0_6]),
+    sign(Part::State, "type", Test::Word("END"), &[V0_1Early]),
+    sign(Part::State, "time-delay", Test::Number, &[V0_1Early]),
+    sign(Part::Entry, "timeout", Test::Number, &[V0_1Early]),
+    sign(Part::Action, "timeout", Test::Number, &[V0_1Early]),
+    has(
+        Part::Choice,
+        "condition",
+        &[V0_1Early, V0_5, V0_6, V0_7, V0_8, V0_9],
+    ),
+    has(Part::Choice, "single", &[V0_1]),
+    sign(
+        Part::State,
+        "end",
+        Test::Bool,
+        &[V0_1, V0_6, V0_7, V0_8, V0_9],
+    ),
+    // Spring 2020.
+    has(Part::Root, "tasks", &[Tasks]),
+    has(Part::State, "tasks", &[Tasks]),
+    has(Part::Branch, "tasks", &[Tasks]),
+    has(Part::State, "taskDataFilter", &[Tasks]),
+    has(Part::Choice, "nextTask", &[Tasks]),
+    has(Part::Transition, "nextTask", &[Tasks]),
+    has(Part::State, "states", &[V0_1Release]),
+    has(Part::Branch, "states", &[V0_1Early, V0_1, V0_1Release]),
+    sign(Part::State, "type", Test::Word("RELAY"), &[V0_1Release]),
+    sign(
+        Part::State,
+        "type",
+        Test::Capitals,
+        &[V0_1Early, V0_1, V0_1Release],
+    ),
+    has(Part::State, "inject", &[V0_1Release]),
+    has(Part::State, "eventsActions", SPRING),
+    has(Part::State, "choices", &[V0_1Early, V0_1, V0_1Release]),
+    has(Part::State, "onError", SPRING),
+    has(Part::State, "retry", SPRING),
+    has(Part::State, "inputParameter", SPRING),
+    has(Part::Branch, "waitForCompletion", &[V0_1Release]),
+    has(Part::Function, "resource", SPRING),
+    // Documents between these and 0.5 have it with the words of 0.5, which has no such functions at
+    // all: it weighs more than those.
+    sign(Part::Function, "resource", Test::Text, SPRING),
+    sign(Part::State, "eventsActions", Test::There, SPRING),
+    has(Part::Choice, "operator", OPERATORS),
+    has(Part::Choice, "path", OPERATORS),
+    has(Part::Event, "correlationToken", SPRING),
+    has(Part::End, "produceEvent", SPRING),
+    has(Part::Handler, "expression", SPRING),
+    sign(Part::Start, "kind", Test::Capitals, &[V0_1Release]),
+    sign(Part::End, "kind", Test::Capitals, &[V0_1Release]),
+    has(Part::Root, "expressionLanguage", SPRING),
+    // 0.5.
+    has(Part::Root, "startsAt", KINDS),
+    has(Part::Start, "kind", KINDS),
+    has(Part::End, "kind", KINDS),
+    has(Part::StateFilter, "dataInputPath", KINDS),
+    has(Part::StateFilter, "dataOutputPath", KINDS),
+    has(Part::ActionFilter, "dataInputPath", KINDS),
+    has(Part::ActionFilter, "dataResultsPath", KINDS),
+    has(Part::EventFilter, "dataInputPath", KINDS),
+    has(Part::EventFilter, "dataOutputPath", KINDS),
+    has(Part::State, "dataInputSchema", KINDS),
+    has(Part::Transition, "expression", KINDS),
+    has(Part::FunctionRef, "parameters", KINDS),
+    has(Part::Event, "names", &[V0_5]),
+    sign(Part::Start, "kind", Test::Word("default"), &[Tasks, V0_5]),
+    sign(Part::End, "kind", Test::Word("default"), &[Tasks, V0_5]),
+    has(Part::State, "onEvents", FROM_0_5),
+    has(Part::State, "onErrors", FROM_0_5),
+    has(Part::State, "iterationParam", FROM_0_5),
+    has(
+        Part::State,
+        "dataConditions",
+        &[Tasks, V0_5, V0_6, V0_7, V0_8, V0_9],
+    ),
+    has(Part::Function, "operation", FROM_0_5),
+    has(Part::Root, "retries", FROM_0_5),
+    // 0.5 and 0.6.
+    sign(Part::State, "type", Test::Word("delay"), UP_TO_0_6),
+    sign(Part::State, "type", Test::Word("subflow"), UP_TO_0_6),
+    has(Part::State, "timeDelay", UP_TO_0_6),
+    has(Part::State, "workflowId", UP_TO_0_6),
+    has(Part::State, "max", UP_TO_0_6),
+    has(Part::State, "timeout", UP_TO_0_6),
+    has(Part::Handler, "error", MIDDLE),
+    has(Part::Handler, "retryRef", MIDDLE),
+    has(Part::State, "default", UP_TO_0_6),
+    has(Part::State, "eventTimeout", MIDDLE),
+    has(Part::State, "n", &[Tasks, V0_5, V0_6]),
+    has(Part::Branch, "workflowId", MIDDLE),
+    has(Part::State, "repeat", &[V0_6]),
+    has(Part::Root, "execTimeout", &[V0_6]),
+    has(
+        Part::Action,
+        "timeout",
+        &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6],
+    ),
+    // 0.6 and later.
+    sign(Part::Root, "start", Test::Text, FROM_0_6),
+    sign(Part::Root, "start", Test::Object, FROM_0_6),
+    has(Part::End, "terminate", FROM_0_6),
+    has(Part::StateFilter, "input", FROM_0_6),
+    has(Part::StateFilter, "output", FROM_0_6),
+    has(Part::ActionFilter, "fromStateData", FROM_0_6),
+    has(Part::ActionFilter, "results", FROM_0_6),
+    has(Part::ActionFilter, "toStateData", FROM_0_6),
+    has(Part::FunctionRef, "arguments", FROM_0_6),
+    has(Part::Root, "expressionLang", FROM_0_6),
+    has(Part::Root, "keepActive", FROM_0_6),
+    // 0.7 and later.
+    has(Part::Root, "auth", FROM_0_7),
+    has(Part::Root, "secrets", FROM_0_7),
+    has(Part::Root, "constants", FROM_0_7),
+    has(Part::Root, "timeouts", FROM_0_7),
+    has(Part::Root, "errors", FROM_0_7),
+    has(Part::State, "timeouts", FROM_0_7),
+    has(Part::State, "defaultCondition", FROM_0_7),
+    has(Part::State, "numCompleted", FROM_0_7),
+    has(Part::State, "batchSize", FROM_0_7),
+    has(Part::State, "mode", FROM_0_7),
+    has(Part::Action, "subFlowRef", FROM_0_7),
+    has(Part::Action, "sleep", FROM_0_7),
+    has(Part::Handler, "errorRefs", SLEEP),
+    has(Part::Handler, "errorRef", SLEEP),
+    has(Part::Action, "retryRef", SLEEP),
+    has(Part::Root, "autoRetries", SLEEP),
+    sign(Part::State, "type", Test::Word("sleep"), SLEEP),
+    has(Part::End, "continueAs", FROM_0_7),
+    has(Part::Root, "annotations", FROM_0_7),
+    // 0.8 and later.
+    has(Part::Action, "condition", FROM_0_8),
+    has(Part::FunctionRef, "invoke", FROM_0_8),
+    has(Part::ActionFilter, "useResults", FROM_0_8),
+    has(Part::EventFilter, "useData", FROM_0_8),
+    has(
+        Part::Root,
+        "dataOutputSchema",
+        &[V0_1Release, Tasks, V0_8, V0_9],
+    ),
+    has(Part::Root, "extensions", &[V0_1Release, Tasks, V0_8, V0_9]),
+    has(Part::Action, "eventRef", EVENTS_BY_KIND),
+    has(Part::Event, "kind", EVENTS_BY_KIND),
+    // 0.9.
+    has(Part::Action, "publish", &[V0_9]),
+    has(Part::Action, "subscribe", &[V0_9]),
+    has(Part::Action, "onErrors", &[V0_9]),
+    has(Part::Handler, "when", &[V0_9]),
+    has(Part::Handler, "exceptWhen", &[V0_9]),
+    has(Part::Handler, "then", &[V0_9]),
+    has(Part::Handler, "refName", &[V0_9]),
+    has(Part::State, "retry", &[V0_1Release, Tasks, V0_9]),
+    sign(Part::Root, "errors", Test::Object, &[V0_9]),
+    sign(Part::Function, "type", Test::Word("openapi"), &[V0_9]),
+    sign(Part::Function, "type", Test::Word("http"), &[V0_9]),
+    sign(Part::Function, "operation", Test::Object, &[V0_9]),
+    sign(Part::Root, "key", Test::Expression, &[V0_9]),
+    // In 0.8 something must identify a workflow beside its name.
+    sign(Part::Root, "name", Test::Alone, NAMED),
+];

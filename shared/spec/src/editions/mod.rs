@@ -1,0 +1,156 @@
+//! The editions of the language, one folder each, and the table that lists them.
+
+mod tasks;
+mod v0_1;
+mod v0_1_early;
+mod v0_1_release;
+mod v0_5;
+mod v0_6;
+mod v0_7;
+pub(crate) mod v0_8;
+mod v0_9;
+
+use swirl_model::workflow::Workflow;
+
+use crate::build::ctx::Ctx;
+use crate::build::dialect::Dialect;
+use crate::codes;
+use crate::edition::{Detected, Edition};
+use crate::reader::{Options, Reading};
+use crate::resource::Resources;
+use crate::source::Node;
+
+/// An edition, as the table has it.
+pub(crate) struct Entry {
+    pub edition: Edition,
+    /// What the edition is called.
+    pub word: &'static str,
+    pub dialect: Dialect,
+    /// Reads a document into the context. Findings go there; a workflow comes of it only if there
+    /// is no error among them.
+    pub read: fn(&mut Ctx<'_>, &Node),
+}
+
+/// One line an edition.
+pub(crate) const EDITIONS: &[Entry] = &[
+    entry(
+        Edition::V0_1Early,
+        "0.1 (early draft)",
+        Dialect::JSONPATH,
+        v0_1_early::read,
+    ),
+    entry(Edition::V0_1, "0.1", Dialect::JSONPATH, v0_1::read),
+    entry(
+        Edition::V0_1Release,
+        "0.1 (release)",
+        Dialect::JSONPATH,
+        v0_1_release::read,
+    ),
+    entry(
+        Edition::Tasks,
+        "tasks draft",
+        Dialect::JSONPATH,
+        tasks::read,
+    ),
+    entry(Edition::V0_5, "0.5", v0_5::DIALECT, v0_5::read),
+    entry(Edition::V0_6, "0.6", v0_6::DIALECT, v0_6::read),
+    entry(Edition::V0_7, "0.7", v0_7::DIALECT, v0_7::read),
+    entry(Edition::V0_8, "0.8", Dialect::JQ, v0_8::read),
+    entry(Edition::V0_9, "0.9", v0_9::DIALECT, v0_9::read),
+];
+
+const fn entry(
+    edition: Edition,
+    word: &'static str,
+    dialect: Dialect,
+    read: fn(&mut Ctx<'_>, &Node),
+) -> Entry {
+    Entry {
+        edition,
+        word,
+        dialect,
+        read,
+    }
+}
+
+/// The edition's line.
+pub(crate) fn of(edition: Edition) -> Option<&'static Entry> {
+    EDITIONS.iter().find(|entry| entry.edition == edition)
+}
+
+/// Reads a document of a detected edition.
+pub(crate) fn read(
+    root: &Node,
+    detected: Detected,
+    resources: &dyn Resources,
+    options: &Options,
+) -> Reading {
+    let entry = of(detected.edition);
+    let dialect = entry.map_or(Dialect::JQ, |entry| entry.dialect);
+    let mut ctx = Ctx::new(dialect, root.pointer(), resources, options);
+    ctx.workflow.edition = detected.edition.word();
+    if !detected.also.is_empty() {
+        ambiguous(&mut ctx, root, &detected);
+    }
+    match entry {
+        Some(entry) => (entry.read)(&mut ctx, root),
+        None => not_supported(&mut ctx, root),
+    }
+    let workflow: Option<Workflow> = ctx.is_clean().then_some(ctx.workflow);
+    Reading {
+        workflow,
+        edition: Some(detected),
+        diagnostics: ctx.diagnostics,
+        resources_used: ctx.resources_used,
+    }
+}
+
+/// Warns of a document that could be of another edition just as well.
+fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
+    let also: Vec<&str> = detected.also.iter().map(|edition| edition.word()).collect();
+    let message = format!(
+        "the document does not say of which edition it is, and could also be of edition {}; it is taken as edition {}",
+        also.join(" or "),
+        detected.edition
+    );
+    let hint = match detected.edition {
+        Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "specVersion",
+        Edition::V0_1 | Edition::V0_1Early => "schema-version",
+        _ => "schemaVersion",
+    };
+    let version = match detected.edition {
+        Edition::V0_1 | Edition::V0_1Early | Edition::V0_1Release | Edition::Tasks => "0.1",
+        edition => edition.word(),
+    };
+    let hint = format!(
+        "add '{hint}: \"{version}\"' if that is right, else 'specVersion' with the right one"
+    );
+    ctx.warn(root, codes::AMBIGUOUS_EDITION, message, hint);
+}
+
+/// Refuses a document whose edition has no reader.
+pub(crate) fn not_supported(ctx: &mut Ctx<'_>, root: &Node) {
+    let place = ["specVersion", "schemaVersion", "schema-version"]
+        .iter()
+        .find_map(|name| root.get(name))
+        .unwrap_or(root);
+    let message = format!(
+        "the document is of edition {}, which this version does not read yet",
+        ctx.workflow.edition
+    );
+    let hint = "write it in edition 0.8, and say so with 'specVersion: \"0.8\"'".to_owned();
+    ctx.error(place, codes::EDITION_NOT_SUPPORTED, message, hint);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_edition_has_one_line() {
+        for edition in Edition::ALL {
+            let lines = EDITIONS.iter().filter(|entry| entry.edition == edition);
+            assert_eq!(lines.count(), 1, "{edition}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Actions and the functions that they call (sections "Action Definition", "FunctionRef
+//! Definition").
+
+use std::collections::HashSet;
+
+use swirl_model::workflow::{
+    Action, ActionId, ActionKind, ActionList, Call, FunctionKind, Language, ListId, Template,
+};
+
+use super::Reader;
+use super::value::is_path;
+use crate::build::ctx::Obj;
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::source::Node;
+
+const PROPERTIES: &[&str] = &[
+    "name",
+    "functionRef",
+    "timeout",
+    "actionDataFilter",
+    "filter",
+];
+
+impl Reader<'_, '_> {
+    /// `actions` of an operation or of an entry of events.
+    pub fn actions(&mut self, obj: Obj<'_>, what: &str) -> ListId {
+        let parallel =
+            self.word(obj, "actionMode", &["sequential", "parallel"]) == Some("parallel");
+        let items = self.need_list(obj, what, "actions").unwrap_or_default();
+        let mut names = HashSet::new();
+        let mut actions = Vec::with_capacity(items.len());
+        for item in items {
+            if let Some(node) = item.get("name")
+                && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+            {
+                self.duplicate(node, "action", name);
+            }
+            actions.extend(self.action(item));
+        }
+        self.list_of(actions, parallel)
+    }
+
+    pub fn list_of(&mut self, actions: Vec<ActionId>, parallel: bool) -> ListId {
+        let id = ListId(self.workflow.lists.len() as u32);
+        self.workflow.lists.push(ActionList { actions, parallel });
+        id
+    }
+
+    pub fn action(&mut self, node: &Node) -> Option<ActionId> {
+        let obj = self.object(node, "an action", PROPERTIES)?;
+        let name = self.opt_name(obj, "name");
+        let timeout = self.timeout(obj, "timeout");
+        self.has_action_timeout |= timeout.is_some();
+        let (from, results) = self.action_filter(obj);
+        let kind = match obj.get("functionRef") {
+            Some(node) => self.function_ref(node),
+            None => {
+                self.missing(obj, "an action", &["functionRef"]);
+                None
+            }
+        };
+        let action = Action {
+            name: name.map(Into::into),
+            kind: kind?,
+            pointer: self.spot(node).place.pointer,
+            from,
+            results,
+            timeout,
+            ..Action::default()
+        };
+        Some(self.add_action(action))
+    }
+
+    pub fn add_action(&mut self, action: Action) -> ActionId {
+        let id = ActionId(self.workflow.actions.len() as u32);
+        self.workflow.actions.push(action);
+        id
+    }
+
+    fn function_ref(&mut self, node: &Node) -> Option<ActionKind> {
+        if node.as_str().is_some() {
+            return self.call(node, None);
+        }
+        let known = &["refName", "name", "parameters", "arguments"];
+        let obj = self.object(node, "a functionRef", known)?;
+        let Some(name) = self.named(obj, "refName", &["name"]) else {
+            self.missing(obj, "a functionRef", &["refName"]);
+            return None;
+        };
+        let parameters = self.named(obj, "parameters", &["arguments"]);
+        self.call(name, parameters)
+    }
+
+    fn call(&mut self, node: &Node, parameters: Option<&Node>) -> Option<ActionKind> {
+        let arguments = match parameters {
+            None => Some(None),
+            Some(node) if node.members().is_none() => {
+                self.wrong_type(node, "'parameters'", "an object");
+                None
+            }
+            Some(node) => self.with_paths(node).map(Some),
+        };
+        let name = self.string(node, "a function's name")?;
+        let Some(entry) = self.functions.get(&name) else {
+            let spot = self.spot(node);
+            self.unknown_function(&spot, &name, None);
+            return None;
+        };
+        let (function, kind, operation) = (entry.id, entry.kind.clone(), entry.operation.clone());
+        let spot = entry.operation_spot.clone();
+        let arguments = arguments?;
+        if kind == FunctionKind::Expression {
+            let sight = Sight {
+                args: true,
+                ..Sight::PLAIN
+            };
+            // Functions of this type are later editions'; so is their language.
+            let outer = std::mem::replace(&mut self.ctx.language, Language::Jq);
+            let expression = self.compile(&spot, &operation, sight);
+            self.ctx.language = outer;
+            return Some(ActionKind::Expression {
+                function,
+                expression: expression?,
+                arguments,
+                detached: false,
+            });
+        }
+        Some(ActionKind::Call(Call {
+            function,
+            // Without parameters it gets the state data (decision 54).
+            arguments,
+            selection_set: None,
+            detached: false,
+        }))
+    }
+
+    /// `data` of an event that is produced: a path if it is a text (decision 80), else an object.
+    pub fn event_data(&mut self, node: &Node) -> Option<Template> {
+        if node.as_str().is_none() {
+            if node.members().is_none() {
+                self.wrong_type(node, "'data'", "a path or an object");
+                return None;
+            }
+            return self.with_paths(node);
+        }
+        let text = node.as_str().unwrap_or_default();
+        if !is_path(text) && !text.contains("{{") {
+            let message = format!("'data' that is a text must be a path, and '{text}' is none");
+            let hint = "write '$' for all of the data, or an object {text: ...} for a text";
+            self.error(node, codes::BAD_EXPRESSION, message, hint.to_owned());
+            return None;
+        }
+        let id = self.expression(node, "'data'", Sight::PLAIN);
+        id.map(Template::Expression)
+    }
+}

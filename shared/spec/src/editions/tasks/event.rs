@@ -1,0 +1,95 @@
+//! Event definitions (section "Event Definition"). An event may be consumed and produced alike.
+
+use swirl_model::workflow::{Correlation, EventDef, EventId};
+
+use super::Reader;
+use crate::build::ctx::Obj;
+use crate::build::names::{EventEntry, EventUse};
+use crate::codes;
+use crate::source::Node;
+
+const PROPERTIES: &[&str] = &["name", "source", "type", "correlationToken", "metadata"];
+
+impl Reader<'_, '_> {
+    pub fn event_definitions(&mut self, node: &Node) {
+        let Some(items) = self.list(node, "'events'") else {
+            self.names.events.unread = true;
+            return;
+        };
+        for item in items {
+            if self.event_definition(item).is_none() {
+                self.names.events.unread = true;
+            }
+        }
+    }
+
+    fn event_definition(&mut self, node: &Node) -> Option<()> {
+        let obj = self.object(node, "an event", PROPERTIES)?;
+        let metadata = self.metadata(obj);
+        let source = self.attribute(obj, "source");
+        let kind = self.attribute(obj, "type");
+        let token = self.opt_string(obj, "correlationToken");
+        let name = self.need_string(obj, "an event", "name")?;
+        let mut correlation = Vec::new();
+        if let (Some(token), Some(node)) = (token, obj.get("correlationToken")) {
+            let attribute = token.to_ascii_lowercase();
+            if attribute.chars().all(|c| c.is_ascii_alphanumeric()) {
+                correlation.push(Correlation {
+                    attribute: attribute.into(),
+                    value: None,
+                });
+            } else {
+                let message = format!("'{token}' cannot be the name of an event's attribute");
+                let hint = "names of CloudEvents attributes have letters and digits only";
+                self.error(node, codes::BAD_ATTRIBUTE, message, hint.to_owned());
+            }
+        }
+        match (&source, &kind) {
+            (None, None) => {
+                self.missing(obj, &format!("the event '{name}'"), &["source", "type"]);
+            }
+            (Some(_), Some(_)) => {}
+            _ => {
+                let lacks = if source.is_none() { "source" } else { "type" };
+                let message = format!("the event '{name}' has no '{lacks}': any will do");
+                let hint = format!("add '{lacks}'");
+                self.warn(node, codes::MISSING_PROPERTY, message, hint);
+            }
+        }
+        if self.names.events.get(&name).is_some() {
+            self.duplicate(obj.get("name").unwrap_or(node), "event", &name);
+        }
+        let id = EventId(self.workflow.events.len() as u32);
+        let entry = EventEntry {
+            id,
+            produced: false,
+            kind_given: true,
+            correlated: !correlation.is_empty(),
+        };
+        self.names.events.add(name.clone(), entry);
+        self.workflow.events.push(EventDef {
+            name: name.into(),
+            source,
+            kind,
+            produced: false,
+            correlation,
+            data_only: true,
+            metadata,
+        });
+        Some(())
+    }
+
+    /// `source` or `type`: an empty one is as good as none (decision 96).
+    fn attribute(&mut self, obj: Obj<'_>, name: &str) -> Option<String> {
+        let node = obj.get(name)?;
+        if node.to_data().is_null() || node.as_str() == Some("") {
+            return None;
+        }
+        self.opt_string(obj, name)
+    }
+
+    /// An event that is consumed or produced: definitions don't say for which they are.
+    pub fn event_ref(&mut self, node: &Node, what: &str) -> Option<EventId> {
+        self.event(node, what, EventUse::Consume)
+    }
+}

@@ -1,0 +1,134 @@
+//! Expressions with a language of their own (section "Expression Definition", decision 27).
+
+use swirl_model::workflow::{ExprId, Language};
+
+use super::Reader;
+use crate::build::ctx::{Obj, did_you_mean};
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::source::Node;
+
+/// The names of the languages, and the one that holds where a document names none: all examples of
+/// the text are written in it.
+const LANGUAGES: [(&str, Language); 5] = [
+    ("cel", Language::Cel),
+    ("jexl", Language::Jexl),
+    ("jq", Language::Jq),
+    ("jsonpath", Language::JsonPath),
+    ("spel", Language::Spel),
+];
+pub(super) const DEFAULT: Language = Language::Spel;
+
+/// An expression as it was read.
+pub(super) struct Condition {
+    pub id: ExprId,
+    /// It speaks of nothing that only an error has.
+    pub is_over_data: bool,
+}
+
+impl Reader<'_, '_> {
+    /// The workflow's `expressionLanguage`.
+    pub fn default_language(&mut self, root: Obj<'_>) -> Language {
+        let node = self.named(root, "expressionLanguage", &["expressionLang"]);
+        let language = node.and_then(|node| self.language_word(node));
+        language.unwrap_or(DEFAULT)
+    }
+
+    fn language_word(&mut self, node: &Node) -> Option<Language> {
+        let text = self.string(node, "the expression language")?;
+        let same = |(name, _): &&(&str, Language)| name.eq_ignore_ascii_case(text.trim());
+        if let Some((_, language)) = LANGUAGES.iter().find(same) {
+            return Some(*language);
+        }
+        let names = LANGUAGES.map(|(name, _)| name);
+        let hint = did_you_mean(&text, names)
+            .unwrap_or_else(|| "use 'spel', 'jexl', 'cel', 'jq' or 'jsonpath'".to_owned());
+        let message = format!("there is no expression language '{text}' here");
+        self.error(node, codes::EXPRESSION_LANGUAGE, message, hint);
+        None
+    }
+
+    /// The expression of an error definition, a retry or a transition.
+    pub fn condition(&mut self, node: &Node) -> Option<Condition> {
+        let (body, language) = match node.as_str() {
+            Some(_) => (node, self.conditions),
+            None => {
+                let obj = self.object(node, "an expression", &["language", "body"])?;
+                let language = match obj.get("language") {
+                    Some(node) => self.language_word(node),
+                    None => Some(self.conditions),
+                };
+                let Some(body) = obj.get("body") else {
+                    self.missing(obj, "an expression", &["body"]);
+                    return None;
+                };
+                (body, language?)
+            }
+        };
+        let outer = std::mem::replace(&mut self.ctx.language, language);
+        let text = self.expression_text(body, "'body'");
+        let spot = self.spot(body);
+        let id = text
+            .as_ref()
+            .and_then(|text| self.compile(&spot, text, Sight::PLAIN));
+        self.ctx.language = outer;
+        Some(Condition {
+            id: id?,
+            is_over_data: !speaks_of_error(&text?),
+        })
+    }
+}
+
+/// Does a text name what only an error has: `error`, or `name`, `message` or `trace` by themselves?
+fn speaks_of_error(text: &str) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+    let mut before = ' ';
+    let mut rest = text;
+    let mut quote = None;
+    while let Some(c) = rest.chars().next() {
+        if let Some(sign) = quote {
+            quote = (c != sign).then_some(sign);
+        } else if matches!(c, '\'' | '"') {
+            quote = Some(c);
+        } else if is_letter(c) && !is_letter(before) {
+            let end = rest.find(|c| !is_letter(c)).unwrap_or(rest.len());
+            let member = matches!(before, '.' | '#');
+            match &rest[..end] {
+                "error" => return true,
+                "name" | "message" | "trace" if !member => return true,
+                _ => {}
+            }
+            before = 'a';
+            rest = &rest[end..];
+            continue;
+        }
+        before = c;
+        rest = &rest[c.len_utf8()..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::speaks_of_error;
+
+    #[test]
+    fn what_speaks_of_the_error() {
+        for text in [
+            "name eq 'X'",
+            "$.error.name ne 'X'",
+            "#jsonPath(taskData, '$.a') eq 1 and message != null",
+            ".error.name == \"X\"",
+        ] {
+            assert!(speaks_of_error(text), "{text}");
+        }
+        for text in [
+            "$.status eq 'ERROR'",
+            "$.customer.name eq 'error'",
+            "$.errors != null",
+            "",
+        ] {
+            assert!(!speaks_of_error(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Data filters (section "Task Information Filtering", decision 18).
+
+use swirl_model::workflow::{
+    ErrorFilter, EventFilter, ExprId, PathId, ResultRule, Under, UnderWhen,
+};
+
+use super::Reader;
+use crate::build::ctx::Obj;
+use crate::build::expression::Sight;
+use crate::source::Node;
+
+/// What other texts call a filter that is the only one where it stands.
+const FILTER: &str = "filter";
+const INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath"]);
+const OUTPUT: (&str, &[&str]) = ("dataOutputPath", &["outputPath"]);
+const RESULTS: (&str, &[&str]) = (
+    "dataResultsPath",
+    &["resultPath", "resultsPath", "dataOutputPath"],
+);
+
+impl Reader<'_, '_> {
+    /// `taskDataFilter`: what a task sees of its input, and what it gives on.
+    pub fn state_filter(&mut self, obj: Obj<'_>) -> (Option<ExprId>, Option<ExprId>) {
+        let (name, other) = self.variant.filter;
+        let Some(obj) = self.filter(obj, name, &[other, FILTER], &[INPUT, OUTPUT]) else {
+            return (None, None);
+        };
+        (self.selection(obj, INPUT), self.selection(obj, OUTPUT))
+    }
+
+    /// `actionDataFilter`: what an action sees, and what becomes of its result.
+    pub fn action_filter(&mut self, obj: Obj<'_>) -> (Option<ExprId>, ResultRule) {
+        let known = &[INPUT, RESULTS];
+        let Some(obj) = self.filter(obj, "actionDataFilter", &[FILTER], known) else {
+            return (None, ResultRule::default());
+        };
+        let (results, under) = self.merged(obj, RESULTS);
+        let rule = ResultRule {
+            results,
+            under,
+            ..ResultRule::default()
+        };
+        (self.selection(obj, INPUT), rule)
+    }
+
+    /// `eventDataFilter`: what of a payload is merged. The text has two names for its path.
+    pub fn event_filter(&mut self, obj: Obj<'_>) -> EventFilter {
+        const EITHER: (&str, &[&str]) =
+            ("dataInputPath", &["inputPath", "outputPath", "resultPath"]);
+        let known = &[OUTPUT, EITHER];
+        let Some(obj) = self.filter(obj, "eventDataFilter", &[FILTER], known) else {
+            return EventFilter::default();
+        };
+        let wanted = match (obj.has(OUTPUT.0), obj.has(EITHER.0)) {
+            (true, true) => {
+                self.exclusive(obj, "'eventDataFilter'", &[OUTPUT.0, EITHER.0]);
+                return EventFilter::default();
+            }
+            (_, true) => (EITHER.0, &[] as &[&str]),
+            _ => (OUTPUT.0, EITHER.1),
+        };
+        let (data, under) = self.merged(obj, wanted);
+        EventFilter {
+            data,
+            under,
+            ..EventFilter::default()
+        }
+    }
+
+    /// `errorDataFilter`: what of an error comes into the data. Without it the error goes under
+    /// `error` (decision 100).
+    pub fn error_filter(&mut self, obj: Obj<'_>) -> Option<ErrorFilter> {
+        let node = obj.get("errorDataFilter");
+        let inner = self.filter(obj, "errorDataFilter", &[], &[OUTPUT]);
+        let path = inner.and_then(|obj| self.named(obj, OUTPUT.0, OUTPUT.1));
+        let (Some(path), Some(text)) = (path, path.and_then(Node::as_str)) else {
+            let place = node.unwrap_or(obj.node);
+            return Some(ErrorFilter {
+                data: None,
+                to: self.member(place, "error"),
+            });
+        };
+        // The text shows the error as `error`; the path is meant to begin in it.
+        let own = text.trim();
+        let own = match own.strip_prefix("$.error") {
+            Some(rest) if rest.is_empty() || rest.starts_with(['.', '[']) => format!("${rest}"),
+            _ => own.to_owned(),
+        };
+        let spot = self.spot(path);
+        let data = self.compile(&spot, &own, Sight::PLAIN)?;
+        let to = match member_name(&own) {
+            Some(name) => self.member(path, &name),
+            None if own == "$" && text.trim() != "$" => self.member(path, "error"),
+            None => None,
+        };
+        Some(ErrorFilter {
+            data: Some(data),
+            to,
+        })
+    }
+
+    /// The path to one member of the data.
+    fn member(&mut self, node: &Node, name: &str) -> Option<PathId> {
+        let spot = self.spot(node);
+        let name = name.replace('\\', "\\\\").replace('\'', "\\'");
+        self.compile_path(&spot, &format!("$['{name}']"), Sight::PLAIN)
+    }
+
+    /// The filter's object, if it is there and as it should be.
+    fn filter<'n>(
+        &mut self,
+        obj: Obj<'n>,
+        name: &str,
+        others: &[&str],
+        properties: &[(&'static str, &[&'static str])],
+    ) -> Option<Obj<'n>> {
+        let node = self.named(obj, name, others)?;
+        let known: Vec<&str> = properties
+            .iter()
+            .flat_map(|(name, others)| [name].into_iter().chain(others.iter()).copied())
+            .collect();
+        self.object(node, &format!("'{name}'"), &known)
+    }
+
+    fn selection(&mut self, obj: Obj<'_>, (name, others): (&str, &[&str])) -> Option<ExprId> {
+        let node = self.named(obj, name, others)?;
+        self.expression(node, &format!("'{name}'"), Sight::PLAIN)
+    }
+
+    /// A selection that is merged: a plain member path under the name of the member.
+    fn merged(
+        &mut self,
+        obj: Obj<'_>,
+        (name, others): (&str, &[&str]),
+    ) -> (Option<ExprId>, Option<Under>) {
+        let Some(node) = self.named(obj, name, others) else {
+            return (None, None);
+        };
+        let id = self.expression(node, &format!("'{name}'"), Sight::PLAIN);
+        let text = node.as_str().unwrap_or_default();
+        let under = member_name(text).map(|key| Under {
+            key: key.into(),
+            when: UnderWhen::Always,
+        });
+        (id, under)
+    }
+}
+
+/// The last name of a path that only goes from member to member, as in `$.customer.name`.
+pub(super) fn member_name(path: &str) -> Option<String> {
+    let path = path.trim();
+    let path = path
+        .strip_prefix("{{")
+        .and_then(|path| path.strip_suffix("}}"))
+        .map_or(path, str::trim);
+    let mut rest = path.strip_prefix('$')?;
+    let mut last = None;
+    while !rest.is_empty() {
+        let name;
+        if let Some(inner) = rest.strip_prefix("['").or_else(|| rest.strip_prefix("[\"")) {
+            let sign = rest.as_bytes().get(1).map(|&byte| byte as char)?;
+            let end = inner.find(sign)?;
+            name = &inner[..end];
+            rest = inner[end + 1..].strip_prefix(']')?;
+        } else {
+            let inner = rest.strip_prefix('.')?;
+            let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+            let end = inner.find(|c| !is_letter(c)).unwrap_or(inner.len());
+            (name, rest) = inner.split_at(end);
+        }
+        if name.is_empty() {
+            return None;
+        }
+        last = Some(name);
+    }
+    last.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::member_name;
+
+    #[test]
+    fn plain_member_paths() {
+        for (path, name) in [
+            ("$.customer", Some("customer")),
+            (" $.payload.greeting ", Some("greeting")),
+            ("$['a b']", Some("a b")),
+            ("$.a[\"b\"]", Some("b")),
+            ("$", None),
+            ("$.", None),
+            ("$..a", None),
+            ("$.a[0]", None),
+            ("$.a[*].b", None),
+            ("$.a[?(@.b)]", None),
+            ("$.a.length()", None),
+            ("a", None),
+            ("$['a", None),
+        ] {
+            assert_eq!(member_name(path).as_deref(), name, "{path}");
+        }
+    }
+}

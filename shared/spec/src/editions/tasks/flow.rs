@@ -1,0 +1,202 @@
+//! Flows of states: the workflow's own, and those of branches and iterations.
+
+use swirl_model::workflow::{FlowId, StateId, When};
+
+use super::Reader;
+use super::transition::is_nothing;
+use crate::build::ctx::{Obj, StateHead};
+use crate::codes;
+use crate::source::Node;
+
+impl Reader<'_, '_> {
+    /// The states of a branch or iteration. `None` after a finding that makes them unusable.
+    pub fn nested_flow(&mut self, obj: Obj<'_>, what: &str) -> Option<FlowId> {
+        let node = self.states_node(obj, what)?;
+        let (name, _) = self.variant.states;
+        let items = self.full_list(node, &format!("'{name}'"))?;
+        if items.is_empty() {
+            return None;
+        }
+        let flow = self.enter_flow();
+        let (start, window) = self.states_of(items, None);
+        let ends = self.states_of_flow();
+        if !self.ends.iter().any(|state| ends.contains(state)) {
+            let state = self.variant.state;
+            let message = format!("no {state} of {what} has an 'end'");
+            let hint = "add 'end: {kind: default}' to the last one".to_owned();
+            self.error(node, codes::MISSING_PROPERTY, message, hint);
+        }
+        self.leave_flow(start);
+        if let Some(window) = window {
+            if let (When::Interval(_), Some(item)) = (
+                &window.when,
+                items.iter().find(|item| item.get("start").is_some()),
+            ) {
+                let why = format!(
+                    "{what} begins when it is reached; only a workflow starts again and again"
+                );
+                self.ignored(item.get("start").unwrap_or(item), "schedule", &why);
+            }
+            self.workflow.flows[flow.0 as usize].window = Some(window);
+        }
+        Some(flow)
+    }
+
+    /// The list of states, by its name here or in the other text.
+    pub fn states_node<'n>(&mut self, obj: Obj<'n>, what: &str) -> Option<&'n Node> {
+        let (name, other) = self.variant.states;
+        let node = self.named(obj, name, &[other]);
+        if node.is_none() {
+            self.missing(obj, what, &[name]);
+        }
+        node
+    }
+
+    /// Reads the states of the flow that was entered last, and gives its starting state with the
+    /// window that this one has. `named`: the starting state, where something else names it.
+    pub fn states_of(
+        &mut self,
+        items: &[Node],
+        named: Option<&Node>,
+    ) -> (StateId, Option<swirl_model::workflow::Schedule>) {
+        self.heads(items);
+        let ids = self.states_of_flow();
+        let first = ids.first().copied().unwrap_or(StateId(0));
+        let mut start = None;
+        let mut window = None;
+        for (id, item) in ids.iter().copied().zip(items) {
+            self.enter_state(id);
+            let mark = item.get("start").filter(|node| !is_nothing(node));
+            if let Some(node) = mark {
+                let found = self.start_definition(node).flatten();
+                if start.is_some() {
+                    self.several_starts(node);
+                } else {
+                    let spot = self.spot(node);
+                    self.set_start_spot(spot);
+                    (start, window) = (Some(id), found);
+                }
+            }
+            let state = self.read_state(item);
+            self.put_state(id, state);
+        }
+        if let (None, Some(node)) = (start, named) {
+            start = self.state_ref(node, "'startsAt'");
+            let spot = self.spot(node);
+            self.set_start_spot(spot);
+        } else if let (None, Some(item)) = (start, items.first()) {
+            let state = self.variant.state;
+            let message = format!("no {state} here has a 'start': the first one is taken");
+            let hint = "add 'start: {kind: default}' to it".to_owned();
+            self.warn(item, codes::MISSING_PROPERTY, message, hint);
+        }
+        let start = start.unwrap_or(first);
+        if !items.is_empty() {
+            self.check_graph(start);
+        }
+        (start, window)
+    }
+
+    fn several_starts(&mut self, node: &Node) {
+        let state = self.variant.state;
+        let message = format!("another {state} has a 'start' already: only one may have it");
+        let hint = "remove 'start' here, or there".to_owned();
+        self.error(node, codes::EXCLUSIVE_PROPERTIES, message, hint);
+    }
+
+    /// Names and ids, before anything refers to them.
+    fn heads(&mut self, items: &[Node]) {
+        for item in items {
+            let text = |name: &str| item.get(name).and_then(Node::as_str);
+            let kind = text("type").unwrap_or_default();
+            let head = StateHead {
+                name: text("name").or(text("id")).unwrap_or_default().to_owned(),
+                flow: self.flow(),
+                spot: self.spot(item),
+                is_event: kind.eq_ignore_ascii_case("event"),
+                mark: None,
+                used_for_compensation: false,
+                compensated_by: None,
+            };
+            self.add_state(item, head);
+        }
+        // A transition may name a state by its id, if that is unique (decision 100).
+        for (state, item) in self.states_of_flow().into_iter().zip(items) {
+            let Some(node) = item.get("id") else {
+                continue;
+            };
+            let Some(id) = node.as_str().filter(|id| !id.is_empty()) else {
+                continue;
+            };
+            let same = |other: &&Node| other.get("id").and_then(Node::as_str) == Some(id);
+            if items.iter().filter(same).count() > 1 {
+                let message =
+                    format!("the id '{id}' stands here more than once: no transition can use it");
+                let hint = "give each an id of its own".to_owned();
+                self.warn(node, codes::DUPLICATE_NAME, message, hint);
+            } else if let Some(scope) = self.flows.last_mut() {
+                scope.names.entry(id.to_owned()).or_insert(state);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::workflow::{FlowId, Next, StateId};
+
+    use crate::editions::tasks::testing::{findings, workflow};
+
+    #[test]
+    fn ids_and_names_lead_somewhere() {
+        let workflow = workflow(
+            "tasks:\n- {id: one, name: A, type: inject, transition: {nextTask: two}}\n- {id: two, name: B, type: inject, transition: {nextTask: C}}\n- {id: A, name: C, type: inject, start: {kind: default}, transition: {nextTask: A}}\n",
+        );
+        assert_eq!(workflow[FlowId(0)].start, StateId(2));
+        let to: Vec<StateId> = workflow
+            .states
+            .iter()
+            .map(|state| match &state.next {
+                Some(Next::Transition(transition)) => transition.to,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        // A name goes before an id.
+        assert_eq!(to, [StateId(1), StateId(2), StateId(0)]);
+    }
+
+    #[test]
+    fn branches_know_their_own_names_only() {
+        let of = |target: &str| {
+            findings(&format!(
+                "tasks:\n- name: P\n  type: parallel\n  start: {{kind: default}}\n  branches:\n  - name: b\n    tasks:\n    - {{name: P, type: inject, start: {{kind: default}}, transition: {{nextTask: {target}}}}}\n    - {{name: B, type: inject, end: {{kind: default}}}}\n  transition: {{nextTask: Q}}\n- {{name: Q, type: inject, end: {{kind: default}}}}\n"
+            ))
+        };
+        assert_eq!(of("B"), "");
+        let found = of("Q");
+        assert!(found.starts_with("error unknown-state "), "{found}");
+    }
+
+    #[test]
+    fn the_start() {
+        let inject = |name: &str, more: &str| format!("- {{name: {name}, type: inject{more}}}\n");
+        let end = ", end: {kind: default}";
+        let next = ", transition: {nextTask: A}";
+        let of = |top: &str, a: &str, b: &str| {
+            findings(&format!(
+                "{top}tasks:\n{}{}",
+                inject("A", a),
+                inject("B", b)
+            ))
+        };
+        let marked = |text: &str| format!(", start: {{kind: default}}{text}");
+        assert_eq!(of("", end, &marked(next)), "");
+        assert_eq!(of("startsAt: B\n", end, next), "");
+        let found = of("", end, next);
+        assert_eq!(
+            found,
+            "warning missing-property /tasks/0 5\nwarning unreachable-state /tasks/1 6"
+        );
+        assert!(of("startsAt: C\n", end, next).contains("error unknown-state /startsAt 4"));
+    }
+}

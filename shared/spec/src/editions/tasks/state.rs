@@ -1,0 +1,172 @@
+//! States: what all kinds have in common (section "Task Definition").
+
+use swirl_model::error::names;
+use swirl_model::workflow::{Schema, State, StateKind};
+
+use super::Reader;
+use super::states::{self, Kind};
+use crate::build::ctx::{Obj, did_you_mean, words};
+use crate::codes;
+use crate::source::Node;
+
+/// Properties that every state may have; kinds add their own.
+const COMMON: [&str; 8] = [
+    "id",
+    "name",
+    "type",
+    "onError",
+    "dataInputSchema",
+    "dataOutputSchema",
+    "start",
+    "metadata",
+];
+
+impl Reader<'_, '_> {
+    pub fn read_state(&mut self, node: &Node) -> Option<State> {
+        let word = self.variant.state;
+        if node.members().is_none() {
+            self.wrong_type(node, &format!("a {word}"), "an object");
+            return None;
+        }
+        let kind = self.state_kind(node)?;
+        let obj = self.checked(node, kind)?;
+        let name = self.state_name(obj);
+        self.opt_string(obj, "id");
+        let metadata = self.metadata(obj);
+        let (input, output) = self.state_filter(obj);
+        let input_schema = self.state_schema(obj, "dataInputSchema");
+        let output_schema = self.state_schema(obj, "dataOutputSchema");
+        let retries = if kind.retries {
+            self.retries(obj)
+        } else {
+            Vec::new()
+        };
+        let mut on_errors = self.handlers(obj);
+        let next = if kind.has_next {
+            Some(self.next(obj))
+        } else {
+            None
+        };
+        self.has_action_timeout = false;
+        let done = (kind.read)(self, obj);
+        // A workflow that isn't active is as good as done (section "Start Definition").
+        if kind.word == "subflow" {
+            on_errors.insert(0, self.passed_over(names::START_REFUSED));
+        }
+        // Without either the workflow goes on when an action's time is over (decision 27).
+        if self.has_action_timeout && !obj.has("retry") && !obj.has("onError") {
+            on_errors.push(self.passed_over(names::ACTION_TIMEOUT));
+        }
+        Some(State {
+            name: name?.into(),
+            flow: self.flow(),
+            kind: done?,
+            pointer: self.spot(node).place.pointer,
+            input,
+            output,
+            input_schema,
+            output_schema,
+            retries,
+            on_errors,
+            next: match next {
+                Some(next) => Some(next?),
+                None => None,
+            },
+            metadata,
+            ..State::default()
+        })
+    }
+
+    fn checked<'n>(&mut self, node: &'n Node, kind: &Kind) -> Option<Obj<'n>> {
+        let (filter, other) = self.variant.filter;
+        let mut known: Vec<&str> = COMMON.to_vec();
+        known.extend([filter, other, "filter"]);
+        known.extend(kind.properties);
+        if kind.has_next {
+            known.extend(["transition", "end"]);
+        }
+        if kind.retries {
+            known.push("retry");
+        }
+        let word = self.variant.state;
+        if !kind.has_next {
+            for name in ["transition", "end"] {
+                if let Some(place) = node
+                    .get(name)
+                    .filter(|node| !super::transition::is_nothing(node))
+                {
+                    let message = format!("a switch {word} has no '{name}' of its own");
+                    let hint = "put transitions into its conditions and its 'default'; it cannot be the last one";
+                    self.error(place, codes::UNKNOWN_PROPERTY, message, hint.to_owned());
+                }
+            }
+            known.extend(["transition", "end"]);
+        }
+        self.object(node, &format!("a {word} of type '{}'", kind.word), &known)
+    }
+
+    fn state_kind(&mut self, node: &Node) -> Option<&'static Kind> {
+        let obj = Obj { node };
+        let word = self.variant.state;
+        let text = self.need_string(obj, &format!("a {word}"), "type")?;
+        let (inject, other) = self.variant.inject;
+        let text = text.trim().to_ascii_lowercase();
+        let text = if text == other {
+            if let Some(place) = obj.get("type") {
+                self.other_name(place, other, inject);
+            }
+            "inject".to_owned()
+        } else if text == inject {
+            "inject".to_owned()
+        } else {
+            text
+        };
+        let kind = states::KINDS.iter().find(|kind| kind.word == text);
+        if kind.is_none() {
+            let all: Vec<&str> = states::KINDS
+                .iter()
+                .map(|kind| {
+                    if kind.word == "inject" {
+                        inject
+                    } else {
+                        kind.word
+                    }
+                })
+                .collect();
+            let hint = did_you_mean(&text, all.iter().copied())
+                .unwrap_or_else(|| format!("use {}", words(&all)));
+            let message = format!("there is no {word} type '{text}'");
+            let place = obj.get("type").unwrap_or(node);
+            self.error(place, codes::UNKNOWN_VALUE, message, hint);
+        }
+        kind
+    }
+
+    /// The name; an id alone will do, with a warning (decision 3).
+    fn state_name(&mut self, obj: Obj<'_>) -> Option<String> {
+        let what = format!("a {}", self.variant.state);
+        if obj.has("name") || !obj.has("id") {
+            let name = self.need_string(obj, &what, "name")?;
+            if let Some(node) = obj.get("name") {
+                self.check_name(node, &format!("{what}'s name"), &name);
+            }
+            return Some(name);
+        }
+        let message = format!("{what} has no 'name': its id is taken");
+        let hint = "add 'name'".to_owned();
+        self.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
+        self.opt_string(obj, "id")
+    }
+
+    /// A state's schema only warns: the text leaves it open whether it is enforced.
+    fn state_schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {
+        let schema = self.schema(obj, name)?;
+        Some(Schema {
+            fail: false,
+            ..schema
+        })
+    }
+}
+
+/// What the reader of a kind gives; `None` after a finding that makes the state unusable.
+pub(super) type Done = Option<StateKind>;

@@ -1,0 +1,54 @@
+//! Callback: an action, then the wait for the event that answers it.
+
+use swirl_model::workflow::{Callback, StateKind};
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+
+pub(super) const KIND: Kind = Kind {
+    word: "callback",
+    properties: &["action", "eventRef", "timeout", "eventDataFilter"],
+    has_next: true,
+    retries: true,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let what = format!("a callback {}", reader.variant.state);
+    let action = match obj.get("action") {
+        Some(node) => reader.action(node),
+        None => {
+            reader.missing(obj, &what, &["action"]);
+            None
+        }
+    };
+    let filter = reader.event_filter(obj);
+    let timeout = reader.timeout(obj, "timeout");
+    if !obj.has("timeout") {
+        reader.missing(obj, &what, &["timeout"]);
+    }
+    let Some(node) = obj.get("eventRef") else {
+        reader.missing(obj, &what, &["eventRef"]);
+        return None;
+    };
+    let event = reader.event_ref(node, "'eventRef'");
+    let entry = node
+        .as_str()
+        .and_then(|name| reader.names.events.get(name))
+        .copied();
+    if entry.is_some_and(|entry| !entry.correlated) {
+        let message = "the callback's event has no 'correlationToken': an event meant for another instance would be taken too";
+        let hint = "add 'correlationToken' to the event's definition".to_owned();
+        reader.warn(node, codes::CALLBACK_WITHOUT_CORRELATION, message, hint);
+    }
+    let actions = reader.list_of(vec![action?], false);
+    Some(StateKind::Callback(Callback {
+        actions,
+        event: event?,
+        filter,
+        timeout,
+    }))
+}

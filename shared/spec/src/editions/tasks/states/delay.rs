@@ -1,0 +1,24 @@
+//! Delay: nothing but time.
+
+use swirl_model::workflow::StateKind;
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+
+pub(super) const KIND: Kind = Kind {
+    word: "delay",
+    properties: &["timeDelay"],
+    has_next: true,
+    retries: false,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    if !obj.has("timeDelay") {
+        let what = format!("a delay {}", reader.variant.state);
+        reader.missing(obj, &what, &["timeDelay"]);
+    }
+    reader.opt_duration(obj, "timeDelay").map(StateKind::Sleep)
+}

@@ -1,0 +1,135 @@
+//! Event: waits for events and runs the actions that belong to them (decision 31).
+
+use std::collections::HashSet;
+
+use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "event",
+    properties: &["exclusive", "eventsActions", "timeout"],
+    has_next: true,
+    retries: true,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let exclusive = reader.flag(obj, "exclusive", true);
+    let timeout = reader.timeout(obj, "timeout");
+    let items = match obj.get("eventsActions") {
+        Some(node) => reader
+            .full_list(node, "'eventsActions'")
+            .unwrap_or_default(),
+        None => {
+            let what = format!("an event {}", reader.variant.state);
+            reader.missing(obj, &what, &["eventsActions"]);
+            &[]
+        }
+    };
+    let entries: Vec<Option<OnEvents>> = items
+        .iter()
+        .map(|item| entry(reader, item, exclusive))
+        .collect();
+    // At the start of a workflow the time counts from one event to the next; elsewhere it counts
+    // from the beginning of the state.
+    let starts = obj.has("start") && reader.flows.len() == 1;
+    Some(StateKind::Event(EventState {
+        exclusive,
+        entries: entries.into_iter().collect::<Option<_>>()?,
+        timeout,
+        timeout_restarts: starts,
+    }))
+}
+
+fn entry(reader: &mut Reader<'_, '_>, node: &Node, exclusive: bool) -> Option<OnEvents> {
+    const WHAT: &str = "an entry of 'eventsActions'";
+    let known = &[
+        "eventRefs",
+        "eventRef",
+        "actionMode",
+        "actions",
+        "eventDataFilter",
+        "filter",
+    ];
+    let obj = reader.object(node, WHAT, known)?;
+    let filter = reader.event_filter(obj);
+    let actions = reader.actions(obj, WHAT);
+    let Some(node) = reader.named(obj, "eventRefs", &["eventRef"]) else {
+        reader.missing(obj, WHAT, &["eventRefs"]);
+        return None;
+    };
+    // A single name is meant as a list of one.
+    let refs = match node.as_str() {
+        Some(_) => std::slice::from_ref(node),
+        None => reader.full_list(node, "'eventRefs'")?,
+    };
+    let mut seen = HashSet::new();
+    let mut events = Vec::with_capacity(refs.len());
+    for item in refs {
+        if let Some(name) = item.as_str().filter(|name| !seen.insert(*name)) {
+            let message = format!("the event '{name}' stands here more than once");
+            let hint = "name each event once".to_owned();
+            reader.error(item, codes::DUPLICATE_NAME, message, hint);
+        }
+        events.push(reader.event_ref(item, "'eventRefs'"));
+    }
+    let events: Vec<_> = events.into_iter().collect::<Option<_>>()?;
+    let count = u16::try_from(events.len()).unwrap_or(u16::MAX);
+    let wait = match (count, exclusive) {
+        (0, _) => return None,
+        (1, _) => Wait::Event(0),
+        (_, true) => Wait::any(count),
+        (_, false) => Wait::all(count),
+    };
+    Some(OnEvents {
+        events,
+        wait,
+        filter,
+        actions,
+        ..OnEvents::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::workflow::{EventState, StateKind, Wait};
+
+    use crate::editions::tasks::testing::workflow;
+
+    fn state(task: &str) -> EventState {
+        let text = format!(
+            "events: [{{name: a, type: a, source: s}}, {{name: b, type: b, source: s}}]\ntasks:\n- {{name: Z, type: inject, transition: {{nextTask: A}}}}\n- {{name: A, type: event, timeout: PT1M, {task}, end: {{kind: default}}}}\n"
+        );
+        let kind = workflow(&text).states.swap_remove(1).kind;
+        match kind {
+            StateKind::Event(state) => state,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_waited_for() {
+        let any = state("eventsActions: [{eventRefs: [a, b], actions: []}]");
+        assert!(any.exclusive);
+        assert_eq!(any.entries[0].wait, Wait::any(2));
+        let all = state("exclusive: false, eventsActions: [{eventRefs: [a, b], actions: []}]");
+        assert!(!all.exclusive);
+        assert_eq!(all.entries[0].wait, Wait::all(2));
+        let one = state("exclusive: 'false', eventsActions: [{eventRefs: a, actions: []}]");
+        assert_eq!(one.entries[0].wait, Wait::Event(0));
+    }
+
+    #[test]
+    fn the_time_counts_anew_with_each_event_at_the_start_only() {
+        let entries = "eventsActions: [{eventRefs: [a, b], actions: []}]";
+        assert!(!state(entries).timeout_restarts);
+        let start = format!("start: {{kind: default}}, {entries}");
+        assert!(state(&start).timeout_restarts);
+    }
+}

@@ -1,0 +1,92 @@
+//! ForEach: a flow of states for each element of an array (decision 34).
+
+use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::build::expression::{Sight, whole};
+use crate::codes;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::filter::member_name;
+use crate::editions::tasks::state::Done;
+
+pub(super) const KIND: Kind = Kind {
+    word: "foreach",
+    properties: &[
+        "inputCollection",
+        "outputCollection",
+        "inputParameter",
+        "max",
+        "timeDelay",
+        "states",
+        "tasks",
+    ],
+    has_next: true,
+    retries: true,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let what = format!("a foreach {}", reader.variant.state);
+    if !obj.has("inputCollection") {
+        reader.missing(obj, &what, &["inputCollection"]);
+    }
+    let input = reader.opt_expression(obj, "inputCollection", Sight::PLAIN);
+    let output = reader.path(obj, "outputCollection", Sight::PLAIN);
+    let pause = reader.opt_duration(obj, "timeDelay");
+    let mode = mode(reader, obj);
+    let param = param(reader, obj, &what);
+    let flow = reader.nested_flow(obj, &what);
+    Some(StateKind::Foreach(Foreach {
+        input: input?,
+        output,
+        param: param?.into(),
+        mode,
+        body: Body::Flow(flow?),
+        pause,
+    }))
+}
+
+/// `max` is how many run at once; 0 is no bound.
+fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
+    let Some(node) = obj.get("max") else {
+        return IterationMode::Parallel;
+    };
+    let text = node.as_str().map_or(node.raw(), str::trim);
+    match whole(text).filter(|_| node.as_str().is_some() || node.is_number()) {
+        Some(0) => IterationMode::Parallel,
+        Some(max) => IterationMode::Window(Count::Fixed(max)),
+        None => {
+            let message = "'max' must be a whole number of 0 or more";
+            let hint = "it is how many iterations may run at once; 0 is no bound".to_owned();
+            reader.error(node, codes::BAD_NUMBER, message, hint);
+            IterationMode::Parallel
+        }
+    }
+}
+
+/// `inputParameter`: a path to one member of the data, or the member's bare name.
+fn param(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<String> {
+    let Some(node) = obj.get("inputParameter") else {
+        reader.missing(obj, what, &["inputParameter"]);
+        return None;
+    };
+    let text = reader.string(node, "'inputParameter'")?;
+    let text = text.trim();
+    let path = if text.starts_with('$') || text.starts_with("{{") {
+        text.to_owned()
+    } else {
+        let message = format!("'inputParameter' is a path; '{text}' is taken as '$.{text}'");
+        reader.warn(node, codes::BAD_PATH, message, format!("write '$.{text}'"));
+        format!("$.{text}")
+    };
+    let name = member_name(&path);
+    let is_one = path.matches(['.', '[']).count() == 1;
+    if name.is_none() || !is_one {
+        let message = format!("'inputParameter' must name one member of the data, and is '{text}'");
+        let hint = "write a path such as '$.order'".to_owned();
+        reader.error(node, codes::BAD_ITERATION_PARAM, message, hint);
+        return None;
+    }
+    name
+}

@@ -1,0 +1,40 @@
+//! One file a state kind.
+
+mod callback;
+mod delay;
+mod event;
+mod foreach;
+mod inject;
+mod operation;
+mod parallel;
+mod subflow;
+mod switch;
+
+use super::Reader;
+use super::state::Done;
+use crate::build::ctx::Obj;
+
+/// How a kind of state is read.
+pub(super) struct Kind {
+    pub word: &'static str,
+    /// Its own properties, beside those that all states have.
+    pub properties: &'static [&'static str],
+    /// Has `transition` or `end` of its own.
+    pub has_next: bool,
+    /// May have `retry`.
+    pub retries: bool,
+    pub read: fn(&mut Reader<'_, '_>, Obj<'_>) -> Done,
+}
+
+/// By name.
+pub(super) const KINDS: [Kind; 9] = [
+    callback::KIND,
+    delay::KIND,
+    event::KIND,
+    foreach::KIND,
+    inject::KIND,
+    operation::KIND,
+    parallel::KIND,
+    subflow::KIND,
+    switch::KIND,
+];

@@ -1,0 +1,21 @@
+//! Operation: actions, one after another or at once.
+
+use swirl_model::workflow::StateKind;
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+
+pub(super) const KIND: Kind = Kind {
+    word: "operation",
+    properties: &["actionMode", "actions"],
+    has_next: true,
+    retries: true,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let what = format!("an operation {}", reader.variant.state);
+    Some(StateKind::Operation(reader.actions(obj, &what)))
+}

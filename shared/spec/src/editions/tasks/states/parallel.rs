@@ -1,0 +1,158 @@
+//! Parallel: branches, each a flow of states (decisions 33, 53 and 100).
+
+use std::collections::HashSet;
+
+use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::build::expression::whole;
+use crate::codes;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "parallel",
+    properties: &["branches", "completionType", "n"],
+    has_next: true,
+    retries: true,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let items = match obj.get("branches") {
+        Some(node) => reader.full_list(node, "'branches'").unwrap_or_default(),
+        None => {
+            let what = format!("a parallel {}", reader.variant.state);
+            reader.missing(obj, &what, &["branches"]);
+            &[]
+        }
+    };
+    let mut names = HashSet::new();
+    let mut branches = Vec::with_capacity(items.len());
+    for item in items {
+        if let Some(node) = item.get("name")
+            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+        {
+            reader.duplicate(node, "branch", name);
+        }
+        branches.push(branch(reader, item, obj.has("completionType")));
+    }
+    let at_least = at_least(reader, obj, items.len());
+    Some(StateKind::Parallel(Parallel {
+        branches: branches.into_iter().collect::<Option<_>>()?,
+        at_least,
+        collect: false,
+        collect_to: None,
+    }))
+}
+
+/// `counted`: the state's `completionType` says which branches are waited for.
+fn branch(reader: &mut Reader<'_, '_>, node: &Node, counted: bool) -> Option<Branch> {
+    let (states, other) = reader.variant.states;
+    let mut known = vec!["name", states, other];
+    let says = reader.variant.branches_awaited_if_said;
+    if says {
+        known.push("waitForCompletion");
+    }
+    let obj = reader.object(node, "a branch", &known)?;
+    let awaited = reader.flag(obj, "waitForCompletion", !says || counted);
+    let name = reader.need_string(obj, "a branch", "name");
+    let what = match &name {
+        Some(name) => format!("the branch '{name}'"),
+        None => "a branch".to_owned(),
+    };
+    let flow = reader.nested_flow(obj, &what);
+    Some(Branch {
+        name: name?.into(),
+        body: Body::Flow(flow?),
+        timeout: None,
+        awaited,
+    })
+}
+
+fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
+    let kind = reader.word(obj, "completionType", &["and", "xor", "n_of_m"]);
+    let node = obj.get("n");
+    match (kind, node) {
+        (Some("n_of_m"), None) => {
+            let what = format!(
+                "a parallel {} with 'completionType: n_of_m'",
+                reader.variant.state
+            );
+            reader.missing(obj, &what, &["n"]);
+            None
+        }
+        (Some("n_of_m"), Some(node)) => {
+            let text = node.as_str().map_or(node.raw(), str::trim);
+            let count = whole(text).filter(|count| (1..=branches).contains(&(*count as usize)));
+            if count.is_none() {
+                let message = format!(
+                    "'n' must be a whole number from 1 to {branches}, the number of branches"
+                );
+                let hint = "it is how many branches must be done".to_owned();
+                reader.error(node, codes::BAD_COUNT, message, hint);
+            }
+            count.map(Count::Fixed)
+        }
+        (kind, node) => {
+            if let Some(node) = node {
+                // 0 is what the text has for none.
+                if node.raw() != "0" {
+                    reader.ignored(node, "n", "it belongs to 'completionType: n_of_m'");
+                }
+            }
+            (kind == Some("xor")).then_some(Count::Fixed(1))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::workflow::{Count, Parallel, StateKind};
+
+    use crate::editions::tasks::testing::reading;
+
+    fn parallel(schema: &str, states: &str, state: &str, branch: &str) -> Parallel {
+        let text = format!(
+            "id: a\nname: a\nversion: 1.0.0\n{schema}{states}:\n- name: A\n  type: parallel\n  start: {{kind: default}}\n  {state}\n  branches:\n  - {{name: b, {branch}{states}: [{{name: B, type: delay, timeDelay: PT1S, start: {{kind: default}}, end: {{kind: default}}}}]}}\n  end: {{kind: default}}\n"
+        );
+        let reading = reading(&text);
+        let findings: Vec<_> = reading.diagnostics.iter().collect();
+        let mut workflow = reading.workflow.unwrap_or_else(|| panic!("{findings:?}"));
+        match workflow.states.swap_remove(0).kind {
+            StateKind::Parallel(parallel) => parallel,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn how_many_branches() {
+        let of = |state: &str| parallel("", "tasks", state, "").at_least;
+        assert_eq!(of("metadata: {}"), None);
+        assert_eq!(of("completionType: and"), None);
+        assert_eq!(of("completionType: XOR"), Some(Count::Fixed(1)));
+        assert_eq!(
+            of("completionType: n_of_m\n  n: '1'"),
+            Some(Count::Fixed(1))
+        );
+    }
+
+    #[test]
+    fn which_branches_are_waited_for() {
+        let release = "schemaVersion: '0.1'\n";
+        let of = |schema, states, state, branch| {
+            parallel(schema, states, state, branch).branches[0].awaited
+        };
+        assert!(of("", "tasks", "metadata: {}", ""));
+        assert!(!of(release, "states", "metadata: {}", ""));
+        assert!(of(
+            release,
+            "states",
+            "metadata: {}",
+            "waitForCompletion: true, "
+        ));
+        assert!(of(release, "states", "completionType: and", ""));
+    }
+}

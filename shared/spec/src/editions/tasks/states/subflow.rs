@@ -1,0 +1,44 @@
+//! SubFlow: another workflow, waited for or not.
+
+use swirl_model::workflow::{Action, ActionKind, OnParentEnd, StateKind, Subflow};
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+
+pub(super) const KIND: Kind = Kind {
+    word: "subflow",
+    properties: &["waitForCompletion", "workflowId"],
+    has_next: true,
+    retries: false,
+    read,
+};
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let waits = reader.flag(obj, "waitForCompletion", false);
+    let Some(node) = obj.get("workflowId") else {
+        let what = format!("a subflow {}", reader.variant.state);
+        reader.missing(obj, &what, &["workflowId"]);
+        return None;
+    };
+    let workflow = reader.string(node, "'workflowId'")?;
+    reader.check_known_workflow(node, &workflow);
+    let pointer = reader.spot(obj.node).place.pointer;
+    let action = reader.add_action(Action {
+        kind: ActionKind::Subflow(Subflow {
+            workflow,
+            version: None,
+            detached: !waits,
+            // It goes on when the parent ends (decision 56).
+            on_parent_end: OnParentEnd::Continue,
+        }),
+        pointer,
+        results: swirl_model::workflow::ResultRule {
+            ignore: !waits,
+            ..Default::default()
+        },
+        ..Action::default()
+    });
+    Some(StateKind::Operation(reader.list_of(vec![action], false)))
+}

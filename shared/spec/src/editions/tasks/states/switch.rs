@@ -1,0 +1,384 @@
+//! Switch: the way on depends on data, or on which event comes.
+//!
+//! The tasks draft lists conditions over data or over events; the release of 0.1 has choices, each
+//! of one condition or of several (`and`, `or`, `not`).
+
+use regex::Regex;
+use swirl_model::Data;
+use swirl_model::workflow::{
+    Comparison, Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
+};
+
+use super::Kind;
+use crate::build::ctx::Obj;
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::editions::tasks::Reader;
+use crate::editions::tasks::state::Done;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "switch",
+    properties: &[
+        "dataConditions",
+        "choices",
+        "conditions",
+        "eventConditions",
+        "eventTimeout",
+        "timeout",
+        "default",
+    ],
+    has_next: false,
+    retries: false,
+    read,
+};
+
+/// Operators of both texts, as they are compared: in lower case.
+const OPERATORS: [&str; 16] = [
+    "exists",
+    "notexists",
+    "null",
+    "notnull",
+    "equals",
+    "notequals",
+    "lessthan",
+    "lessthanorequals",
+    "lessthanequals",
+    "greaterthan",
+    "greaterthanorequals",
+    "greaterthanequals",
+    "matches",
+    "notmatches",
+    "custom",
+    "isnull",
+];
+
+/// What joins several conditions to one choice.
+const JOINS: [&str; 3] = ["and", "or", "not"];
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    let what = format!("a switch {}", reader.variant.state);
+    let (name, other) = reader.variant.conditions;
+    let data = reader.named(obj, name, &[other, "conditions"]);
+    let events = obj.get("eventConditions");
+    let default = match obj.get("default") {
+        Some(node) => Some(reader.transition(node).map(Next::Transition)),
+        None => {
+            let message = format!(
+                "{what} has no 'default': if nothing matches, it fails with 'NoMatchingCondition'"
+            );
+            let hint = "add 'default' with a transition".to_owned();
+            reader.warn(obj.node, codes::SWITCH_WITHOUT_DEFAULT, message, hint);
+            None
+        }
+    };
+    let timeout = timeout(reader, obj, events.is_some());
+    match (data, events) {
+        (Some(_), Some(_)) => {
+            reader.exclusive(obj, &what, &[name, "eventConditions"]);
+            None
+        }
+        (None, None) => {
+            let names: &[&str] = if name == "choices" {
+                &["choices"]
+            } else {
+                &["dataConditions", "eventConditions"]
+            };
+            reader.missing(obj, &what, names);
+            None
+        }
+        (Some(node), None) => {
+            let items = reader.full_list(node, &format!("'{name}'"))?;
+            let conditions: Vec<_> = items.iter().map(|item| on_data(reader, item)).collect();
+            Some(StateKind::Switch(Switch {
+                conditions: conditions.into_iter().collect::<Option<_>>()?,
+                default: read_or_none(default)?,
+            }))
+        }
+        (None, Some(node)) => {
+            let items = reader.full_list(node, "'eventConditions'")?;
+            let conditions: Vec<_> = items.iter().map(|item| on_event(reader, item)).collect();
+            Some(StateKind::SwitchEvents(SwitchEvents {
+                conditions: conditions.into_iter().collect::<Option<_>>()?,
+                timeout,
+                default: read_or_none(default)?,
+            }))
+        }
+    }
+}
+
+/// `Some(None)`: it is not there. `None`: it could not be read.
+fn read_or_none(default: Option<Option<Next>>) -> Option<Option<Next>> {
+    match default {
+        None => Some(None),
+        Some(next) => next.map(Some),
+    }
+}
+
+fn timeout(
+    reader: &mut Reader<'_, '_>,
+    obj: Obj<'_>,
+    events: bool,
+) -> Option<swirl_model::workflow::Period> {
+    let node = reader.named(obj, "eventTimeout", &["timeout"]);
+    match (node, events) {
+        (Some(node), true) => reader.positive(node, "'eventTimeout'"),
+        (Some(node), false) => {
+            reader.ignored(node, "eventTimeout", "the switch waits for no event");
+            None
+        }
+        (None, true) => {
+            let message =
+                "a switch over events has no 'eventTimeout': it waits as long as it takes";
+            let hint = "add 'eventTimeout', such as 'PT1H'".to_owned();
+            reader.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
+            None
+        }
+        (None, false) => None,
+    }
+}
+
+fn next(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<Next> {
+    match obj.get("transition") {
+        Some(node) => reader.transition(node).map(Next::Transition),
+        None => {
+            reader.missing(obj, what, &["transition"]);
+            None
+        }
+    }
+}
+
+fn on_event(reader: &mut Reader<'_, '_>, node: &Node) -> Option<EventCondition> {
+    const WHAT: &str = "an event condition";
+    let known = &["eventRef", "transition", "eventDataFilter", "metadata"];
+    let obj = reader.object(node, WHAT, known)?;
+    reader.metadata(obj);
+    let filter = reader.event_filter(obj);
+    let event = match obj.get("eventRef") {
+        Some(node) => reader.event_ref(node, "'eventRef'"),
+        None => {
+            reader.missing(obj, WHAT, &["eventRef"]);
+            None
+        }
+    };
+    let next = next(reader, obj, WHAT);
+    Some(EventCondition {
+        name: None,
+        event: event?,
+        filter,
+        next: next?,
+    })
+}
+
+fn on_data(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Condition> {
+    const WHAT: &str = "a condition";
+    let known = &[
+        "path",
+        "value",
+        "operator",
+        "transition",
+        "metadata",
+        "and",
+        "or",
+        "not",
+    ];
+    let obj = reader.object(node, WHAT, known)?;
+    reader.metadata(obj);
+    let next = next(reader, obj, WHAT);
+    let joins: Vec<&str> = JOINS.into_iter().filter(|name| obj.has(name)).collect();
+    let test = match joins.as_slice() {
+        [] => comparison(reader, obj),
+        [join] => {
+            for name in ["path", "value", "operator"] {
+                if let Some(node) = obj.get(name) {
+                    let why = format!("the conditions stand under '{join}'");
+                    reader.ignored(node, name, &why);
+                }
+            }
+            joined(reader, obj.get(join)?, join)
+        }
+        several => {
+            reader.exclusive(obj, WHAT, several);
+            None
+        }
+    };
+    Some(Condition {
+        name: None,
+        test: test?,
+        next: next?,
+    })
+}
+
+/// `and`, `or` and `not`, with one condition or a list of them. `not` holds if none of its list does
+/// (decision 39).
+fn joined(reader: &mut Reader<'_, '_>, node: &Node, join: &str) -> Option<Test> {
+    let items = match node.items() {
+        Some(items) => {
+            reader.full_list(node, &format!("'{join}'"));
+            items
+        }
+        None => std::slice::from_ref(node),
+    };
+    let tests: Vec<_> = items.iter().map(|item| inner(reader, item)).collect();
+    let tests: Vec<Test> = tests.into_iter().collect::<Option<_>>()?;
+    Some(match join {
+        "and" => Test::All(tests),
+        "or" => Test::Any(tests),
+        _ => Test::Not(Box::new(Test::Any(tests))),
+    })
+}
+
+fn inner(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Test> {
+    let known = &["path", "value", "operator", "and", "or", "not"];
+    let obj = reader.object(node, "a condition", known)?;
+    match JOINS.into_iter().find(|name| obj.has(name)) {
+        Some(join) => joined(reader, obj.get(join)?, join),
+        None => comparison(reader, obj),
+    }
+}
+
+fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
+    for name in ["path", "operator"] {
+        if !obj.has(name) {
+            reader.missing(obj, "a condition", &[name]);
+        }
+    }
+    let path = reader.opt_expression(obj, "path", Sight::PLAIN);
+    let operator = reader.word(obj, "operator", &OPERATORS);
+    let value = obj.get("value");
+    let needed = !matches!(
+        operator,
+        None | Some("exists" | "notexists" | "null" | "isnull" | "notnull" | "custom")
+    );
+    match value {
+        None if needed => reader.missing(obj, "a condition", &["value"]),
+        Some(node) if !needed && is_false(node) => {
+            let word = operator.unwrap_or_default();
+            let why = format!("'{word}' does not look at it");
+            reader.ignored(node, "value", &why);
+        }
+        _ => {}
+    }
+    let (path, operator) = (path?, operator?);
+    if needed {
+        value?;
+    }
+    let data = value.map(Node::to_data).unwrap_or_default();
+    let compare = |operator, value: &Data| Test::Compare {
+        path,
+        operator,
+        value: value.clone(),
+        as_text: false,
+    };
+    let not = |test| Test::Not(Box::new(test));
+    Some(match operator {
+        "exists" => compare(Comparison::Present, &Data::NULL),
+        "notexists" => not(compare(Comparison::Present, &Data::NULL)),
+        "null" | "isnull" => compare(Comparison::Null, &Data::NULL),
+        "notnull" => Test::All(vec![
+            compare(Comparison::Present, &Data::NULL),
+            not(compare(Comparison::Null, &Data::NULL)),
+        ]),
+        "equals" => compare(Comparison::Equal, &data),
+        "notequals" => not(compare(Comparison::Equal, &data)),
+        "lessthan" => compare(Comparison::Less, &data),
+        "lessthanorequals" | "lessthanequals" => compare(Comparison::LessOrEqual, &data),
+        "greaterthan" => compare(Comparison::Greater, &data),
+        "greaterthanorequals" | "greaterthanequals" => compare(Comparison::GreaterOrEqual, &data),
+        "matches" | "notmatches" => {
+            let node = value?;
+            pattern(reader, node)?;
+            let matches = compare(Comparison::Matches, &data);
+            if operator == "matches" {
+                matches
+            } else {
+                not(matches)
+            }
+        }
+        _ => {
+            let node = obj.get("operator").unwrap_or(obj.node);
+            let message = "the operator 'custom' means what each runtime makes of it, and this one makes nothing of it";
+            let hint =
+                "use one of the other operators, or an expression function before the switch";
+            reader.error(node, codes::UNKNOWN_VALUE, message, hint.to_owned());
+            return None;
+        }
+    })
+}
+
+fn is_false(node: &Node) -> bool {
+    node.as_bool() == Some(false)
+        || node
+            .as_str()
+            .is_some_and(|text| text.eq_ignore_ascii_case("false"))
+}
+
+/// A regular expression that can be compiled.
+fn pattern(reader: &mut Reader<'_, '_>, node: &Node) -> Option<()> {
+    let text = reader.string(node, "'value'")?;
+    if let Err(error) = Regex::new(&text) {
+        let error = error.to_string();
+        let why = error.lines().last().unwrap_or_default();
+        let why = why.strip_prefix("error: ").unwrap_or(why);
+        let message = format!("'{text}' is not a valid regular expression: {why}");
+        reader.error(node, codes::BAD_EXPRESSION, message, None);
+        return None;
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::workflow::{StateKind, Test};
+
+    use crate::editions::tasks::testing::{findings, reading};
+
+    fn text(condition: &str) -> String {
+        format!(
+            "id: a\nname: a\nversion: 1.0.0\nschemaVersion: '0.1'\nstates:\n- {{name: A, type: SWITCH, start: {{kind: DEFAULT}}, choices: [{{{condition}, transition: {{nextState: Z}}}}], default: {{nextState: Z}}}}\n- {{name: Z, type: RELAY, end: {{kind: DEFAULT}}}}\n"
+        )
+    }
+
+    fn test(condition: &str) -> Test {
+        let reading = reading(&text(condition));
+        let findings: Vec<_> = reading.diagnostics.iter().collect();
+        let mut workflow = reading.workflow.unwrap_or_else(|| panic!("{findings:?}"));
+        match workflow.states.swap_remove(0).kind {
+            StateKind::Switch(mut switch) => switch.conditions.swap_remove(0).test,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn choices_of_several_conditions() {
+        let one = "{path: $.a, value: '1', operator: Equals}";
+        assert!(matches!(
+            test("path: $.a, value: '1', operator: Equals"),
+            Test::Compare { .. }
+        ));
+        assert!(
+            matches!(test(&format!("and: [{one}, {one}]")), Test::All(list) if list.len() == 2)
+        );
+        assert!(matches!(test(&format!("or: [{one}, {one}]")), Test::Any(list) if list.len() == 2));
+        assert!(matches!(test(&format!("not: {one}")), Test::Not(_)));
+        let nested = test(&format!("and: [{{or: [{one}, {one}]}}, {{not: [{one}]}}]"));
+        assert!(
+            matches!(&nested, Test::All(list) if matches!(list[0], Test::Any(_)) && matches!(list[1], Test::Not(_)))
+        );
+    }
+
+    #[test]
+    fn what_an_operator_does_not_look_at() {
+        let of = |condition: &str| {
+            findings(&format!(
+                "tasks:\n- {{name: A, type: switch, start: {{kind: default}}, dataConditions: [{{{condition}, transition: {{nextTask: Z}}}}], default: {{nextTask: Z}}}}\n- {{name: Z, type: inject, end: {{kind: default}}}}\n"
+            ))
+        };
+        assert_eq!(of("path: $.a, operator: exists"), "");
+        assert_eq!(of("path: $.a, operator: exists, value: ''"), "");
+        assert_eq!(
+            of("path: $.a, operator: exists, value: 'false'"),
+            "warning ignored-property /tasks/0/dataConditions/0/value 5"
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Where control goes: transitions with their conditions and events, ends (sections "Transition
+//! Definition", "End Definition", "ProduceEvent Definition", decisions 37 and 45).
+
+use swirl_model::workflow::{End, Next, Produce, Transition};
+
+use super::Reader;
+use crate::build::ctx::{Edge, Obj};
+use crate::codes;
+use crate::source::Node;
+
+impl Reader<'_, '_> {
+    /// `transition` or `end` of a state.
+    pub fn next(&mut self, obj: Obj<'_>) -> Option<Next> {
+        let transition = obj.get("transition").filter(|node| !is_nothing(node));
+        let end = obj.get("end").filter(|node| !is_nothing(node));
+        match (transition, end) {
+            (Some(_), Some(_)) => {
+                let what = format!("a {}", self.variant.state);
+                self.exclusive(obj, &what, &["transition", "end"]);
+                None
+            }
+            (Some(node), None) => self.transition(node).map(Next::Transition),
+            (None, Some(node)) => self.end(node).map(Next::End),
+            (None, None) => {
+                let what = format!("a {}", self.variant.state);
+                self.missing(obj, &what, &["transition", "end"]);
+                None
+            }
+        }
+    }
+
+    pub fn transition(&mut self, node: &Node) -> Option<Transition> {
+        if node.as_str().is_some() {
+            let (next, _) = self.variant.next;
+            let message =
+                "a transition is an object; this text is taken as the name of the next one";
+            let hint = format!("write {{{next}: ...}}");
+            self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+            return self.to(node);
+        }
+        let (next, other) = self.variant.next;
+        let known = &["expression", "produceEvent", next, other];
+        let obj = self.object(node, "a transition", known)?;
+        let guard = obj.get("expression").map(|node| self.condition(node));
+        let produce = obj.get("produceEvent").map(|node| self.produced(node));
+        let Some(target) = self.named(obj, next, &[other]) else {
+            self.missing(obj, "a transition", &[next]);
+            return None;
+        };
+        let transition = self.to(target)?;
+        Some(Transition {
+            guard: match guard {
+                Some(guard) => Some(guard?.id),
+                None => None,
+            },
+            produce: match produce {
+                Some(produce) => vec![produce?],
+                None => Vec::new(),
+            },
+            ..transition
+        })
+    }
+
+    fn to(&mut self, target: &Node) -> Option<Transition> {
+        let to = self.state_ref(target, "a transition")?;
+        let spot = self.spot(target);
+        let from = self.state;
+        self.edges.push(Edge { from, to, spot });
+        Some(Transition {
+            to,
+            compensate: false,
+            produce: Vec::new(),
+            guard: None,
+        })
+    }
+
+    fn end(&mut self, node: &Node) -> Option<End> {
+        let state = self.state;
+        self.ends.push(state);
+        if node.as_bool() == Some(true) {
+            let hint = "write {kind: default}".to_owned();
+            let message = "'end' is an object; true is taken as its default kind";
+            self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+            return Some(End::default());
+        }
+        let obj = self.object(node, "'end'", &["kind", "type", "produceEvent"])?;
+        let kinds = &["default", "terminate", "event"];
+        let kind = self.kind(obj, "'end'", kinds);
+        let produce = obj.get("produceEvent").map(|node| self.produced(node));
+        match (kind, obj.get("produceEvent")) {
+            (Some("event"), None) => {
+                self.missing(obj, "an end of kind 'event'", &["produceEvent"]);
+            }
+            (Some("default" | "terminate"), Some(node)) => {
+                let why = "only an end of kind 'event' produces one";
+                self.ignored(node, "produceEvent", why);
+            }
+            _ => {}
+        }
+        let terminate = kind == Some("terminate");
+        self.ctx.terminates |= terminate;
+        let produce = match (kind, produce) {
+            (Some("event"), Some(produce)) => vec![produce?],
+            _ => Vec::new(),
+        };
+        kind?;
+        Some(End {
+            terminate,
+            terminate_parents: terminate,
+            produce,
+            ..End::default()
+        })
+    }
+
+    /// `kind` of a start or an end; without one it is the default.
+    pub fn kind(
+        &mut self,
+        obj: Obj<'_>,
+        what: &str,
+        kinds: &[&'static str],
+    ) -> Option<&'static str> {
+        if !obj.has("kind") && !obj.has("type") {
+            let message = format!("{what} has no 'kind': it is taken as the default one");
+            let hint = "add 'kind: default'".to_owned();
+            self.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
+            return Some("default");
+        }
+        self.named(obj, "kind", &["type"]);
+        let name = if obj.has("kind") { "kind" } else { "type" };
+        self.word(obj, name, kinds)
+    }
+
+    fn produced(&mut self, node: &Node) -> Option<Produce> {
+        let (name, other) = self.variant.produced;
+        let obj = self.object(node, "'produceEvent'", &[name, other, "data"])?;
+        let data = obj.get("data").map(|node| self.event_data(node));
+        let Some(event) = self.named(obj, name, &[other]) else {
+            self.missing(obj, "'produceEvent'", &[name]);
+            return None;
+        };
+        Some(Produce {
+            event: self.event_ref(event, &format!("'{name}'"))?,
+            data: match data {
+                Some(data) => Some(data?),
+                None => None,
+            },
+            attributes: Vec::new(),
+        })
+    }
+}
+
+/// `end: false` is no end (decision 69), and null is nothing.
+pub(super) fn is_nothing(node: &Node) -> bool {
+    node.as_bool() == Some(false) || node.to_data().is_null()
+}

@@ -1,0 +1,125 @@
+//! The workflow definition itself (section "Workflow Definition").
+
+use swirl_model::Data;
+
+use super::Reader;
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::source::Node;
+use crate::suggest;
+
+const PROPERTIES: &[&str] = &[
+    "id",
+    "name",
+    "description",
+    "version",
+    "schemaVersion",
+    "specVersion",
+    "expressionLanguage",
+    "expressionLang",
+    "dataInputSchema",
+    "dataOutputSchema",
+    "events",
+    "functions",
+    "startsAt",
+    "extensions",
+    "metadata",
+];
+
+impl Reader<'_, '_> {
+    pub fn workflow(&mut self, root: &Node) {
+        if root.members().is_none() {
+            self.wrong_type(root, "a workflow definition", "an object");
+            return;
+        }
+        let root = Obj { node: root };
+        self.names_of(root);
+        self.version(root);
+        self.workflow.metadata = self.all_metadata(root);
+        self.workflow.constants = Data::object();
+        self.conditions = self.default_language(root);
+        if let Some(node) = root.get("events") {
+            self.event_definitions(node);
+        }
+        if let Some(node) = root.get("functions") {
+            self.function_definitions(node);
+        }
+        let node = self.states_node(root, "a workflow definition");
+        let name = format!("'{}'", self.variant.states.0);
+        let items = node.and_then(|node| self.full_list(node, &name));
+        let items = items.unwrap_or_default();
+        self.enter_flow();
+        let named = root.get("startsAt").filter(|node| node.as_str().is_some());
+        let (start, window) = self.states_of(items, named);
+        self.leave_flow(start);
+        self.workflow.schedule = window;
+        self.workflow.input_schema = self.schema(root, "dataInputSchema");
+        self.workflow.output_schema = self.schema(root, "dataOutputSchema");
+        let by_event = self
+            .states
+            .get(start.0 as usize)
+            .is_some_and(|head| head.is_event);
+        if let (true, Some(node)) = (by_event, root.get("dataInputSchema")) {
+            // Decision 19.
+            let why = format!("the workflow starts with an event {}", self.variant.state);
+            self.ignored(node, "dataInputSchema", &why);
+            self.workflow.input_schema = None;
+        }
+    }
+
+    /// `id` and `name`: either will do (decisions 3 and 50).
+    fn names_of(&mut self, root: Obj<'_>) {
+        for name in ["id", "name"] {
+            if let Some(node) = root.get(name)
+                && let Some(text) = node.as_str().filter(|text| !text.is_empty())
+            {
+                self.check_name(node, &format!("'{name}'"), text);
+            }
+        }
+        let id = self.opt_name(root, "id");
+        let name = self.opt_name(root, "name");
+        for (given, other, lacks) in [(&id, &name, "id"), (&name, &id, "name")] {
+            if given.is_none() && other.is_some() && !root.has(lacks) {
+                let message = format!("the workflow definition has no '{lacks}'");
+                let hint = format!("add '{lacks}'");
+                self.warn(root.node, codes::MISSING_PROPERTY, message, hint);
+            }
+        }
+        if !root.has("id") && !root.has("name") {
+            self.missing(root, "a workflow definition", &["id"]);
+        }
+        self.workflow.id = id.or_else(|| name.clone()).unwrap_or_default();
+        self.workflow.name = name;
+        self.workflow.description = self.description(root);
+        if let Some(node) = root.get("schemaVersion") {
+            self.text(node, "'schemaVersion'");
+        }
+    }
+
+    /// `metadata`, and what else stands at the top.
+    fn all_metadata(&mut self, root: Obj<'_>) -> Data {
+        let mut metadata = self.metadata(root);
+        let (states, other) = self.variant.states;
+        for member in root.node.members().unwrap_or_default() {
+            let key = member.key();
+            if PROPERTIES.contains(&key) || key == states || key == other {
+                continue;
+            }
+            let known = PROPERTIES.iter().copied().chain([states]);
+            if let Some(best) = suggest::did_you_mean(key, known) {
+                let message = format!("'{key}' is kept as additional information only");
+                let hint = format!("did you mean '{best}'? else put it into 'metadata'");
+                self.warn(member.value(), codes::ADDITIONAL_PROPERTY, message, hint);
+            }
+            if metadata.get(key).is_none() {
+                metadata.set(key, member.value().to_data());
+            }
+        }
+        if let Some(node) = root.get("extensions") {
+            // Extensions say nothing about how a workflow runs.
+            self.list(node, "'extensions'");
+            metadata.set("extensions", node.to_data());
+        }
+        metadata
+    }
+}

@@ -1,0 +1,57 @@
+//! The drafts of edition 0.1: that of November 2019, and by the same reader the early one of
+//! October 2019. In what they differ stands in [`draft`].
+//!
+//! The drafts say one thing in few ways, and the documents written after them mix both: what one
+//! draft has is read in a document of the other with a warning.
+//!
+//! | file | reads |
+//! | --- | --- |
+//! | `workflow.rs` | the top level, and the states of a flow |
+//! | `trigger.rs` | trigger definitions |
+//! | `event_expression.rs` | boolean expressions over triggers |
+//! | `state.rs` | what states have in common: name, filter, where they lead |
+//! | `states/` | one file a kind of state |
+//! | `action.rs`, `function.rs`, `retry.rs` | actions, what they call, when they are repeated |
+//! | `filter.rs`, `value.rs` | path filters; durations, flags, words |
+
+mod action;
+mod draft;
+mod event_expression;
+mod filter;
+mod function;
+mod retry;
+mod state;
+mod states;
+mod trigger;
+mod value;
+mod workflow;
+
+use std::collections::HashMap;
+
+use swirl_model::workflow::FunctionId;
+
+pub(super) use draft::{Draft, EARLY, NOVEMBER};
+
+use crate::build::ctx::Ctx;
+use crate::source::Node;
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    read_as(ctx, root, &NOVEMBER);
+}
+
+pub(super) fn read_as(ctx: &mut Ctx<'_>, root: &Node, draft: &'static Draft) {
+    let mut reader = Reader {
+        ctx,
+        draft,
+        functions: HashMap::new(),
+    };
+    reader.workflow(root);
+}
+
+/// What the readers of this folder share.
+struct Reader<'c, 'a> {
+    ctx: &'c mut Ctx<'a>,
+    draft: &'static Draft,
+    /// The functions met so far, by name and type.
+    functions: HashMap<(String, String), FunctionId>,
+}

@@ -1,0 +1,101 @@
+//! Retries: an action is repeated while its result or its error is what `match` says, and goes on to
+//! another state when that has happened too often (section "Retry Definition", decisions 20, 22, 55).
+
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{ActionHandler, ErrorSet, Retry, Then};
+
+use super::Reader;
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::source::Node;
+use crate::time::interval;
+
+const PROPERTIES: &[&str] = &["match", "retry-interval", "max-retry", "next-state"];
+
+impl Reader<'_, '_> {
+    pub fn retry(&mut self, action: Obj<'_>) -> Vec<ActionHandler> {
+        let Some(node) = action.get("retry") else {
+            return Vec::new();
+        };
+        self.retry_object(node).into_iter().collect()
+    }
+
+    fn retry_object(&mut self, node: &Node) -> Option<ActionHandler> {
+        let obj = self.ctx.object(node, "'retry'", PROPERTIES)?;
+        let max = obj.get("max-retry").map(|node| self.count(node));
+        let (count, delay) = match obj.get("retry-interval") {
+            Some(node) => self.interval(node)?,
+            None => (None, None),
+        };
+        // The smaller one holds where both are given (decision 22); no count at all is the schema's 0.
+        let max = match (max, count) {
+            (Some(max), None) => max?,
+            (Some(max), Some(count)) => max?.min(count.unwrap_or(u32::MAX)),
+            (None, Some(count)) => count.unwrap_or(u32::MAX),
+            (None, None) => 0,
+        };
+        if let (0, Some(node)) = (max, obj.get("retry-interval")) {
+            let why = "'max-retry' allows no retry";
+            self.ctx.ignored(node, "retry-interval", why);
+        }
+        let next = match obj.get("next-state") {
+            Some(node) => self.transition(node, "'next-state'"),
+            None => {
+                self.ctx.missing(obj, "'retry'", &["next-state"]);
+                None
+            }
+        };
+        let text = match obj.get("match") {
+            Some(node) => match node.as_bool() {
+                Some(flag) => Some(flag.to_string()),
+                None => self.ctx.text(node, "'match'"),
+            },
+            None => {
+                self.ctx.missing(obj, "'retry'", &["match"]);
+                None
+            }
+        };
+        Some(ActionHandler {
+            errors: ErrorSet::Text(text?),
+            results: true,
+            retry: Some(Retry {
+                delay: delay.map(Into::into),
+                retries_max: Some(max).filter(|max| *max != u32::MAX),
+                ..Retry::default()
+            }),
+            data: None,
+            then: Then::Next(next?),
+        })
+    }
+
+    /// The length, and how often if it says so: `R5/PT15M` five times, `R/PT15M` for ever.
+    #[allow(clippy::type_complexity)]
+    fn interval(&mut self, node: &Node) -> Option<(Option<Option<u32>>, Option<IsoDuration>)> {
+        let what = "'retry-interval'";
+        let Some(text) = node.as_str().filter(|text| text.contains('/')) else {
+            return Some((None, Some(self.length(node, what)?)));
+        };
+        match interval::parse_retry(text) {
+            Ok((count, length)) => Some((Some(count), Some(length))),
+            Err(error) => {
+                let message = format!("{what} is not an ISO 8601 interval: {error}");
+                let hint = "write for example 'R5/PT15M' (5 times, 15 minutes apart)".to_owned();
+                self.ctx.error(node, codes::BAD_INTERVAL, message, hint);
+                None
+            }
+        }
+    }
+
+    fn count(&mut self, node: &Node) -> Option<u32> {
+        let text = match node.is_number() {
+            true => node.raw(),
+            false => node.as_str().unwrap_or_default(),
+        };
+        let count = crate::build::expression::whole(text.trim());
+        if count.is_none() {
+            let message = "'max-retry' must be a whole number of 0 or more";
+            self.ctx.error(node, codes::BAD_NUMBER, message, None);
+        }
+        count
+    }
+}

@@ -1,0 +1,210 @@
+//! States: what all kinds have in common, and where they lead.
+
+use swirl_model::workflow::{
+    Action, ActionKind, ActionList, End, Function, FunctionId, FunctionKind, ListId, Next, State,
+    Transition,
+};
+
+use super::Reader;
+use super::filter::{self, Filter};
+use super::states::{self, Kind};
+use crate::build::ctx::{Edge, Obj};
+use crate::codes;
+use crate::source::Node;
+
+const COMMON: [&str; 4] = ["name", "type", "start", "end"];
+
+impl Reader<'_, '_> {
+    pub fn state(&mut self, node: &Node) -> Option<State> {
+        if node.members().is_none() {
+            self.ctx.wrong_type(node, "a state", "an object");
+            return None;
+        }
+        let kind = self.kind(node);
+        let obj = match kind {
+            Some(kind) => {
+                let mut known: Vec<&str> = COMMON.to_vec();
+                known.extend(kind.properties);
+                known.extend(filter::PROPERTIES);
+                if kind.word == "END" {
+                    known.retain(|name| *name != "end");
+                }
+                let what = format!("a state of type '{}'", kind.word);
+                self.ctx.object(node, &what, &known)?
+            }
+            None => Obj { node },
+        };
+        let name = self.ctx.need_string(obj, "a state", "name");
+        if let (Some(name), Some(node)) = (&name, obj.get("name")) {
+            self.ctx.check_name(node, "a state's name", name);
+        }
+        let kind = kind?;
+        if self.draft.end_states == (kind.word != "END") {
+            self.other_end(obj, kind);
+        }
+        let filter = self.filter(obj, "a state");
+        let state = (kind.read)(self, obj, filter);
+        let input = self.selection(filter.input);
+        let output = self.selection(filter.output);
+        let read = state?;
+        Some(State {
+            name: name?.into(),
+            kind: read.kind,
+            // What has taken the input itself is not to select from it once more.
+            input: input.filter(|_| !read.takes_input),
+            output,
+            next: read.next,
+            ..State::default()
+        })
+    }
+
+    /// How the other draft ends a flow.
+    fn other_end(&mut self, obj: Obj<'_>, kind: &Kind) {
+        if kind.word == "END" {
+            let place = obj.get("type").unwrap_or(obj.node);
+            let message = format!("states of type 'END' are of {}", self.draft.other);
+            let hint = "set 'end: true' in the state before it".to_owned();
+            self.ctx
+                .warn(place, codes::OTHER_EDITIONS_NAME, message, hint);
+        } else if let Some(node) = obj.get("end") {
+            self.other_property(node, "end", "lead to a state of type 'END'");
+        }
+    }
+
+    fn kind(&mut self, node: &Node) -> Option<&'static Kind> {
+        let obj = Obj { node };
+        let Some(place) = obj.get("type") else {
+            self.ctx.missing(obj, "a state", &["type"]);
+            return None;
+        };
+        let words: Vec<&'static str> = states::KINDS.iter().map(|kind| kind.word).collect();
+        let word = self.word_of(place, "'type'", &words, &[])?;
+        states::KINDS.iter().find(|kind| kind.word == word)
+    }
+
+    /// Does the state say `end: true`?
+    pub fn ends(&mut self, obj: Obj<'_>) -> bool {
+        self.flag(obj, "end", false)
+    }
+
+    /// Where a state leads: `end: true`, or the state that `next-state` names.
+    pub fn way(&mut self, obj: Obj<'_>, what: &str) -> Option<Next> {
+        let next = next_state(obj);
+        if self.ends(obj) {
+            if let Some(node) = next {
+                let why = "the state has 'end: true', so nothing follows it";
+                self.ctx.ignored(node, "next-state", why);
+            }
+            return Some(self.end());
+        }
+        match next {
+            Some(node) => self.transition(node, "'next-state'"),
+            None => {
+                self.missing_way(obj, what);
+                None
+            }
+        }
+    }
+
+    pub fn missing_way(&mut self, obj: Obj<'_>, what: &str) {
+        let hint = match self.draft.end_states {
+            true => "add 'next-state'; a state of type 'END' ends the workflow",
+            false => "add 'next-state', or 'end: true' if nothing follows",
+        };
+        let message = format!("{what} needs 'next-state'");
+        self.ctx
+            .error(obj.node, codes::MISSING_PROPERTY, message, hint.to_owned());
+    }
+
+    pub fn end(&mut self) -> Next {
+        let state = self.ctx.state;
+        self.ctx.ends.push(state);
+        Next::End(End::default())
+    }
+
+    /// To the state that `node` names: one of the same flow.
+    pub fn transition(&mut self, node: &Node, what: &str) -> Option<Next> {
+        let to = self.ctx.state_ref(node, what)?;
+        let spot = self.ctx.spot(node);
+        self.ctx.edges.push(Edge {
+            from: self.ctx.state,
+            to,
+            spot,
+        });
+        Some(Next::Transition(Transition {
+            to,
+            compensate: false,
+            produce: Vec::new(),
+            guard: None,
+        }))
+    }
+
+    pub fn no_actions(&mut self) -> ListId {
+        self.list(ActionList::default())
+    }
+
+    pub fn list(&mut self, list: ActionList) -> ListId {
+        let id = ListId(self.ctx.workflow.lists.len() as u32);
+        self.ctx.workflow.lists.push(list);
+        id
+    }
+
+    /// A state without actions that says where its result goes: its input goes there.
+    pub fn move_input(&mut self, filter: Filter<'_>) -> Option<ListId> {
+        let to = self.target(filter.result)?;
+        let expression = match filter.input {
+            Some(place) => self.selection(Some(place))?,
+            None => {
+                let (obj, name) = filter.result?;
+                let spot = self.ctx.spot(obj.get(name)?);
+                let sight = crate::build::expression::Sight::PLAIN;
+                self.ctx.compile(&spot, "$", sight)?
+            }
+        };
+        let function = self.plain_function("input", FunctionKind::Expression, "$");
+        let action = Action {
+            kind: ActionKind::Expression {
+                function,
+                expression,
+                arguments: None,
+                detached: false,
+            },
+            results: swirl_model::workflow::ResultRule {
+                to: Some(to),
+                replace: true,
+                ..Default::default()
+            },
+            ..Action::default()
+        };
+        let id = self.push_action(action);
+        Some(self.list(ActionList {
+            actions: vec![id],
+            parallel: false,
+        }))
+    }
+
+    pub fn plain_function(
+        &mut self,
+        name: &str,
+        kind: FunctionKind,
+        operation: &str,
+    ) -> FunctionId {
+        let id = FunctionId(self.ctx.workflow.functions.len() as u32);
+        self.ctx.workflow.functions.push(Function {
+            name: name.into(),
+            kind,
+            operation: operation.to_owned(),
+            resource_auth: None,
+            auth: None,
+            metadata: swirl_model::Data::NULL,
+        });
+        id
+    }
+}
+
+/// `next-state`; an empty one is none.
+pub(super) fn next_state<'n>(obj: Obj<'n>) -> Option<&'n Node> {
+    let node = obj.get("next-state")?;
+    let says_nothing = node.as_str() == Some("") || node.kind() == crate::source::Kind::Null;
+    Some(node).filter(|_| !says_nothing)
+}

@@ -1,0 +1,152 @@
+//! Event state: waits for events and runs the actions of the first entry whose expression holds
+//! (section "Event State").
+
+use swirl_model::workflow::{EventFilter, EventState, Next, OnEvents, StateKind};
+
+use super::super::Reader;
+use super::super::filter::{self, Filter, Place};
+use super::super::state::next_state;
+use super::{Kind, Read};
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "EVENT",
+    properties: &["events"],
+    read,
+};
+
+const PROPERTIES: [&str; 7] = [
+    "event-expression",
+    "timeout",
+    "action-mode",
+    "actions",
+    "next-state",
+    "name",
+    "end",
+];
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option<Read> {
+    let ends = reader.ends(obj);
+    let items = match obj.get("events") {
+        Some(node) => reader.ctx.full_list(node, "'events'")?,
+        None => {
+            reader.ctx.missing(obj, "an event state", &["events"]);
+            return None;
+        }
+    };
+    // An end state ends, whatever its entries name; unless some of them name nothing, which says that
+    // those which do are meant to go on.
+    let all_lead_on = items.iter().all(|item| {
+        let obj = Obj { node: item };
+        next_state(obj).is_some()
+    });
+    let end_wins = ends && all_lead_on;
+    let mut entries = Vec::with_capacity(items.len());
+    for item in items {
+        entries.push(entry(reader, item, ends, end_wins, filter.result));
+    }
+    let entries = entries.into_iter().collect::<Option<Vec<_>>>()?;
+    let state = EventState {
+        exclusive: true,
+        entries,
+        timeout: None,
+        timeout_restarts: false,
+    };
+    Some(Read::new(StateKind::Event(state), None))
+}
+
+fn entry(
+    reader: &mut Reader<'_, '_>,
+    node: &Node,
+    ends: bool,
+    end_wins: bool,
+    result: Option<Place<'_>>,
+) -> Option<OnEvents> {
+    let mut known: Vec<&str> = PROPERTIES.to_vec();
+    known.extend(filter::PROPERTIES);
+    let what = "an entry of 'events'";
+    let obj = reader.ctx.object(node, what, &known)?;
+    if let Some(node) = obj.get("name") {
+        reader
+            .ctx
+            .ignored(node, "name", "an entry goes by its expression");
+    }
+    let paths = reader.filter(obj, what);
+    let filter = EventFilter {
+        ignore: false,
+        data: reader.selection(paths.input),
+        to: reader.target(paths.result),
+        output: reader.selection(paths.output),
+        ..EventFilter::default()
+    };
+    let timeout = reader.event_timeout(obj);
+    if !obj.has("actions") {
+        reader.ctx.warn(
+            node,
+            codes::MISSING_PROPERTY,
+            "an entry of 'events' needs 'actions': none are run",
+            "add 'actions', as an empty list if nothing is to be done".to_owned(),
+        );
+    }
+    let actions = reader.actions(obj, result);
+    let next = way(reader, obj, ends, end_wins);
+    let expression = match obj.get("event-expression") {
+        Some(node) => reader.event_expression(node),
+        None => {
+            reader.ctx.missing(obj, what, &["event-expression"]);
+            None
+        }
+    };
+    let expression = expression?;
+    if expression.holds_at_once() {
+        holds_at_once(reader, obj);
+    }
+    Some(OnEvents {
+        events: expression.events,
+        wait: expression.wait,
+        filter,
+        actions,
+        next: Some(next?),
+        timeout: timeout.map(Into::into),
+    })
+}
+
+/// Where an entry leads. `ends`: the state is an end state.
+fn way(reader: &mut Reader<'_, '_>, obj: Obj<'_>, ends: bool, end_wins: bool) -> Option<Next> {
+    if let Some(node) = obj.get("end") {
+        let message = "'end' of an entry is read as that of the state";
+        let hint = "put 'end: true' into the state".to_owned();
+        reader
+            .ctx
+            .warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+        if reader.ends(obj) {
+            return Some(reader.end());
+        }
+    }
+    match next_state(obj) {
+        Some(node) if end_wins => {
+            let why = "the state has 'end: true', so nothing follows it";
+            reader.ctx.ignored(node, "next-state", why);
+            Some(reader.end())
+        }
+        Some(node) => reader.transition(node, "'next-state'"),
+        None if ends => Some(reader.end()),
+        None => {
+            reader.missing_way(obj, "an entry of 'events'");
+            None
+        }
+    }
+}
+
+/// Nothing would ever start an instance, or each look at the state would go through at once.
+fn holds_at_once(reader: &mut Reader<'_, '_>, obj: Obj<'_>) {
+    let node = obj.get("event-expression").unwrap_or(obj.node);
+    reader.ctx.error(
+        node,
+        codes::BAD_EVENT_EXPRESSION,
+        "the event expression holds before any event has come, so nothing would be waited for",
+        "name an event that must come, such as 'a and not b'".to_owned(),
+    );
+}

@@ -1,0 +1,50 @@
+//! One file a kind of state.
+
+mod delay;
+mod end;
+mod event;
+mod operation;
+mod parallel;
+mod switch;
+
+use swirl_model::workflow::{Next, StateKind};
+
+use super::Reader;
+use super::filter::Filter;
+use crate::build::ctx::Obj;
+
+/// How a kind of state is read.
+pub(super) struct Kind {
+    pub word: &'static str,
+    /// Its own properties, beside those that all states have.
+    pub properties: &'static [&'static str],
+    pub read: fn(&mut Reader<'_, '_>, Obj<'_>, Filter<'_>) -> Option<Read>,
+}
+
+/// What a state does and where it leads.
+pub(super) struct Read {
+    pub kind: StateKind,
+    pub next: Option<Next>,
+    /// The state has taken its filter's `inputPath` itself.
+    pub takes_input: bool,
+}
+
+impl Read {
+    fn new(kind: StateKind, next: Option<Next>) -> Read {
+        Read {
+            kind,
+            next,
+            takes_input: false,
+        }
+    }
+}
+
+/// By name.
+pub(super) const KINDS: [Kind; 6] = [
+    delay::KIND,
+    end::KIND,
+    event::KIND,
+    operation::KIND,
+    parallel::KIND,
+    switch::KIND,
+];

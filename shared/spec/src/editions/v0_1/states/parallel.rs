@@ -1,0 +1,76 @@
+//! Parallel state: branches of states of their own (section "Parallel State", decisions 33 and 53).
+
+use std::collections::HashSet;
+
+use swirl_model::workflow::{Body, Branch, Parallel, StateKind};
+
+use super::super::Reader;
+use super::super::filter::Filter;
+use super::{Kind, Read};
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "PARALLEL",
+    properties: &["branches", "next-state"],
+    read,
+};
+
+const PROPERTIES: &[&str] = &["name", "starts-at", "states", "wait-for-completion"];
+
+fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option<Read> {
+    let to = reader.target(filter.result);
+    let next = reader.way(obj, "a parallel state");
+    let items = match obj.get("branches") {
+        Some(node) => reader.ctx.full_list(node, "'branches'").unwrap_or_default(),
+        None => {
+            reader.ctx.missing(obj, "a parallel state", &["branches"]);
+            return None;
+        }
+    };
+    let mut names = HashSet::new();
+    let mut branches = Vec::with_capacity(items.len());
+    for item in items {
+        if let Some(node) = item.get("name")
+            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+        {
+            reader.ctx.duplicate(node, "branch", name);
+        }
+        branches.push(branch(reader, item));
+    }
+    let branches = branches.into_iter().collect::<Option<Vec<_>>>()?;
+    let parallel = Parallel {
+        branches,
+        at_least: None,
+        collect: true,
+        collect_to: to,
+    };
+    Some(Read::new(StateKind::Parallel(parallel), Some(next?)))
+}
+
+fn branch(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Branch> {
+    let obj = reader.ctx.object(node, "a branch", PROPERTIES)?;
+    let name = reader.ctx.need_string(obj, "a branch", "name");
+    if !obj.has("wait-for-completion") {
+        reader.ctx.warn(
+            node,
+            codes::MISSING_PROPERTY,
+            "a branch needs 'wait-for-completion': nobody waits for this one",
+            "add 'wait-for-completion', true or false".to_owned(),
+        );
+    }
+    let awaited = reader.flag(obj, "wait-for-completion", false);
+    let items = reader.ctx.need_list(obj, "a branch", "states")?;
+    let what = match &name {
+        Some(name) => format!("the branch '{name}'"),
+        None => "a branch".to_owned(),
+    };
+    let flow = reader.flow(obj, &what, items);
+    Some(Branch {
+        name: name?.into(),
+        body: Body::Flow(flow),
+        timeout: None,
+        awaited,
+    })
+}

@@ -1,0 +1,9 @@
+//! Edition 0.1, early draft (October 2019): the reader of 0.1 with the early draft's table.
+
+use super::v0_1;
+use crate::build::ctx::Ctx;
+use crate::source::Node;
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    v0_1::read_as(ctx, root, &v0_1::EARLY);
+}

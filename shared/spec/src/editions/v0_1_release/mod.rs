@@ -1,0 +1,13 @@
+//! The release of edition 0.1 (April 2020).
+//!
+//! The tasks draft grew out of it within weeks: `tasks` reads both, and a table there says in what
+//! they differ (decision 100).
+
+use super::tasks;
+use super::tasks::variant::RELEASE;
+use crate::build::ctx::Ctx;
+use crate::source::Node;
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    tasks::read_as(ctx, &RELEASE, root);
+}

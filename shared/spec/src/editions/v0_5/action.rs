@@ -1,0 +1,160 @@
+//! Actions, and the sub-workflows that states, branches and iterations start in their place
+//! (sections "Action Definition", "SubFlow State").
+
+use std::collections::HashSet;
+
+use swirl_model::workflow::{
+    Action, ActionId, ActionKind, ListId, OnParentEnd, ResultRule, Subflow,
+};
+
+use super::filter;
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::source::Node;
+
+const INVOKES: [&str; 2] = ["functionRef", "eventRef"];
+
+/// `actions` of a state, branch or event entry.
+pub(super) fn actions(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> ListId {
+    let parallel = ctx.word(obj, "actionMode", &["sequential", "parallel"]) == Some("parallel");
+    let items = match obj.get("actions") {
+        Some(node) => ctx.list(node, "'actions'").unwrap_or_default(),
+        None => {
+            ctx.missing(obj, what, &["actions"]);
+            &[]
+        }
+    };
+    let mut names = HashSet::new();
+    let mut actions = Vec::with_capacity(items.len());
+    for item in items {
+        if let Some(node) = item.get("name")
+            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+        {
+            ctx.duplicate(node, "action", name);
+        }
+        actions.extend(action(ctx, item));
+    }
+    ctx.action_list(actions, parallel)
+}
+
+pub(super) fn action(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionId> {
+    let known = &[
+        "name",
+        "functionRef",
+        "eventRef",
+        "timeout",
+        "actionDataFilter",
+    ];
+    let obj = ctx.object(node, "an action", known)?;
+    let params = ctx.params.clone();
+    let sight = Sight {
+        params: &params,
+        ..Sight::PLAIN
+    };
+    let name = ctx.opt_name(obj, "name");
+    let kind = invocation(ctx, obj);
+    let (from, results) = filter::action(ctx, obj, sight);
+    let timeout = ctx.timeout(obj, "timeout");
+    add(
+        ctx,
+        Action {
+            name: name.map(Into::into),
+            kind: kind?,
+            from,
+            results,
+            timeout,
+            ..Action::default()
+        },
+    )
+}
+
+fn add(ctx: &mut Ctx<'_>, action: Action) -> Option<ActionId> {
+    let id = ActionId(ctx.workflow.actions.len() as u32);
+    ctx.workflow.actions.push(action);
+    Some(id)
+}
+
+fn invocation(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ActionKind> {
+    match (obj.get("functionRef"), obj.get("eventRef")) {
+        (Some(_), Some(_)) => {
+            ctx.exclusive(obj, "an action", &INVOKES);
+            None
+        }
+        (None, None) => {
+            ctx.missing(obj, "an action", &INVOKES);
+            None
+        }
+        (Some(node), None) => ctx.function_ref(node),
+        (None, Some(node)) => {
+            if node.members().is_some() && node.get("consumeEventRef").is_none() {
+                ctx.warn(
+                    node,
+                    codes::MISSING_PROPERTY,
+                    "the eventRef has no 'resultEventRef': the event is produced, and nobody waits for an answer",
+                    "add 'resultEventRef' if an answer comes".to_owned(),
+                );
+            }
+            ctx.event_ref(node)
+        }
+    }
+}
+
+/// A list of one action, which runs a workflow over the data. `same`: what to say if it is this one.
+pub(super) fn subflow(ctx: &mut Ctx<'_>, node: &Node, detached: bool) -> Option<ListId> {
+    let workflow = ctx.reference(node, "'workflowId'")?;
+    if workflow == ctx.workflow.id {
+        ctx.warn(
+            node,
+            codes::RECURSIVE_SUBFLOW,
+            "the workflow starts itself as its sub-workflow, again and again if nothing stops it",
+            "make sure that a condition ends this".to_owned(),
+        );
+    } else {
+        ctx.check_known_workflow(node, &workflow);
+    }
+    let action = add(
+        ctx,
+        Action {
+            kind: ActionKind::Subflow(Subflow {
+                workflow,
+                version: None,
+                detached,
+                // Decision 56.
+                on_parent_end: OnParentEnd::Continue,
+            }),
+            results: ResultRule {
+                ignore: detached,
+                ..ResultRule::default()
+            },
+            ..Action::default()
+        },
+    )?;
+    Some(ctx.action_list(vec![action], false))
+}
+
+/// What a branch or an iteration runs: its `actions`, or the workflow that `workflowId` names,
+/// which must not be this one.
+pub(super) fn actions_or_workflow(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> Option<ListId> {
+    let names = &["actions", "workflowId"];
+    match (obj.get("actions"), obj.get("workflowId")) {
+        (Some(_), Some(_)) => {
+            ctx.exclusive(obj, what, names);
+            None
+        }
+        (None, None) => {
+            ctx.missing(obj, what, names);
+            None
+        }
+        (Some(_), None) => Some(actions(ctx, obj, what)),
+        (None, Some(node)) => {
+            if node.as_str() == Some(&ctx.workflow.id) && !ctx.workflow.id.is_empty() {
+                let message = format!("{what} cannot run the workflow that it is part of");
+                let hint = "name another workflow".to_owned();
+                ctx.error(node, codes::RECURSIVE_SUBFLOW, message, hint);
+                return None;
+            }
+            subflow(ctx, node, false)
+        }
+    }
+}

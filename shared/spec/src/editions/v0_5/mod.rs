@@ -1,0 +1,31 @@
+//! Edition 0.5 (November 2020): JSONPath in `{{ }}`, `start` and `end` in states, retries of whole
+//! states.
+//!
+//! What the definitions around the states have in common with 0.8 is rewritten (`rules`) and read by its reader;
+//! the states, which differ throughout, have readers of their own here.
+
+mod action;
+mod error;
+mod filter;
+mod next;
+mod rules;
+mod start;
+mod state;
+mod states;
+mod workflow;
+
+use crate::build::ctx::Ctx;
+use crate::build::dialect::Dialect;
+use crate::source::Node;
+
+/// With the words of this edition for what is rewritten.
+pub(super) const DIALECT: Dialect = Dialect {
+    own_names: rules::OWN_NAMES,
+    ..Dialect::JSONPATH
+};
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    let mut root = root.clone();
+    ctx.rewrite(&mut root, rules::RULES);
+    workflow::read(ctx, &root);
+}

@@ -1,0 +1,206 @@
+//! Start and schedule definitions (sections "Start Definition", "Schedule Definition", decisions 41
+//! to 43).
+
+use swirl_model::schedule::{Interval, Zone};
+use swirl_model::workflow::{Schedule, When};
+
+use crate::build::ctx::{Ctx, Obj};
+use crate::codes;
+use crate::source::Node;
+
+/// `start` of the state that a workflow begins with.
+pub(super) fn start(ctx: &mut Ctx<'_>, node: &Node) {
+    if node.as_bool() == Some(true) {
+        ctx.warn(
+            node,
+            codes::OTHER_EDITIONS_NAME,
+            "'start: true' is what other editions write; it is taken as 'kind: default'",
+            "write 'start: {kind: default}'".to_owned(),
+        );
+        return;
+    }
+    if node.members().is_none() {
+        ctx.wrong_type(node, "'start'", "an object with a 'kind'");
+        return;
+    }
+    let Some(obj) = ctx.object(node, "'start'", &["kind", "schedule"]) else {
+        return;
+    };
+    let kind = ctx.word(obj, "kind", &["default", "scheduled"]);
+    if !obj.has("kind") {
+        let is = if obj.has("schedule") {
+            "scheduled"
+        } else {
+            "default"
+        };
+        ctx.warn(
+            node,
+            codes::MISSING_PROPERTY,
+            format!("the start has no 'kind'; it is taken as '{is}'"),
+            format!("add 'kind: {is}'"),
+        );
+    }
+    match (kind, obj.get("schedule")) {
+        (Some("default"), Some(node)) => {
+            ctx.ignored(node, "schedule", "it belongs to 'kind: scheduled'");
+        }
+        (Some("scheduled"), None) => {
+            ctx.missing(obj, "a start with 'kind: scheduled'", &["schedule"]);
+        }
+        (_, Some(node)) => {
+            ctx.workflow.schedule = schedule(ctx, node);
+            ctx.check_over(node);
+        }
+        (_, None) => {}
+    }
+}
+
+fn schedule(ctx: &mut Ctx<'_>, node: &Node) -> Option<Schedule> {
+    let known = &["interval", "cron", "directInvoke", "timezone"];
+    let obj = ctx.object(node, "a schedule", known)?;
+    let deny = ctx.word(obj, "directInvoke", &["allow", "deny"]) == Some("deny");
+    let timezone = ctx.opt_string(obj, "timezone");
+    let mut zone = Zone::utc();
+    if let (Some(name), Some(node)) = (&timezone, obj.get("timezone")) {
+        match Zone::parse(name) {
+            Ok(known) => zone = known,
+            Err(error) => ctx.error(
+                node,
+                codes::BAD_TIME_ZONE,
+                error.to_string(),
+                "use a name of the IANA database, such as 'Europe/Berlin'".to_owned(),
+            ),
+        }
+    }
+    let when = match (obj.get("interval"), obj.get("cron")) {
+        (Some(_), Some(_)) => {
+            ctx.exclusive(obj, "a schedule", &["interval", "cron"]);
+            return None;
+        }
+        (None, None) => {
+            ctx.missing(obj, "a schedule", &["interval", "cron"]);
+            return None;
+        }
+        (Some(node), None) => interval(ctx, node, &zone)?,
+        (None, Some(node)) => ctx.cron(node, &zone)?,
+    };
+    if let (When::Window(text), false) = (&when, deny) {
+        let message = format!(
+            "the interval '{text}' restricts nothing: instances may be created outside of it too"
+        );
+        let hint = "add 'directInvoke: deny' to refuse that".to_owned();
+        ctx.warn(node, codes::IGNORED_PROPERTY, message, hint);
+    }
+    Some(Schedule {
+        when,
+        timezone,
+        exclusive: deny,
+    })
+}
+
+/// A window in which instances may be created; with `R/` the times at which one is (decision 42).
+fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
+    let text = ctx.string(node, "an interval")?;
+    let text = text.trim().to_owned();
+    let repeats = text.starts_with('R');
+    let problem = match Interval::in_zone(&text, zone) {
+        Ok(interval) if interval.count.is_some() => {
+            "a number of repetitions cannot be given".to_owned()
+        }
+        Ok(_) if repeats => return Some(When::Interval(text)),
+        Ok(_) => return Some(When::Window(text)),
+        Err(error) => error.to_string(),
+    };
+    let hint = match text.split_whitespace().count() {
+        5.. => "a cron expression goes under 'cron'",
+        _ => "write '<start>/<end>', '<start>/<duration>', '<duration>/<end>' or '<duration>'",
+    };
+    let message = format!("'{text}' is not an ISO 8601 interval: {problem}");
+    ctx.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
+    None
+}
+
+/// Which of the states is the first: the one that says so, else the one that `startsAt` names, as
+/// drafts have it, else the first in the list.
+pub(super) fn of_states<'n>(
+    ctx: &mut Ctx<'_>,
+    root: Obj<'n>,
+    states: &'n [Node],
+) -> swirl_model::workflow::StateId {
+    let ids = ctx.states_of_flow();
+    let mut found = None;
+    for (id, state) in ids.iter().zip(states) {
+        let Some(node) = state
+            .get("start")
+            .filter(|node| node.as_bool() != Some(false))
+        else {
+            continue;
+        };
+        let head = ctx.states.get(id.0 as usize);
+        if head.is_some_and(|head| head.used_for_compensation) {
+            let why = "the state is used for compensation: the workflow cannot begin with it";
+            ctx.ignored(node, "start", why);
+        } else if found.is_some() {
+            ctx.error(
+                node,
+                codes::DUPLICATE_NAME,
+                "more than one state has 'start', and a workflow begins with one",
+                "keep 'start' in one state".to_owned(),
+            );
+        } else {
+            found = Some(*id);
+            let spot = ctx.spot(node);
+            ctx.set_start_spot(spot);
+            start(ctx, node);
+        }
+    }
+    if let Some(node) = root.get("startsAt") {
+        ctx.warn(
+            node,
+            codes::OTHER_EDITIONS_NAME,
+            "'startsAt' is of another edition; here the starting state itself has 'start'",
+            "write 'start: {kind: default}' in that state".to_owned(),
+        );
+        let named = ctx.state_ref(node, "'startsAt'");
+        if found.is_none() {
+            let spot = ctx.spot(node);
+            ctx.set_start_spot(spot);
+            found = named;
+        }
+    }
+    if let Some(node) = root.get("start") {
+        ctx.warn(
+            node,
+            codes::OTHER_EDITIONS_NAME,
+            "a workflow's 'start' is of a later edition; here the starting state itself has 'start'",
+            "write 'start: {kind: default}' in that state".to_owned(),
+        );
+        let name = node.get("stateName").unwrap_or(node);
+        let named = ctx.state_ref(name, "'start'");
+        if let Some(schedule) = node.get("schedule") {
+            ctx.error(
+                schedule,
+                codes::UNKNOWN_PROPERTY,
+                "the schedule of a workflow's 'start' is of a later edition",
+                "write it into the 'start' of the starting state".to_owned(),
+            );
+        }
+        if found.is_none() {
+            let spot = ctx.spot(name);
+            ctx.set_start_spot(spot);
+            found = named;
+        }
+    }
+    let first = ids.first().copied().unwrap_or_default();
+    found.unwrap_or_else(|| {
+        if !states.is_empty() {
+            ctx.warn(
+                root.node,
+                codes::MISSING_PROPERTY,
+                "no state has 'start': the workflow begins with the first one",
+                "add 'start: {kind: default}' to it".to_owned(),
+            );
+        }
+        first
+    })
+}

@@ -1,0 +1,90 @@
+//! ForEach state: actions or a workflow for each element of a list, at most `max` at once (section "ForEach
+//! State").
+
+use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
+
+use super::Kind;
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::editions::v0_5::action;
+use crate::editions::v0_8::states::{DEFAULT_PARAM, is_variable};
+
+pub(super) const KIND: Kind = Kind {
+    word: "foreach",
+    properties: &[
+        "inputCollection",
+        "outputCollection",
+        "iterationParam",
+        "max",
+        "actions",
+        "workflowId",
+    ],
+    has_next: true,
+    read,
+};
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
+    const WHAT: &str = "a foreach state";
+    if !obj.has("inputCollection") {
+        ctx.missing(obj, WHAT, &["inputCollection"]);
+    }
+    let input = ctx.opt_expression(obj, "inputCollection", Sight::PLAIN);
+    let output = ctx.path(obj, "outputCollection", Sight::PLAIN);
+    let max = obj
+        .get("max")
+        .map(|node| ctx.count(node, "max", 0, codes::BAD_COUNT, Sight::PLAIN));
+    let mode = match max {
+        None | Some(None | Some(Count::Fixed(0))) => IterationMode::Parallel,
+        Some(Some(count)) => IterationMode::Window(count),
+    };
+    let param = param(ctx, obj);
+    ctx.params.push(param.as_str().into());
+    let list = action::actions_or_workflow(ctx, obj, WHAT);
+    ctx.params.pop();
+    Some(StateKind::Foreach(Foreach {
+        input: input?,
+        output,
+        param: param.into(),
+        mode,
+        body: Body::Actions(list?),
+        pause: None,
+    }))
+}
+
+fn param(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> String {
+    let default = DEFAULT_PARAM.to_owned();
+    let Some(node) = obj.get("iterationParam") else {
+        ctx.warn(
+            obj.node,
+            codes::MISSING_PROPERTY,
+            format!("the foreach state has no 'iterationParam'; it is called '{default}'"),
+            "add 'iterationParam'".to_owned(),
+        );
+        return default;
+    };
+    let Some(name) = ctx.string(node, "'iterationParam'") else {
+        return default;
+    };
+    if is_variable(&name) {
+        return name;
+    }
+    let inner = ctx.expression_text(node, "'iterationParam'");
+    let inner = inner.as_deref().and_then(|text| text.strip_prefix("$."));
+    if let Some(inner) = inner.filter(|inner| is_variable(inner)) {
+        ctx.warn(
+            node,
+            codes::EXPRESSION_NOT_EVALUATED,
+            format!("'iterationParam' is a name, not an expression; it is taken as '{inner}'"),
+            format!("write '{inner}'"),
+        );
+        return inner.to_owned();
+    }
+    ctx.error(
+        node,
+        codes::BAD_ITERATION_PARAM,
+        format!("'{name}' cannot be the name of an iteration parameter"),
+        "use letters, digits and '_', and none of the reserved names CONST, SECRETS, WORKFLOW and args".to_owned(),
+    );
+    default
+}

@@ -1,0 +1,35 @@
+//! Inject state: static data (section "Inject State").
+
+use swirl_model::Data;
+use swirl_model::workflow::StateKind;
+
+use super::Kind;
+use crate::build::ctx::{Ctx, Obj};
+use crate::codes;
+use crate::editions::v0_5::error;
+
+pub(super) const KIND: Kind = Kind {
+    word: "inject",
+    properties: &["data"],
+    has_next: true,
+    read,
+};
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
+    error::unused(ctx, obj, "injecting data does not fail");
+    let Some(node) = obj.get("data") else {
+        // Examples of the text only filter.
+        ctx.warn(
+            obj.node,
+            codes::MISSING_PROPERTY,
+            "the inject state has no 'data': nothing is injected",
+            "add 'data'".to_owned(),
+        );
+        return Some(StateKind::Inject(Data::NULL));
+    };
+    if node.members().is_none() {
+        ctx.wrong_type(node, "'data'", "an object");
+        return None;
+    }
+    Some(StateKind::Inject(ctx.static_data(node, "injected data")))
+}

@@ -1,0 +1,87 @@
+//! Parallel state: branches of actions or workflows at once (section "Parallel State").
+
+use std::collections::HashSet;
+
+use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
+
+use super::Kind;
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::editions::v0_5::action;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "parallel",
+    properties: &["branches", "completionType", "n"],
+    has_next: true,
+    read,
+};
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
+    let items = match obj.get("branches") {
+        Some(node) => ctx.full_list(node, "'branches'").unwrap_or_default(),
+        None => {
+            ctx.missing(obj, "a parallel state", &["branches"]);
+            &[]
+        }
+    };
+    let mut names = HashSet::new();
+    let mut branches = Vec::with_capacity(items.len());
+    for item in items {
+        if let Some(node) = item.get("name")
+            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
+        {
+            ctx.duplicate(node, "branch", name);
+        }
+        branches.push(branch(ctx, item));
+    }
+    let at_least = at_least(ctx, obj, items.len());
+    Some(StateKind::Parallel(Parallel {
+        branches: branches.into_iter().collect::<Option<_>>()?,
+        at_least,
+        collect: false,
+        collect_to: None,
+    }))
+}
+
+fn branch(ctx: &mut Ctx<'_>, node: &Node) -> Option<Branch> {
+    let known = &["name", "actions", "workflowId"];
+    let obj = ctx.object(node, "a branch", known)?;
+    let list = action::actions_or_workflow(ctx, obj, "a branch");
+    let name = ctx.need_string(obj, "a branch", "name")?;
+    Some(Branch {
+        name: name.into(),
+        body: Body::Actions(list?),
+        timeout: None,
+        awaited: true,
+    })
+}
+
+fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
+    let kind = ctx.word(obj, "completionType", &["and", "xor", "n_of_m"]);
+    let given = obj.get("n");
+    let count = given.and_then(|node| ctx.count(node, "n", 1, codes::BAD_COUNT, Sight::PLAIN));
+    if kind != Some("n_of_m") {
+        if let Some(node) = given.filter(|_| kind.is_some() || !obj.has("completionType")) {
+            ctx.ignored(node, "n", "it belongs to 'completionType: n_of_m'");
+        }
+        return (kind == Some("xor")).then_some(Count::Fixed(1));
+    }
+    let Some(node) = given else {
+        ctx.missing(
+            obj,
+            "a parallel state with 'completionType: n_of_m'",
+            &["n"],
+        );
+        return None;
+    };
+    if let Some(Count::Fixed(count)) = count
+        && count as usize > branches
+    {
+        let message = format!("'n' is {count}, and there are {branches} branches");
+        let hint = format!("give at most {branches}");
+        ctx.error(node, codes::BAD_COUNT, message, hint);
+    }
+    count
+}

@@ -1,0 +1,70 @@
+//! Edition 0.6, as what differs from 0.8.
+//!
+//! States that 0.8 lacks become others (a delay state sleeps, a subflow state is an operation
+//! state), timeouts stand where they hold, and errors are described where they are handled.
+
+mod errors;
+mod snapshots;
+mod states;
+
+use super::v0_7::{function_word, name_for_id, state_ids, state_word};
+use crate::build::ctx::Ctx;
+use crate::build::dialect::{Dialect, Parts};
+use crate::build::rewrite::{Rule, Value};
+use crate::source::Node;
+
+/// jq in `${ }`, with the older habits of words and retries (decisions 4 and 20).
+pub(super) const DIALECT: Dialect = Dialect {
+    words_any_case: true,
+    one_attempt_retries: true,
+    own_names: &[
+        ("produceEventRef", "triggerEventRef"),
+        ("consumeEventRef", "resultEventRef"),
+        ("defaultCondition", "default"),
+        ("duration", "timeDelay"),
+        ("numCompleted", "n"),
+        ("errorRef", "error"),
+        ("specVersion", "schemaVersion"),
+        ("workflowExecTimeout", "execTimeout"),
+    ],
+    parts: Parts {
+        action_timeout: true,
+        handler_retry: true,
+        foreach_max: true,
+        repeat: Some(states::repeat),
+        ..Parts::NONE
+    },
+    ..Dialect::JQ
+};
+
+const RULES: &[Rule] = &[
+    Rule::at("").with(name_for_id),
+    Rule::at("").with(state_ids),
+    Rule::at("").with(snapshots::start_in_a_state),
+    Rule::at("/states/*/stateDataFilter").with(snapshots::state_filter),
+    Rule::at("/states/**/actionDataFilter").with(snapshots::action_filter),
+    Rule::at("/states/**/eventDataFilter").with(snapshots::event_filter),
+    Rule::at("").also("schemaVersion", "specVersion"),
+    Rule::at("").default("specVersion", Value::Text("0.6")),
+    Rule::at("").with(states::exec_timeout),
+    Rule::at("/states/*").word("type", "delay", "sleep"),
+    Rule::at("/states/*").with(state_word),
+    Rule::at("/functions/*").with(function_word),
+    Rule::at("/states/*[type=sleep]").rename("timeDelay", "duration"),
+    Rule::at("/states/*[type=sleep]").with(states::delay),
+    Rule::at("/states/*[type=subflow]").with(states::subflow),
+    Rule::at("/states/*[type=switch]").rename("default", "defaultCondition"),
+    Rule::at("/states/*[type=switch]").with(states::event_timeout_of_switch),
+    Rule::at("/states/*[type=event]").with(states::timeout),
+    Rule::at("/states/*[type=callback]").with(states::timeout),
+    Rule::at("/states/*[type=parallel]").with(states::completion),
+    Rule::at("/states/*[type=parallel]/branches/*").with(states::workflow_for_actions),
+    Rule::at("/states/*[type=foreach]").with(states::workflow_for_actions),
+    Rule::at("/**/eventRef").rename("triggerEventRef", "produceEventRef"),
+    Rule::at("/**/eventRef").rename("resultEventRef", "consumeEventRef"),
+    Rule::at("").with(errors::define),
+];
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    super::v0_8::read_rewritten(ctx, root, RULES);
+}

@@ -1,0 +1,81 @@
+//! What a workflow and its states are called before 0.8.
+
+use std::collections::HashMap;
+
+use crate::build::ctx::Ctx;
+use crate::codes;
+use crate::source::Node;
+
+/// A document without an `id` goes by its `name` (decisions 3 and 50).
+pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
+    if root.get("id").is_some() || root.get("key").is_some() {
+        return;
+    }
+    let Some(name) = root.get("name").filter(|node| node.as_str().is_some()) else {
+        return;
+    };
+    let name = name.clone();
+    let message = "the workflow definition has no 'id': its name is taken";
+    let hint = "add 'id'".to_owned();
+    ctx.warn(root, codes::MISSING_PROPERTY, message, hint);
+    root.put("id", name);
+}
+
+/// The properties that name a state.
+const REFERENCES: [&str; 6] = [
+    "start",
+    "stateName",
+    "transition",
+    "nextState",
+    "compensatedBy",
+    "runBefore",
+];
+
+/// A state may have an `id`. It identifies nothing that the name doesn't, but a transition may
+/// name it: then the state's name is put there.
+pub(in crate::editions) fn state_ids(_ctx: &mut Ctx<'_>, root: &mut Node) {
+    let mut by_id: HashMap<String, Option<String>> = HashMap::new();
+    let mut names: Vec<String> = Vec::new();
+    for state in root.get_mut("states").into_iter().flat_map(Node::items_mut) {
+        for state in state.iter_mut() {
+            let name = state.get("name").and_then(Node::as_str).map(str::to_owned);
+            names.extend(name.clone());
+            let id = state.take("id");
+            let id = id.as_ref().map(|id| id.as_str().unwrap_or(id.raw()));
+            if let (Some(id), Some(name)) = (id, name) {
+                // One id of several states names none of them.
+                let entry = by_id.entry(id.to_owned());
+                entry
+                    .and_modify(|known| *known = None)
+                    .or_insert(Some(name));
+            }
+        }
+    }
+    let known: HashMap<String, String> = by_id
+        .into_iter()
+        .filter_map(|(id, name)| Some((id, name?)))
+        .filter(|(id, _)| !names.contains(id))
+        .collect();
+    if !known.is_empty() {
+        refer_by_name(root, &known);
+    }
+}
+
+fn refer_by_name(node: &mut Node, names: &HashMap<String, String>) {
+    for property in REFERENCES {
+        if let Some(reference) = node.get_mut(property)
+            && let Some(name) = reference.as_str().and_then(|id| names.get(id))
+        {
+            *reference = reference.text_here(name.as_str());
+        }
+    }
+    if let Some(items) = node.items_mut() {
+        for item in items {
+            refer_by_name(item, names);
+        }
+        return;
+    }
+    for value in node.values_mut() {
+        refer_by_name(value, names);
+    }
+}

@@ -1,0 +1,35 @@
+//! What 0.8 added: read with a warning, for a document whose version key says 0.7 (decision 96).
+
+use crate::build::ctx::Ctx;
+use crate::codes;
+use crate::source::Node;
+
+pub(super) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
+    // Identifies nothing: 0.8 has dropped it again.
+    action.take("id");
+    warn(ctx, action, &["condition"]);
+    for (property, later) in [
+        ("functionRef", &["invoke"][..]),
+        ("eventRef", &["invoke", "consumeEventTimeout"]),
+        ("subFlowRef", &["invoke", "onParentComplete"]),
+        ("actionDataFilter", &["useResults"]),
+    ] {
+        if let Some(node) = action.get(property) {
+            warn(ctx, node, later);
+        }
+    }
+}
+
+pub(super) fn in_event_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+    warn(ctx, filter, &["useData"]);
+}
+
+fn warn(ctx: &mut Ctx<'_>, node: &Node, later: &[&str]) {
+    for name in later {
+        if let Some(value) = node.get(name) {
+            let message = format!("'{name}' is a part of edition 0.8; it is taken as there");
+            let hint = "write 'specVersion: \"0.8\"'".to_owned();
+            ctx.warn(value, codes::OTHER_EDITIONS_NAME, message, hint);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Edition 0.7, as what differs from 0.8.
+//!
+//! It differs in few words; what 0.8 added is read with a warning, and so is what 0.6 called
+//! otherwise (decision 96).
+
+mod identity;
+mod later;
+mod words;
+
+use crate::build::ctx::Ctx;
+use crate::build::dialect::Dialect;
+use crate::build::rewrite::Rule;
+use crate::source::Node;
+
+pub(super) use identity::{name_for_id, state_ids};
+pub(super) use words::{function_word, state_word};
+
+/// jq in `${ }`, with the older habits of words and retries (decisions 4 and 20).
+pub(super) const DIALECT: Dialect = Dialect {
+    words_any_case: true,
+    one_attempt_retries: true,
+    own_names: &[
+        ("produceEventRef", "triggerEventRef"),
+        ("consumeEventRef", "resultEventRef"),
+        ("consumeEventTimeout", "resultEventTimeout"),
+    ],
+    ..Dialect::JQ
+};
+
+const RULES: &[Rule] = &[
+    Rule::at("").with(name_for_id),
+    Rule::at("").with(state_ids),
+    Rule::at("/states/*").with(words::state_of_0_6),
+    Rule::at("/states/*").with(state_word),
+    Rule::at("/functions/*").with(function_word),
+    Rule::at("/timeouts").also("actionExecTimeouts", "actionExecTimeout"),
+    Rule::at("/**/timeouts").with(words::total_timeout),
+    Rule::at("/**/eventRef").rename("triggerEventRef", "produceEventRef"),
+    Rule::at("/**/eventRef").rename("resultEventRef", "consumeEventRef"),
+    Rule::at("/**/eventRef").rename("resultEventTimeout", "consumeEventTimeout"),
+    Rule::at("/**/actions/*").with(later::in_action),
+    Rule::at("/states/*/action").with(later::in_action),
+    Rule::at("/**/eventDataFilter").with(later::in_event_filter),
+];
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    super::v0_8::read_rewritten(ctx, root, RULES);
+}

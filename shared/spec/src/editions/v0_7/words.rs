@@ -1,0 +1,138 @@
+//! Words that are matched in any case before 0.8, and those that 0.6 had for the same.
+
+use crate::build::ctx::Ctx;
+use crate::codes;
+use crate::source::Node;
+
+const STATES: [&str; 8] = [
+    "callback",
+    "event",
+    "foreach",
+    "inject",
+    "operation",
+    "parallel",
+    "sleep",
+    "switch",
+];
+
+const FUNCTIONS: [&str; 7] = [
+    "rest",
+    "asyncapi",
+    "rpc",
+    "graphql",
+    "odata",
+    "expression",
+    "custom",
+];
+
+/// `type` of a state, in any case (decision 4).
+pub(in crate::editions) fn state_word(_ctx: &mut Ctx<'_>, state: &mut Node) {
+    type_word(state, &STATES);
+}
+
+/// `type` of a function, in any case (decision 4).
+pub(in crate::editions) fn function_word(_ctx: &mut Ctx<'_>, function: &mut Node) {
+    type_word(function, &FUNCTIONS);
+}
+
+fn type_word(node: &mut Node, words: &[&'static str]) {
+    let Some(word) = node.get_mut("type") else {
+        return;
+    };
+    let known = word
+        .as_str()
+        .and_then(|text| words.iter().find(|known| known.eq_ignore_ascii_case(text)));
+    if let Some(known) = known {
+        *word = word.text_here(*known);
+    }
+}
+
+/// What 0.6 says otherwise is understood, with a warning.
+pub(super) fn state_of_0_6(ctx: &mut Ctx<'_>, state: &mut Node) {
+    let is = |state: &Node, kind: &str| {
+        let word = state.get("type").and_then(Node::as_str);
+        word.is_some_and(|word| word.eq_ignore_ascii_case(kind))
+    };
+    if is(state, "delay")
+        && let Some(word) = state.get_mut("type")
+    {
+        other(ctx, word, "delay", "sleep");
+        *word = word.text_here("sleep");
+    }
+    if is(state, "sleep") {
+        rename(ctx, state, "timeDelay", "duration");
+    }
+    if is(state, "switch") {
+        rename(ctx, state, "default", "defaultCondition");
+    }
+}
+
+fn rename(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
+    if let Some(value) = node.get(from)
+        && node.get(to).is_none()
+    {
+        other(ctx, value, from, to);
+        node.rename(from, to);
+    }
+}
+
+fn other(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
+    let spot = ctx.spot(node);
+    let message = format!("'{name}' is what another edition calls '{here}'; it is taken as that");
+    let hint = format!("write '{here}'");
+    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+}
+
+/// `stateExecTimeout` may be an object. Its `total` bounds the state; `single` bounds each of its
+/// executions, and as states aren't repeated as a whole there is only one.
+pub(super) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {
+    let Some(timeout) = timeouts.get_mut("stateExecTimeout") else {
+        return;
+    };
+    let Some(members) = timeout.members() else {
+        return;
+    };
+    let mut unknown = Vec::new();
+    for member in members {
+        if !["single", "total"].contains(&member.key()) {
+            unknown.push(member.value().clone());
+        }
+    }
+    for node in unknown {
+        let message = "'stateExecTimeout' has 'single' and 'total', and nothing else";
+        ctx.error(&node, codes::UNKNOWN_PROPERTY, message, None);
+    }
+    match (
+        timeout.get("total").cloned(),
+        timeout.get("single").cloned(),
+    ) {
+        (Some(total), single) => {
+            if let Some(single) = single {
+                let why =
+                    "the state is not repeated as a whole, so 'total' bounds its only execution";
+                ctx.ignored(&single, "single", why);
+            }
+            *timeout = total;
+        }
+        (None, Some(single)) => {
+            let message = "'stateExecTimeout' needs 'total'; 'single' is taken for it";
+            ctx.warn(
+                timeout,
+                codes::MISSING_PROPERTY,
+                message,
+                "add 'total'".to_owned(),
+            );
+            *timeout = single;
+        }
+        (None, None) => {
+            let message = "'stateExecTimeout' needs 'total'";
+            ctx.error(
+                timeout,
+                codes::MISSING_PROPERTY,
+                message,
+                "add 'total'".to_owned(),
+            );
+            timeouts.take("stateExecTimeout");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What the calls of some function types have of their own (section "FunctionRef Definition").
+
+use swirl_model::workflow::Template;
+
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::expression::Sight;
+use crate::codes;
+use crate::graphql;
+use crate::source::Node;
+
+impl Ctx<'_> {
+    /// `selectionSet`; one without expressions is checked at once. `None` after a finding.
+    pub fn selection_set(&mut self, node: &Node, sight: Sight<'_>) -> Option<Template> {
+        self.string(node, "'selectionSet'")?;
+        let template = self.template(node, sight)?;
+        if let Template::Literal(text) = &template
+            && let Some(text) = text.as_str()
+            && let Err(reason) = graphql::selection_set(text)
+        {
+            self.error(
+                node,
+                codes::BAD_SELECTION_SET,
+                format!("this is no selection set of GraphQL: {reason}"),
+                "write '{ field, other { field } }'".to_owned(),
+            );
+            return None;
+        }
+        Some(template)
+    }
+
+    /// By the language's OData schema, and `orderby` as its text has it.
+    pub fn odata_arguments(&mut self, obj: Obj<'_>) {
+        let what = "the arguments of an odata function";
+        let arguments = obj.get("arguments").or(obj.get("parameters"));
+        let arguments = arguments.filter(|node| node.members().is_some());
+        let known = &["key", "queryOptions"];
+        let Some(arguments) = arguments.and_then(|node| self.object(node, what, known)) else {
+            return;
+        };
+        if let Some(options) = arguments.get("queryOptions")
+            && options.members().is_some()
+        {
+            let known: Vec<&str> = ODATA_OPTIONS.iter().map(|(name, _)| *name).collect();
+            self.object(options, "'queryOptions'", &known);
+            for member in options.members().unwrap_or_default() {
+                let found = ODATA_OPTIONS.iter().find(|(name, _)| *name == member.key());
+                if let Some((name, wanted)) = found {
+                    self.odata_option(member.value(), name, *wanted);
+                }
+            }
+        }
+    }
+
+    /// What an expression gives is checked when the call is made; null is as good as nothing.
+    fn odata_option(&mut self, node: &Node, name: &str, wanted: Wanted) {
+        let text = node.as_str();
+        let is_open = text.is_some_and(|text| text.contains("${")) || node.to_data().is_null();
+        let (fits, word) = match wanted {
+            Wanted::Text => (
+                text.is_some_and(|text| !text.is_empty()),
+                "a text that isn't empty",
+            ),
+            Wanted::Flag => (node.as_bool().is_some(), "true or false"),
+            Wanted::Count => {
+                let fits = node.is_number() && node.raw().parse::<u64>().is_ok();
+                (fits, "a whole number, 0 or more")
+            }
+        };
+        if !is_open && !fits {
+            self.wrong_type(node, &format!("the query option '{name}'"), word);
+        }
+    }
+}
+
+/// What a query option must be.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Text,
+    Flag,
+    Count,
+}
+
+const ODATA_OPTIONS: &[(&str, Wanted)] = &[
+    ("compute", Wanted::Text),
+    ("count", Wanted::Flag),
+    ("expand", Wanted::Text),
+    ("filter", Wanted::Text),
+    ("format", Wanted::Text),
+    ("index", Wanted::Text),
+    ("orderBy", Wanted::Text),
+    ("orderby", Wanted::Text),
+    ("schemaVersion", Wanted::Text),
+    ("search", Wanted::Text),
+    ("select", Wanted::Text),
+    ("skip", Wanted::Count),
+    ("top", Wanted::Count),
+];
+
+impl Ctx<'_> {
+    /// `arguments`, by that name or the one of earlier editions. `None` after a finding.
+    pub(super) fn arguments(&mut self, obj: Obj<'_>, sight: Sight<'_>) -> Option<Option<Template>> {
+        if let Some(node) = obj.get("parameters") {
+            if obj.has("arguments") {
+                self.exclusive(obj, "a functionRef", &["arguments", "parameters"]);
+                return None;
+            }
+            self.other_name(node, "parameters", "arguments");
+        }
+        let Some(node) = obj.get("arguments").or(obj.get("parameters")) else {
+            return Some(None);
+        };
+        if node.members().is_none() {
+            let delimiters = self.dialect.delimiters;
+            let text = node.as_str().map(str::trim);
+            if text.is_some_and(|text| text.starts_with(delimiters.open())) {
+                let message = "'arguments' is one expression instead of an object".to_owned();
+                let hint = "write an object with an expression for each argument".to_owned();
+                self.loose(node, message, hint);
+                let id = self.expression(node, "'arguments'", sight)?;
+                return Some(Some(Template::Expression(id)));
+            }
+            self.wrong_type(node, "'arguments'", "an object");
+            return None;
+        }
+        self.warn_unmarked(node);
+        self.template(node, sight).map(Some)
+    }
+
+    /// Texts that look like expressions are sent as they are: worth a word (decision 96).
+    fn warn_unmarked(&mut self, node: &Node) {
+        if let Some(text) = node.as_str()
+            && looks_like_an_expression(text)
+            && self.compiles(text.trim())
+        {
+            let pair = self.dialect.delimiters.pair();
+            let message = format!("'{text}' looks like an expression, and is sent as this text");
+            let hint = format!("put it into '{pair}' if it is one");
+            self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
+        }
+        for item in node.items().unwrap_or_default() {
+            self.warn_unmarked(item);
+        }
+        for member in node.members().unwrap_or_default() {
+            self.warn_unmarked(member.value());
+        }
+    }
+}
+
+/// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`.
+fn looks_like_an_expression(text: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = ["$WORKFLOW.", "$CONST.", "$SECRETS.", "$.", "."];
+    let text = text.trim();
+    let path = BEGINNINGS.iter().find_map(|begin| text.strip_prefix(begin));
+    path.is_some_and(|path| path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::editions::v0_8::testing::{findings, read_with, show};
+
+    fn body(functions: &str, reference: &str) -> String {
+        format!(
+            "functions: [{functions}]\nstates: [{{name: A, type: operation, actions: [{{functionRef: {reference}}}], end: true}}]\n"
+        )
+    }
+
+    #[test]
+    fn selection_sets_are_checked_where_they_are_known() {
+        let call = |selection: &str| {
+            let function = "{name: f, type: graphql, operation: 'http://x#query#pet'}";
+            findings(&body(
+                function,
+                &format!("{{refName: f, arguments: {{}}, selectionSet: {selection:?}}}"),
+            ))
+        };
+        for right in ["{ id, name }", "{ }", "{ id(a: ${ .x }) }", "${ .any }"] {
+            assert_eq!(call(right), "", "{right}");
+        }
+        let wrong = "error bad-selection-set /states/0/actions/0/functionRef/selectionSet 5";
+        for selection in ["id", "{ id", "{ id(a: $x) }"] {
+            assert_eq!(call(selection), wrong, "{selection}");
+        }
+    }
+
+    #[test]
+    fn odata_has_a_schema() {
+        let function = "{name: f, type: odata, operation: 'http://x#Persons'}";
+        let at = "/states/0/actions/0/functionRef/arguments";
+        for (arguments, expected) in [
+            (
+                "{key: 1, queryOptions: {orderby: a, top: 5}}",
+                String::new(),
+            ),
+            ("{queryOptions: '${ .options }'}", String::new()),
+            (
+                "{queryOptions: {top: '${ .n }', count: true, skip: null}}",
+                String::new(),
+            ),
+            (
+                "{queryOptions: {top: five}}",
+                format!("error wrong-type {at}/queryOptions/top 5"),
+            ),
+            (
+                "{queryOptions: {count: 1, skip: -1, filter: 2}}",
+                format!(
+                    "error wrong-type {at}/queryOptions/count 5\nerror wrong-type {at}/queryOptions/skip 5\nerror wrong-type {at}/queryOptions/filter 5"
+                ),
+            ),
+            (
+                "{filter: a}",
+                format!("error unknown-property {at}/filter 5"),
+            ),
+            (
+                "{queryOptions: {fliter: a}}",
+                format!("error unknown-property {at}/queryOptions/fliter 5"),
+            ),
+        ] {
+            let body = body(function, &format!("{{refName: f, arguments: {arguments}}}"));
+            assert_eq!(findings(&body), expected, "{arguments}");
+            // A scenario's own function takes what it likes.
+            assert_eq!(show(&read_with(&body, &[], &["f"])), "", "{arguments}");
+        }
+    }
+}

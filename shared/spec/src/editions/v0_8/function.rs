@@ -1,0 +1,421 @@
+//! Function definitions (section "Function Definition", decisions 17 and 30).
+
+use std::collections::HashMap;
+
+use swirl_model::workflow::{AuthId, Function, FunctionId, FunctionKind};
+
+use crate::build::ctx::{Ctx, Obj, Spot, words};
+use crate::build::expression::Sight;
+use crate::build::names::FunctionEntry;
+use crate::codes;
+use crate::source::Node;
+use crate::suggest;
+
+const PROPERTIES: &[&str] = &["name", "operation", "type", "authRef", "metadata"];
+
+/// The language's own word for a function type of the runtime.
+const CUSTOM: &str = "custom";
+
+const TYPES: [&str; 7] = [
+    "rest",
+    "asyncapi",
+    "rpc",
+    "graphql",
+    "odata",
+    "expression",
+    CUSTOM,
+];
+
+impl Ctx<'_> {
+    pub fn functions(&mut self, node: &Node) {
+        let read = self.each(node, "functions", |ctx, item| ctx.function_definition(item));
+        self.functions.unread |= !read;
+        self.share_resource_auth();
+        // Those that refer to others can be followed only now.
+        let referring: Vec<(Spot, String)> = self
+            .functions
+            .values()
+            .filter(|entry| entry.kind == FunctionKind::Expression)
+            .filter(|entry| entry.operation.starts_with("fn:"))
+            .map(|entry| (entry.operation_spot.clone(), entry.operation.clone()))
+            .collect();
+        for (spot, operation) in referring {
+            self.resolve(&spot, &operation);
+        }
+    }
+
+    pub fn function_definition(&mut self, node: &Node) {
+        let Some(obj) = self.object(node, "a function", PROPERTIES) else {
+            self.functions.unread = true;
+            return;
+        };
+        let metadata = self.metadata(obj);
+        let kind = self.function_kind(obj);
+        let (kind, operation) = self.operation_of(obj, kind);
+        let (resource_auth, auth) = self.auth_of_function(obj, kind.as_ref());
+        let Some(name) = self.need_string(obj, "a function", "name") else {
+            self.functions.unread = true;
+            return;
+        };
+        self.check_name(obj.get("name").unwrap_or(node), "a function's name", &name);
+        if self.functions.get(&name).is_some() {
+            self.duplicate(obj.get("name").unwrap_or(node), "function", &name);
+        }
+        let kind = kind.unwrap_or(FunctionKind::Rest);
+        let operation_node = obj.get("operation").unwrap_or(node);
+        let operation = operation.unwrap_or_default();
+        let operation = match kind {
+            FunctionKind::Expression if !operation.is_empty() => {
+                self.function_expression(operation_node).unwrap_or_default()
+            }
+            _ => {
+                if !operation.is_empty() && operation_node.members().is_none() {
+                    self.operation_format(operation_node, &kind, &operation);
+                }
+                operation
+            }
+        };
+        let id = FunctionId(self.workflow.functions.len() as u32);
+        let entry = FunctionEntry {
+            id,
+            kind: kind.clone(),
+            operation: operation.clone(),
+            spot: self.spot(obj.get("type").unwrap_or(node)),
+            operation_spot: self.spot(operation_node),
+        };
+        self.functions.add(name.clone(), entry);
+        self.workflow.functions.push(Function {
+            name: name.into(),
+            kind,
+            operation,
+            resource_auth,
+            auth,
+            metadata,
+        });
+    }
+
+    /// A function with nothing but metadata is one of type `custom`: what carries it out knows what
+    /// to do (decision 96).
+    fn operation_of(
+        &mut self,
+        obj: Obj<'_>,
+        kind: Option<FunctionKind>,
+    ) -> (Option<FunctionKind>, Option<String>) {
+        let is_custom = match &kind {
+            Some(FunctionKind::Custom(_)) => true,
+            _ => !obj.has("type"),
+        };
+        if !obj.has("operation") && obj.has("metadata") && is_custom {
+            let message = "the function has no 'operation', only metadata: it is taken as one of type 'custom'";
+            let hint = "add 'operation'; what carries out 'custom' functions gets the metadata too";
+            self.loose(obj.node, message.to_owned(), hint.to_owned());
+            let kind = match kind {
+                Some(kind @ FunctionKind::Custom(_)) => kind,
+                _ => FunctionKind::Custom(CUSTOM.to_owned()),
+            };
+            return (Some(kind), None);
+        }
+        if let (Some(reader), Some(node)) = (self.dialect.parts.function, obj.get("operation"))
+            && node.members().is_some()
+        {
+            let of = kind.clone().unwrap_or(FunctionKind::Rest);
+            let operation = (reader.operation)(self, node, &of);
+            return (kind, operation);
+        }
+        (kind, self.need_string(obj, "a function", "operation"))
+    }
+
+    fn function_kind(&mut self, obj: Obj<'_>) -> Option<FunctionKind> {
+        let Some(node) = obj.get("type") else {
+            return Some(FunctionKind::Rest);
+        };
+        let word = self.string(node, "'type'")?;
+        if let Some(reader) = self.dialect.parts.function
+            && let Some((_, kind)) = reader.kinds.iter().find(|(known, _)| *known == word)
+        {
+            return Some(kind.clone());
+        }
+        Some(match word.as_str() {
+            "rest" => FunctionKind::Rest,
+            "asyncapi" => FunctionKind::Asyncapi,
+            "rpc" => FunctionKind::Rpc,
+            "graphql" => FunctionKind::Graphql,
+            "odata" => FunctionKind::Odata,
+            "expression" => FunctionKind::Expression,
+            other => {
+                let near = TYPES
+                    .iter()
+                    .find(|known| known.eq_ignore_ascii_case(other))
+                    .copied();
+                if let Some(best) = near.or_else(|| suggest::did_you_mean(other, TYPES))
+                    && best != other
+                {
+                    let message = format!("'type' cannot be '{other}': it is {}", words(&TYPES));
+                    self.error(
+                        node,
+                        codes::UNKNOWN_VALUE,
+                        message,
+                        format!("did you mean '{best}'?"),
+                    );
+                    return None;
+                }
+                FunctionKind::Custom(word)
+            }
+        })
+    }
+
+    /// An expression function's text, without its `${ }`. It is compiled where it is used, with
+    /// the parameters in sight there; here with all of the document's, so that one that nothing
+    /// uses is checked too.
+    fn function_expression(&mut self, node: &Node) -> Option<String> {
+        let text = self.expression_text(node, "'operation'")?;
+        if !text.starts_with("fn:") {
+            let params = self.all_params.clone();
+            let sight = Sight {
+                params: &params,
+                secrets: true,
+                args: true,
+            };
+            let spot = self.spot(node);
+            self.check(&spot, &text, sight, false);
+        }
+        Some(text)
+    }
+
+    pub fn operation_format(&mut self, node: &Node, kind: &FunctionKind, operation: &str) {
+        let parts: Vec<&str> = operation.split('#').collect();
+        let filled = parts.iter().all(|part| !part.trim().is_empty());
+        let (right, format) = match kind {
+            FunctionKind::Rest => (
+                parts.len() == 2,
+                "<URI of the OpenAPI document>#<operation id>",
+            ),
+            FunctionKind::Asyncapi => (
+                parts.len() == 2,
+                "<URI of the AsyncAPI document>#<operation id>",
+            ),
+            FunctionKind::Rpc => (
+                parts.len() == 3,
+                "<URI of the proto file>#<service>#<method>",
+            ),
+            FunctionKind::Graphql => (
+                parts.len() == 3 && matches!(parts[1], "query" | "mutation"),
+                "<URL of the endpoint>#<'query' or 'mutation'>#<field>",
+            ),
+            FunctionKind::Odata => (parts.len() == 2, "<URI of the service>#<entity set>"),
+            FunctionKind::Http => (false, "an object with 'method' and 'uri'"),
+            FunctionKind::Expression | FunctionKind::Custom(_) => return,
+        };
+        self.warn_classpath(node, operation);
+        if !(right && filled) {
+            let message = format!(
+                "'{operation}' is no operation of a function of type '{}'",
+                kind.word()
+            );
+            self.error(
+                node,
+                codes::BAD_OPERATION,
+                message,
+                format!("write {format}"),
+            );
+        }
+    }
+
+    fn auth_of_function(
+        &mut self,
+        obj: Obj<'_>,
+        kind: Option<&FunctionKind>,
+    ) -> (Option<AuthId>, Option<AuthId>) {
+        let Some(node) = obj.get("authRef") else {
+            return (None, None);
+        };
+        if kind == Some(&FunctionKind::Expression) {
+            self.ignored(node, "authRef", "an expression calls nothing");
+        }
+        if node.as_str().is_some() {
+            return (None, self.auth_ref(node, "'authRef'"));
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'authRef'", "a string or an object");
+            return (None, None);
+        }
+        let Some(obj) = self.object(node, "an authRef", &["resource", "invocation"]) else {
+            return (None, None);
+        };
+        if !obj.has("resource") {
+            self.missing(obj, "an authRef", &["resource"]);
+        }
+        let mut read = |name: &str| {
+            let node = obj.get(name)?;
+            self.auth_ref(node, &format!("'{name}'"))
+        };
+        (read("resource"), read("invocation"))
+    }
+
+    /// Functions of one document share the auth definition for fetching it (section "AuthRef
+    /// Definition").
+    fn share_resource_auth(&mut self) {
+        let path = |function: &Function| {
+            function
+                .operation
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let mut by_path: HashMap<String, AuthId> = HashMap::new();
+        for function in &self.workflow.functions {
+            if let Some(auth) = function.resource_auth {
+                by_path.entry(path(function)).or_insert(auth);
+            }
+        }
+        for function in &mut self.workflow.functions {
+            if function.resource_auth.is_none() && function.kind != FunctionKind::Expression {
+                function.resource_auth = by_path.get(&path(function)).copied();
+            }
+        }
+    }
+
+    /// Types that the language doesn't have.
+    pub fn check_custom_types(&mut self) {
+        let mut findings = Vec::new();
+        for (name, entry) in self.functions.names().zip(self.functions.values()) {
+            // Who carries out `custom` may be told by its operation: deployment knows.
+            if let FunctionKind::Custom(word) = &entry.kind
+                && word != CUSTOM
+                && !self.options.provided.contains(name)
+            {
+                findings.push((entry.spot.clone(), name.to_owned(), word.clone()));
+            }
+        }
+        for (spot, name, word) in findings {
+            self.custom_type(&spot, &name, &word);
+        }
+    }
+
+    /// A type that the language doesn't have: refused unless something carries it out here. Where
+    /// that isn't known, it is a warning.
+    fn custom_type(&mut self, spot: &Spot, name: &str, word: &str) {
+        let known = self.options.custom_types.as_ref();
+        if known.is_some_and(|known| known.contains(word)) {
+            return;
+        }
+        let is_refused = known.is_some();
+        let message = format!(
+            "the function '{name}' has the type '{word}', which the language does not have"
+        );
+        let hint = format!(
+            "it is {}; for one of your own name what carries it out where workflows run: \
+             --connector {word}=http://host/path or --connector {word}=exec:program",
+            words(&TYPES)
+        );
+        if is_refused {
+            self.error_at(spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
+        } else {
+            self.warn_at(spot, codes::FUNCTION_TYPE_UNKNOWN, message, hint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::editions::v0_8::testing::{STATES, findings, show, workflow};
+    use crate::reader::{Options, read};
+    use crate::resource::MapResources;
+
+    #[test]
+    fn definitions() {
+        for (function, expected) in [
+            ("{name: f, operation: 'a.json#f'}", ""),
+            (
+                "{name: f, operation: a.json}",
+                "error bad-operation /functions/0/operation 4",
+            ),
+            (
+                "{name: f, operation: '#f'}",
+                "error bad-operation /functions/0/operation 4",
+            ),
+            ("{name: f}", "error missing-property /functions/0 4"),
+            (
+                "{operation: 'a#b'}",
+                "error missing-property /functions/0 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', type: Rest}",
+                "error unknown-value /functions/0/type 4",
+            ),
+            (
+                "{name: f, operation: 'a', type: soap}",
+                "warning function-type-unknown /functions/0/type 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', type: rpc}",
+                "error bad-operation /functions/0/operation 4",
+            ),
+            ("{name: f, operation: 'a#b#c', type: rpc}", ""),
+            ("{name: f, operation: 'a', type: custom}", ""),
+            (
+                "{name: f, operation: 'a#b', authRef: x}",
+                "error unknown-auth /functions/0/authRef 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', authRef: {invocation: x}}",
+                "error missing-property /functions/0/authRef 4\nerror unknown-auth /functions/0/authRef/invocation 4",
+            ),
+            (
+                "{name: f, operation: '.a |', type: expression}",
+                "error bad-expression /functions/0/operation 4",
+            ),
+            (
+                "{name: f, operation: 'fn:f', type: expression}, {name: g, operation: 'a#b'}",
+                "error not-an-expression-function /functions/0/operation 4",
+            ),
+        ] {
+            assert_eq!(
+                findings(&format!("functions: [{function}]\n{STATES}")),
+                expected,
+                "{function}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_types_are_known() {
+        let body = format!(
+            "functions: [{{name: f, operation: x, type: custom}}, {{name: g, operation: 'a#b', type: odata}}, \
+             {{name: h, operation: 'a#query#b', type: graphql}}, {{name: i, operation: 'a#b', type: asyncapi}}]\n{STATES}"
+        );
+        assert_eq!(findings(&body), "");
+    }
+
+    #[test]
+    fn types_of_their_own_are_refused_where_nothing_carries_them_out() {
+        let body = format!(
+            "functions: [{{name: f, operation: x, type: soap}}, {{name: g, operation: x, type: mail}}, {{name: h, operation: x, type: custom}}]\n{STATES}"
+        );
+        let text = format!("id: t\nversion: 1.0.0\nspecVersion: '0.8'\n{body}");
+        let options = Options {
+            custom_types: Some(["mail".to_owned()].into()),
+            ..Options::default()
+        };
+        let reading = read(text.as_bytes(), &MapResources::default(), &options);
+        assert_eq!(
+            show(&reading),
+            "error function-type-unknown /functions/0/type 4"
+        );
+    }
+
+    #[test]
+    fn auth_for_a_document_is_shared() {
+        let body = format!(
+            "auth: [{{name: a, properties: {{username: u, password: p}}}}]\nfunctions: [{{name: f, operation: 'a.json#f'}}, {{name: g, operation: 'a.json#g', authRef: {{resource: a}}}}, {{name: h, operation: 'b.json#h', authRef: a}}]\n{STATES}"
+        );
+        let workflow = workflow(&body);
+        let auth: Vec<(bool, bool)> = workflow
+            .functions
+            .iter()
+            .map(|function| (function.resource_auth.is_some(), function.auth.is_some()))
+            .collect();
+        assert_eq!(auth, [(true, false), (true, false), (false, true)]);
+    }
+}

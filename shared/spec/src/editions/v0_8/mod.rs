@@ -1,0 +1,38 @@
+//! Edition 0.8 of the language, with what was added to it until August 2023.
+//!
+//! One file a kind of definition. Readers report what is wrong and go on; names become indexes,
+//! settings that are inherited (timeouts, retries) are pushed down to where they hold. Nothing is
+//! dropped in silence: an unknown property is an error, one without effect a warning.
+
+mod action;
+mod auth;
+mod call;
+mod error;
+mod event;
+mod event_ref;
+mod filter;
+mod function;
+mod identity;
+mod start;
+mod state;
+pub(crate) mod states;
+#[cfg(test)]
+pub(crate) mod testing;
+mod transition;
+mod workflow;
+
+use crate::build::ctx::Ctx;
+use crate::build::rewrite::Rule;
+use crate::source::Node;
+
+/// Reads a document of an edition that is a table of differences to this one: rules make its tree
+/// one of 0.8 first.
+pub(super) fn read_rewritten(ctx: &mut Ctx<'_>, root: &Node, rules: &'static [Rule]) {
+    let mut root = root.clone();
+    ctx.rewrite(&mut root, rules);
+    ctx.read_workflow(&root);
+}
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    ctx.read_workflow(root);
+}

@@ -1,0 +1,129 @@
+//! ForEach state: actions for each element of an array.
+
+use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
+
+use super::{Done, Kind};
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::expression::Sight;
+use crate::codes;
+
+pub(super) const KIND: Kind = Kind {
+    word: "foreach",
+    properties: &[
+        "inputCollection",
+        "outputCollection",
+        "iterationParam",
+        "batchSize",
+        "mode",
+        "actions",
+        "timeouts",
+    ],
+    has_next: true,
+    read,
+};
+
+/// The parameter's name where the document gives none (decision 34).
+pub(crate) const DEFAULT_PARAM: &str = "item";
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
+    let allowed = &["stateExecTimeout", "actionExecTimeout"];
+    let timeouts = ctx.timeouts_of(obj, "a foreach state", allowed, ctx.timeouts);
+    if !obj.has("inputCollection") {
+        ctx.missing(obj, "a foreach state", &["inputCollection"]);
+    }
+    let input = ctx.opt_expression(obj, "inputCollection", Sight::PLAIN);
+    let output = ctx.path(obj, "outputCollection", Sight::PLAIN);
+    let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
+    // A batch size of 1 would be a sequence: the language asks for more than that.
+    let batch = obj.get("batchSize").map(|node| {
+        ctx.count(
+            node,
+            "batchSize",
+            2,
+            codes::BAD_BATCH_SIZE,
+            Sight::PLAIN.with_secrets(),
+        )
+    });
+    if let (true, Some(node)) = (sequential, obj.get("batchSize")) {
+        ctx.ignored(node, "batchSize", "the iterations run one after another");
+    }
+    let window = obj
+        .get("max")
+        .filter(|_| ctx.dialect.parts.foreach_max)
+        .and_then(|node| {
+            ctx.count(
+                node,
+                "max",
+                0,
+                codes::BAD_COUNT,
+                Sight::PLAIN.with_secrets(),
+            )
+        });
+    let mode = match (sequential, batch) {
+        (false, None) if window.is_some_and(|count| count != Count::Fixed(0)) => {
+            IterationMode::Window(window.unwrap_or(Count::Fixed(0)))
+        }
+        (true, _) => IterationMode::Sequential,
+        (false, None | Some(None)) => IterationMode::Parallel,
+        (false, Some(Some(count))) => IterationMode::Batches(count),
+    };
+    let param = param(ctx, obj);
+    ctx.params.push(param.as_str().into());
+    let actions = ctx.actions(obj, "a foreach state", true, timeouts.action);
+    ctx.params.pop();
+    let foreach = Foreach {
+        input: input?,
+        output,
+        param: param.into(),
+        mode,
+        body: Body::Actions(actions),
+        pause: None,
+    };
+    Some((StateKind::Foreach(foreach), timeouts.state))
+}
+
+fn param(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> String {
+    let default = DEFAULT_PARAM.to_owned();
+    let Some(name) = ctx.opt_string(obj, "iterationParam") else {
+        return default;
+    };
+    if is_variable(&name) {
+        return name;
+    }
+    if let (Some(meant), Some(node)) = (meant_param(&name), obj.get("iterationParam")) {
+        let message = format!("'iterationParam' is '{name}', and a name is meant");
+        ctx.loose(node, message, format!("write '{meant}'"));
+        return meant.to_owned();
+    }
+    if let Some(node) = obj.get("iterationParam") {
+        ctx.error(
+            node,
+            codes::BAD_ITERATION_PARAM,
+            format!("'{name}' cannot be the name of an iteration parameter"),
+            "use letters, digits and '_', none of the reserved names CONST, SECRETS, WORKFLOW and args, and no '$'".to_owned(),
+        );
+    }
+    default
+}
+
+/// The name in `${ .name }`, `.name` or `$name`.
+pub(crate) fn meant_param(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let inner = text
+        .strip_prefix("${")
+        .and_then(|text| text.strip_suffix('}'));
+    let name = inner.unwrap_or(text).trim();
+    let name = name.strip_prefix(['.', '$']).unwrap_or(name);
+    is_variable(name).then_some(name)
+}
+
+/// A name that works as `$name`.
+pub(crate) fn is_variable(name: &str) -> bool {
+    const RESERVED: [&str; 6] = ["CONST", "SECRETS", "WORKFLOW", "args", "ENV", "__loc__"];
+    let mut chars = name.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !RESERVED.contains(&name)
+}

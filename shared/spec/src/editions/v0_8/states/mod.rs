@@ -1,0 +1,40 @@
+//! One file a state kind.
+
+mod callback;
+mod event;
+mod foreach;
+mod inject;
+mod operation;
+mod parallel;
+mod sleep;
+mod switch;
+
+pub(crate) use foreach::{DEFAULT_PARAM, is_variable, meant_param};
+use swirl_model::workflow::{Period, StateKind};
+
+use crate::build::ctx::{Ctx, Obj};
+
+/// How a kind of state is read.
+pub(super) struct Kind {
+    pub word: &'static str,
+    /// Its own properties, beside those that all states have.
+    pub properties: &'static [&'static str],
+    /// Has `transition` or `end` of its own.
+    pub has_next: bool,
+    pub read: fn(&mut Ctx<'_>, Obj<'_>) -> Option<Done>,
+}
+
+/// What a state does, and its `stateExecTimeout`.
+pub(super) type Done = (StateKind, Option<Period>);
+
+/// By name.
+pub(super) const KINDS: [Kind; 8] = [
+    callback::KIND,
+    event::KIND,
+    foreach::KIND,
+    inject::KIND,
+    operation::KIND,
+    parallel::KIND,
+    sleep::KIND,
+    switch::KIND,
+];

@@ -1,0 +1,151 @@
+//! Switch state: the way on depends on data, or on which event comes (sections "Switch State
+//! Data Conditions", "Switch State Event Conditions").
+
+use swirl_model::workflow::{
+    Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
+};
+
+use super::{Done, Kind};
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::expression::Sight;
+use crate::build::names::EventUse;
+use crate::codes;
+use crate::source::Node;
+
+pub(super) const KIND: Kind = Kind {
+    word: "switch",
+    properties: &[
+        "dataConditions",
+        "eventConditions",
+        "defaultCondition",
+        "timeouts",
+    ],
+    has_next: false,
+    read,
+};
+
+fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
+    let events = obj.has("eventConditions");
+    let allowed: &[&str] = if events {
+        &["stateExecTimeout", "eventTimeout"]
+    } else {
+        &["stateExecTimeout"]
+    };
+    let what = if events {
+        "a switch on events"
+    } else {
+        "a switch on data"
+    };
+    let timeouts = ctx.timeouts_of(obj, what, allowed, ctx.timeouts);
+    let default = default(ctx, obj);
+    let kind = match (obj.get("dataConditions"), obj.get("eventConditions")) {
+        (Some(_), Some(_)) => {
+            ctx.exclusive(
+                obj,
+                "a switch state",
+                &["dataConditions", "eventConditions"],
+            );
+            return None;
+        }
+        (None, None) => {
+            ctx.missing(
+                obj,
+                "a switch state",
+                &["dataConditions", "eventConditions"],
+            );
+            return None;
+        }
+        (Some(node), None) => {
+            let items = ctx.full_list(node, "'dataConditions'")?;
+            let conditions: Vec<_> = items.iter().map(|item| on_data(ctx, item)).collect();
+            let conditions = conditions.into_iter().collect::<Option<_>>()?;
+            StateKind::Switch(Switch {
+                conditions,
+                default: default?,
+            })
+        }
+        (None, Some(node)) => {
+            let items = ctx.full_list(node, "'eventConditions'")?;
+            let conditions: Vec<_> = items.iter().map(|item| on_event(ctx, item)).collect();
+            let conditions = conditions.into_iter().collect::<Option<_>>()?;
+            StateKind::SwitchEvents(SwitchEvents {
+                conditions,
+                timeout: timeouts.event,
+                default: default?,
+            })
+        }
+    };
+    Some((kind, timeouts.state))
+}
+
+/// `None` after a finding that makes it unusable.
+fn default(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Option<Next>> {
+    let Some(node) = obj.get("defaultCondition") else {
+        ctx.warn(
+            obj.node,
+            codes::SWITCH_WITHOUT_DEFAULT,
+            "the switch has no 'defaultCondition': if nothing matches, it fails with 'NoMatchingCondition'",
+            "add 'defaultCondition' with a transition or an end".to_owned(),
+        );
+        return Some(None);
+    };
+    let obj = ctx.object(node, "'defaultCondition'", &["transition", "end"])?;
+    next(ctx, obj, "'defaultCondition'").map(Some)
+}
+
+fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
+    let known = &["name", "condition", "transition", "end", "metadata"];
+    let obj = ctx.object(node, "a data condition", known)?;
+    ctx.metadata(obj);
+    let name = ctx.opt_string(obj, "name");
+    if !obj.has("condition") {
+        ctx.missing(obj, "a data condition", &["condition"]);
+    }
+    let test = ctx.opt_expression(obj, "condition", Sight::PLAIN.with_secrets());
+    let next = next(ctx, obj, "a data condition");
+    Some(Condition {
+        name,
+        test: Test::Holds(test?),
+        next: next?,
+    })
+}
+
+fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
+    let known = &[
+        "name",
+        "eventRef",
+        "transition",
+        "end",
+        "eventDataFilter",
+        "metadata",
+    ];
+    let obj = ctx.object(node, "an event condition", known)?;
+    ctx.metadata(obj);
+    let name = ctx.opt_string(obj, "name");
+    let filter = ctx.event_filter(obj);
+    let event = match obj.get("eventRef") {
+        Some(node) => ctx.event(node, "'eventRef'", EventUse::Consume),
+        None => {
+            ctx.missing(obj, "an event condition", &["eventRef"]);
+            None
+        }
+    };
+    let next = next(ctx, obj, "an event condition");
+    Some(EventCondition {
+        name,
+        event: event?,
+        filter,
+        next: next?,
+    })
+}
+
+/// In a compensating state an end only ends the compensation of that state.
+fn next(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> Option<Next> {
+    match ctx.next(obj, what, true)? {
+        Next::End(_) if ctx.compensating => {
+            ctx.end_ignored(obj);
+            Some(Next::End(Default::default()))
+        }
+        next => Some(next),
+    }
+}

@@ -1,0 +1,293 @@
+//! Where control goes: transitions, ends, the events produced on the way, `continueAs` (sections
+//! "Transition Definition", "End Definition", "ProducedEvent Definition", "Continuing as a new
+//! Execution").
+
+use swirl_model::workflow::{ContinueAs, End, Next, Produce, Template, Transition};
+
+use crate::build::ctx::{Ctx, Edge, Obj};
+use crate::build::expression::Sight;
+use crate::build::names::EventUse;
+use crate::codes;
+use crate::source::Node;
+
+impl Ctx<'_> {
+    /// `transition` or `end`. `needed`: a finding if there is neither.
+    pub fn next(&mut self, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {
+        let transition = obj.get("transition");
+        // `end: false` is no end (decision 69).
+        let end = obj.get("end").filter(|node| node.as_bool() != Some(false));
+        match (transition, end) {
+            (Some(_), Some(_)) => {
+                self.exclusive(obj, what, &["transition", "end"]);
+                None
+            }
+            (Some(node), None) => self.transition(node).map(Next::Transition),
+            (None, Some(node)) => self.end(node).map(Next::End),
+            (None, None) => {
+                if needed {
+                    self.missing(obj, what, &["transition", "end"]);
+                }
+                None
+            }
+        }
+    }
+
+    fn transition(&mut self, node: &Node) -> Option<Transition> {
+        let (target, compensate, produce) = match node.members() {
+            None if node.as_str().is_none() => {
+                self.wrong_type(node, "'transition'", "a state's name or an object");
+                return None;
+            }
+            None => (node, false, Vec::new()),
+            Some(_) => {
+                let known = &["nextState", "compensate", "produceEvents"];
+                let obj = self.object(node, "a transition", known)?;
+                let compensate = self.compensate(obj);
+                let produce = self.produced(obj);
+                match obj.get("nextState") {
+                    Some(target) => (target, compensate, produce),
+                    None => {
+                        self.missing(obj, "a transition", &["nextState"]);
+                        return None;
+                    }
+                }
+            }
+        };
+        let to = self.state_ref(target, "a transition")?;
+        let spot = self.spot(target);
+        self.edges.push(Edge {
+            from: self.state,
+            to,
+            spot,
+        });
+        Some(Transition {
+            to,
+            compensate,
+            produce,
+            guard: None,
+        })
+    }
+
+    fn end(&mut self, node: &Node) -> Option<End> {
+        self.ends.push(self.state);
+        if node.as_bool() == Some(true) {
+            return Some(End::default());
+        }
+        if node.as_str() == Some("true") {
+            let message = "'end' is the text \"true\" instead of true".to_owned();
+            self.loose(node, message, "write true without quotes".to_owned());
+            return Some(End::default());
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'end'", "true or an object");
+            return None;
+        }
+        let known = &["terminate", "produceEvents", "compensate", "continueAs"];
+        let obj = self.object(node, "an end", known)?;
+        let terminate = self.boolean(obj, "terminate", false);
+        let compensate = self.compensate(obj);
+        let produce = self.produced(obj);
+        let continue_as = obj.get("continueAs").map(|node| self.continue_as(node));
+        let continues = continue_as.is_some();
+        if let (true, Some(node)) = (continues, obj.get("terminate"))
+            && node.as_bool() == Some(false)
+        {
+            self.warn(
+                    node,
+                    codes::CONTINUE_AS_TERMINATE,
+                    "'terminate: false' has no effect beside 'continueAs', which always ends the instance",
+                    "remove 'terminate'".to_owned(),
+                );
+        }
+        self.terminates |= terminate || continues;
+        Some(End {
+            terminate: terminate || continues,
+            compensate,
+            produce,
+            continue_as: match continue_as {
+                Some(continue_as) => Some(continue_as?),
+                None => None,
+            },
+            ..End::default()
+        })
+    }
+
+    /// Compensation isn't recursive: what compensates triggers none.
+    fn compensate(&mut self, obj: Obj<'_>) -> bool {
+        let compensate = self.boolean(obj, "compensate", false);
+        if let (true, true, Some(node)) = (compensate, self.compensating, obj.get("compensate")) {
+            let why = "the state itself is run by a compensation, which triggers no other";
+            self.ignored(node, "compensate", why);
+        }
+        compensate
+    }
+
+    fn continue_as(&mut self, node: &Node) -> Option<ContinueAs> {
+        if node.as_str().is_some() {
+            let workflow = self.reference(node, "'continueAs'")?;
+            self.check_known_workflow(node, &workflow);
+            return Some(ContinueAs {
+                workflow,
+                version: None,
+                data: None,
+                timeout: None,
+            });
+        }
+        if node.members().is_none() {
+            self.wrong_type(node, "'continueAs'", "a workflow's id or an object");
+            return None;
+        }
+        let known = &["workflowId", "version", "data", "workflowExecTimeout"];
+        let obj = self.object(node, "'continueAs'", known)?;
+        let version = obj
+            .get("version")
+            .and_then(|node| self.version_reference(node));
+        let data = obj.get("data").and_then(|node| self.payload(node));
+        let timeout = obj
+            .get("workflowExecTimeout")
+            .and_then(|node| self.timeout_override(node));
+        let workflow = self.workflow_reference(obj, "'continueAs'")?;
+        self.check_known_workflow(node, &workflow);
+        Some(ContinueAs {
+            workflow,
+            version,
+            data,
+            timeout,
+        })
+    }
+
+    /// `data` of something that is sent on: an expression or an object.
+    fn payload(&mut self, node: &Node) -> Option<Template> {
+        let params = self.params.clone();
+        let sight = Sight {
+            params: &params,
+            ..Sight::PLAIN
+        };
+        match node.as_str() {
+            // An expression by nature (decision 80).
+            Some(text) if !text.contains(self.dialect.delimiters.open()) => {
+                self.literal_hint = true;
+                let id = self.expression(node, "'data'", sight);
+                self.literal_hint = false;
+                return id.map(Template::Expression);
+            }
+            Some(_) => {}
+            None if node.members().is_none() => {
+                self.wrong_type(node, "'data'", "an expression or an object");
+                return None;
+            }
+            None => {}
+        }
+        self.template(node, sight)
+    }
+
+    pub fn produced(&mut self, obj: Obj<'_>) -> Vec<Produce> {
+        let Some(node) = obj.get("produceEvents") else {
+            return Vec::new();
+        };
+        let Some(items) = self.list(node, "'produceEvents'") else {
+            return Vec::new();
+        };
+        items
+            .iter()
+            .filter_map(|item| self.produced_event(item))
+            .collect()
+    }
+
+    fn produced_event(&mut self, node: &Node) -> Option<Produce> {
+        let obj = self.object(
+            node,
+            "a produced event",
+            &["eventRef", "data", "contextAttributes"],
+        )?;
+        self.produce(obj, "eventRef", "a produced event")
+    }
+
+    /// `data` and `contextAttributes`, and the event that the property `name` refers to.
+    pub fn produce(&mut self, obj: Obj<'_>, name: &str, what: &str) -> Option<Produce> {
+        let data = obj.get("data").map(|node| self.payload(node));
+        let attributes = self.context_attributes(obj);
+        let Some(node) = obj.get(name) else {
+            self.missing(obj, what, &[name]);
+            return None;
+        };
+        let event = self.event(node, &format!("'{name}'"), EventUse::Produce)?;
+        let data = match data {
+            Some(data) => Some(data?),
+            None => None,
+        };
+        Some(Produce {
+            event,
+            data,
+            attributes,
+        })
+    }
+
+    /// An object, or a list of objects (decision 7).
+    fn context_attributes(&mut self, obj: Obj<'_>) -> Vec<(String, Template)> {
+        let Some(node) = obj.get("contextAttributes") else {
+            return Vec::new();
+        };
+        let objects: Vec<&Node> = match node.items() {
+            Some(items) => items.iter().collect(),
+            None => vec![node],
+        };
+        let params = self.params.clone();
+        let sight = Sight {
+            params: &params,
+            ..Sight::PLAIN
+        };
+        let mut attributes: Vec<(String, Template)> = Vec::new();
+        for object in objects {
+            let Some(members) = object.members() else {
+                self.wrong_type(
+                    object,
+                    "'contextAttributes'",
+                    "an object or a list of objects",
+                );
+                continue;
+            };
+            for member in members {
+                let name = member.key().to_lowercase();
+                if !is_attribute_name(&name) {
+                    let message =
+                        format!("'{}' is no name of a CloudEvents attribute", member.key());
+                    let hint = "names have the letters a to z and digits only".to_owned();
+                    self.error(member.value(), codes::BAD_ATTRIBUTE, message, hint);
+                } else if attributes.iter().any(|(known, _)| *known == name) {
+                    self.duplicate(member.value(), "context attribute", &name);
+                }
+                if member.value().members().is_some() || member.value().items().is_some() {
+                    let what = format!("the context attribute '{}'", member.key());
+                    self.wrong_type(member.value(), &what, "a text, a number, true or false");
+                } else if let Some(value) = self.template(member.value(), sight) {
+                    attributes.push((name, value));
+                }
+            }
+        }
+        attributes
+    }
+}
+
+/// CloudEvents allows lower-case letters and digits; we are no stricter than those who publish
+/// on NATS in practice, and let `-` and `_` pass.
+fn is_attribute_name(name: &str) -> bool {
+    const RESERVED: [&str; 7] = [
+        "id",
+        "source",
+        "specversion",
+        "type",
+        "data",
+        "data_base64",
+        "datacontenttype",
+    ];
+    !RESERVED.contains(&name) && has_attribute_letters(name)
+}
+
+/// What no event can carry under any name is refused where events are correlated too.
+pub(super) fn has_attribute_letters(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}

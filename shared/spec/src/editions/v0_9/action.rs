@@ -1,0 +1,55 @@
+//! Actions that publish an event or wait for one (sections "Publish Definition" and "Subscribe
+//! Definition").
+
+use swirl_model::workflow::{ActionKind, EventAction};
+
+use crate::build::ctx::{Ctx, Obj};
+use crate::build::names::EventUse;
+use crate::codes;
+use crate::source::Node;
+
+pub(super) fn invocation(ctx: &mut Ctx<'_>, name: &str, node: &Node) -> Option<ActionKind> {
+    match name {
+        "publish" => publish(ctx, node),
+        _ => subscribe(ctx, node),
+    }
+}
+
+fn publish(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
+    let obj = ctx.object(node, "'publish'", &["event", "data", "contextAttributes"])?;
+    let produce = ctx.produce(obj, "event", "'publish'")?;
+    Some(ActionKind::Event(EventAction {
+        produce: Some(produce),
+        ..EventAction::default()
+    }))
+}
+
+/// The event's payload is the action's result (decision 101).
+fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
+    if node.as_str().is_some() {
+        // As in one of the text's examples.
+        let spot = ctx.spot(node);
+        let message = "'subscribe' is an object; the text is taken for its 'event'".to_owned();
+        let hint = "write 'subscribe: {event: ...}'".to_owned();
+        ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+        return consume(ctx, node, None);
+    }
+    let obj = ctx.object(node, "'subscribe'", &["event", "timeout"])?;
+    match obj.get("event") {
+        Some(event) => consume(ctx, event, Some(obj)),
+        None => {
+            ctx.missing(obj, "'subscribe'", &["event"]);
+            None
+        }
+    }
+}
+
+fn consume(ctx: &mut Ctx<'_>, event: &Node, obj: Option<Obj<'_>>) -> Option<ActionKind> {
+    let timeout = obj.and_then(|obj| ctx.timeout(obj, "timeout"));
+    let event = ctx.event(event, "'event'", EventUse::Consume)?;
+    Some(ActionKind::Event(EventAction {
+        consume: Some(event),
+        timeout,
+        ..EventAction::default()
+    }))
+}

@@ -1,0 +1,80 @@
+//! Parts of a document that 0.8 has elsewhere, or not at all.
+
+use crate::build::ctx::Ctx;
+use crate::codes;
+use crate::source::Node;
+
+/// `name` identifies the workflow. An `id` beside it identifies nothing; one in its place is
+/// understood.
+pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
+    match (root.get("name").cloned(), root.get("id").cloned()) {
+        (Some(name), id) => {
+            if let Some(id) = id {
+                ctx.ignored(&id, "id", "the workflow goes by its name");
+            }
+            root.put("id", name);
+        }
+        (None, Some(id)) => {
+            let spot = ctx.spot(&id);
+            let message = "'id' is what another edition calls 'name'; it is taken as that";
+            let hint = "write 'name'".to_owned();
+            ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+        }
+        (None, None) => {}
+    }
+}
+
+/// Some of the text's examples call the policies `policy`.
+pub(super) fn policy(ctx: &mut Ctx<'_>, errors: &mut Node) {
+    if let Some(policy) = errors.get("policy")
+        && errors.get("policies").is_none()
+    {
+        let spot = ctx.spot(policy);
+        let message = "'policy' is taken for 'policies'".to_owned();
+        let hint = "write 'policies'".to_owned();
+        ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
+        errors.rename("policy", "policies");
+    }
+}
+
+/// Events have no `kind`: each may be consumed and produced.
+pub(super) fn event(ctx: &mut Ctx<'_>, event: &mut Node) {
+    if let Some(kind) = event.take("kind") {
+        let why = "an event may be consumed and produced";
+        ctx.ignored(&kind, "kind", why);
+    }
+}
+
+/// Some of the text's examples have the arguments beside the function's name.
+pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
+    let by_name = action
+        .get("functionRef")
+        .is_some_and(|function| function.as_str().is_some());
+    if !by_name || action.get("arguments").is_none() {
+        return;
+    }
+    let (Some(function), Some(arguments)) = (action.take("functionRef"), action.take("arguments"))
+    else {
+        return;
+    };
+    let spot = ctx.spot(&arguments);
+    let message = "'arguments' belongs into 'functionRef'; it is taken as if it stood there";
+    let hint = "write 'functionRef: {refName: ..., arguments: ...}'".to_owned();
+    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+    let reference = function.object_here([("refName", function.clone()), ("arguments", arguments)]);
+    action.put("functionRef", reference);
+}
+
+pub(super) fn no_sleep(ctx: &mut Ctx<'_>, state: &mut Node) {
+    if let Some(word) = state.get_mut("type") {
+        let spot = ctx.spot(word);
+        let message = "there is no state type 'sleep' in edition 0.9".to_owned();
+        let hint = "use 'sleep' of an action: {before: ...} or {after: ...}".to_owned();
+        ctx.error_as_is(&spot, codes::UNKNOWN_VALUE, message, hint);
+        // Stands for it, so that the states that lead here are checked all the same.
+        *word = word.text_here("inject");
+    }
+    state.take("duration");
+    let data = state.object_here([]);
+    state.put("data", data);
+}

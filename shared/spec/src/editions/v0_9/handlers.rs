@@ -1,0 +1,200 @@
+//! `onErrors` of states and actions: handlers in place, by reference, or by a policy (sections
+//! "Error Handler Definition", "Error Handler Reference", "Error Policy Definition", "Error Outcome
+//! Definition").
+//!
+//! A handler that is defined at the top is read anew where it is referred to: its transition leads
+//! on from there, and its expressions see what is in sight there.
+
+use swirl_model::workflow::{ActionHandler, ErrorSet, Handler, HandlerRetry, Retry, Then};
+
+use super::errors::{errors_of, others_ignored, throw};
+use crate::build::ctx::{Ctx, Obj, did_you_mean};
+use crate::build::names::Shared;
+use crate::codes;
+use crate::source::Node;
+
+const PARTS: &[&str] = &["refName", "when", "exceptWhen", "retry", "then"];
+const DEFINED: &[&str] = &["name", "when", "exceptWhen", "retry", "then"];
+const OUTCOMES: &[&str] = &["end", "transition", "throw"];
+
+/// One handler, as read.
+struct Read {
+    errors: ErrorSet,
+    retry: Option<Retry>,
+    then: Then,
+}
+
+pub(super) fn of_state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<Handler> {
+    let read = on_errors(ctx, obj);
+    let handlers = read.into_iter().map(|read| Handler {
+        errors: read.errors,
+        retry: read.retry.map(|policy| HandlerRetry {
+            policy,
+            // Decision 101: what failed is repeated, not the whole state.
+            source: true,
+        }),
+        data: None,
+        then: read.then,
+    });
+    handlers.collect()
+}
+
+pub(super) fn of_action(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<ActionHandler> {
+    let read = on_errors(ctx, obj);
+    let handlers = read.into_iter().map(|read| ActionHandler {
+        errors: read.errors,
+        results: false,
+        retry: read.retry,
+        data: None,
+        then: read.then,
+    });
+    handlers.collect()
+}
+
+fn on_errors(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<Read> {
+    let Some(node) = obj.get("onErrors") else {
+        return Vec::new();
+    };
+    let Some(name) = node.as_str() else {
+        let items = ctx.list(node, "'onErrors'").unwrap_or_default();
+        return items.iter().filter_map(|item| handler(ctx, item)).collect();
+    };
+    let table = &ctx.problems.policies;
+    let Some(shared) = table.get(name).cloned() else {
+        if !table.unread {
+            let hint = did_you_mean(name, table.names())
+                .unwrap_or_else(|| format!("define '{name}' in 'errors.policies'"));
+            let message = format!("there is no error policy '{name}'");
+            ctx.error(node, codes::UNKNOWN_ERROR, message, hint);
+        }
+        return Vec::new();
+    };
+    there(ctx, &shared, |ctx, node| {
+        let items = node.get("handlers").and_then(Node::items);
+        let items = items.unwrap_or_default();
+        items.iter().filter_map(|item| handler(ctx, item)).collect()
+    })
+}
+
+/// Reads in the document that it stands in.
+fn there<T>(ctx: &mut Ctx<'_>, shared: &Shared, read: impl FnOnce(&mut Ctx<'_>, &Node) -> T) -> T {
+    let outer = std::mem::replace(&mut ctx.origin, shared.origin.clone());
+    let result = read(ctx, &shared.node);
+    ctx.origin = outer;
+    result
+}
+
+fn handler(ctx: &mut Ctx<'_>, node: &Node) -> Option<Read> {
+    let obj = ctx.object(node, "an error handler", PARTS)?;
+    let Some(name) = obj.get("refName") else {
+        return parts(ctx, obj);
+    };
+    others_ignored(ctx, obj, "refName");
+    let shared = handler_ref(ctx, name)?;
+    there(ctx, &shared, |ctx, node| parts(ctx, Obj { node }))
+}
+
+fn handler_ref(ctx: &mut Ctx<'_>, node: &Node) -> Option<Shared> {
+    let name = ctx.string(node, "'refName'")?;
+    let table = &ctx.problems.handlers;
+    let found = table.get(&name).cloned();
+    if found.is_none() && !table.unread {
+        let hint = did_you_mean(&name, table.names())
+            .unwrap_or_else(|| format!("define '{name}' in 'errors.handlers'"));
+        let message = format!("there is no error handler '{name}'");
+        ctx.error(node, codes::UNKNOWN_ERROR, message, hint);
+    }
+    found
+}
+
+fn parts(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Read> {
+    let errors = errors_of(ctx, obj);
+    let retry = obj.get("retry").map(|node| retry(ctx, node));
+    let then = obj.get("then").filter(|node| !node.is_null());
+    let then = match then {
+        Some(node) => outcome(ctx, node),
+        None => Some(Then::Continue),
+    };
+    Some(Read {
+        errors: errors?,
+        retry: match retry {
+            Some(retry) => Some(retry?),
+            None => None,
+        },
+        then: then?,
+    })
+}
+
+fn retry(ctx: &mut Ctx<'_>, node: &Node) -> Option<Retry> {
+    match node.members() {
+        Some(_) => ctx.inline_retry(node),
+        None => ctx.retry_ref(node),
+    }
+}
+
+fn outcome(ctx: &mut Ctx<'_>, node: &Node) -> Option<Then> {
+    if let Some(place) = node.get("compensate") {
+        let message = "an error outcome has no property 'compensate'";
+        let hint = "write 'transition: {nextState: ..., compensate: true}'".to_owned();
+        ctx.error(place, codes::UNKNOWN_PROPERTY, message, hint);
+    }
+    let mut known = OUTCOMES.to_vec();
+    // It has been found already.
+    known.extend(node.get("compensate").map(|_| "compensate"));
+    let obj = ctx.object(node, "an error outcome", &known)?;
+    let given: Vec<&str> = OUTCOMES
+        .iter()
+        .copied()
+        .filter(|name| {
+            obj.get(name)
+                .is_some_and(|node| node.as_bool() != Some(false))
+        })
+        .collect();
+    match given.as_slice() {
+        [] => {
+            if !obj.has("compensate") {
+                ctx.missing(obj, "an error outcome", OUTCOMES);
+            }
+            None
+        }
+        ["throw"] => {
+            let node = obj.get("throw")?;
+            match node.as_bool() {
+                Some(_) => Some(Then::Rethrow),
+                None => throw(ctx, node).map(Then::Throw),
+            }
+        }
+        [_] => ctx.next(obj, "an error outcome", true).map(Then::Next),
+        several => {
+            ctx.exclusive(obj, "an error outcome", several);
+            None
+        }
+    }
+}
+
+/// What can be said of handlers and policies before anything refers to them.
+pub(super) fn check_shared(ctx: &mut Ctx<'_>) {
+    let handlers: Vec<Shared> = ctx.problems.handlers.values().cloned().collect();
+    for shared in handlers {
+        there(ctx, &shared, |ctx, node| {
+            ctx.object(node, "an error handler", DEFINED);
+        });
+    }
+    let policies: Vec<Shared> = ctx.problems.policies.values().cloned().collect();
+    for shared in policies {
+        there(ctx, &shared, |ctx, node| {
+            let Some(obj) = ctx.object(node, "an error policy", &["name", "handlers"]) else {
+                return;
+            };
+            let items = ctx.need_list(obj, "an error policy", "handlers");
+            for item in items.unwrap_or_default() {
+                let Some(obj) = ctx.object(item, "an error handler", PARTS) else {
+                    continue;
+                };
+                if let Some(name) = obj.get("refName") {
+                    handler_ref(ctx, name);
+                }
+            }
+        });
+    }
+}

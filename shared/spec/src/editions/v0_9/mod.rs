@@ -1,0 +1,71 @@
+//! Edition 0.9, as what differs from 0.8.
+//!
+//! A name identifies, errors are problems as RFC 7807 has them with handlers and policies, actions
+//! publish and subscribe, and durations may be expressions (decisions 98 and 101).
+
+mod action;
+mod document;
+mod errors;
+mod function;
+mod handlers;
+mod names;
+
+use swirl_model::workflow::FunctionKind;
+
+use crate::build::ctx::Ctx;
+use crate::build::dialect::{ActionReader, Dialect, ErrorReader, FunctionReader, Parts};
+use crate::build::rewrite::Rule;
+use crate::source::Node;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    own_names: &[("id", "name"), ("rest", "openapi")],
+    parts: Parts {
+        period_expressions: true,
+        events_without_kind: true,
+        result_under_name: true,
+        instance_key: true,
+        action: Some(ActionReader {
+            properties: &[
+                "name",
+                "functionRef",
+                "publish",
+                "subscribe",
+                "subFlowRef",
+                "onErrors",
+                "actionDataFilter",
+                "sleep",
+                "condition",
+            ],
+            invocations: &["functionRef", "publish", "subscribe", "subFlowRef"],
+            invocation: action::invocation,
+        }),
+        errors: Some(ErrorReader {
+            definitions: errors::configuration,
+            of_state: handlers::of_state,
+            of_action: handlers::of_action,
+        }),
+        function: Some(FunctionReader {
+            kinds: &[("http", FunctionKind::Http)],
+            operation: function::operation,
+        }),
+        ..Parts::NONE
+    },
+    ..Dialect::JQ
+};
+
+const RULES: &[Rule] = &[
+    Rule::at("").with(names::check),
+    Rule::at("").with(document::identity),
+    Rule::at("").unknown(&["autoRetries"]),
+    Rule::at("/functions/*").with(function::kind),
+    Rule::at("/errors").with(document::policy),
+    Rule::at("/events/*").with(document::event),
+    Rule::at("/**/actions/*").with(document::arguments_beside),
+    Rule::at("/states/*/action").with(document::arguments_beside),
+    Rule::at("/states/*[type=sleep]").with(document::no_sleep),
+];
+
+pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+    ctx.workflow.problems = true;
+    super::v0_8::read_rewritten(ctx, root, RULES);
+}

@@ -1,0 +1,66 @@
+//! Functions, and what they authenticate with.
+
+use swirl_model::Data;
+use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind};
+
+use super::workflow::metadata;
+use super::writer::{SetIf, Writer};
+
+impl Writer<'_> {
+    pub fn functions(&mut self) -> Vec<Data> {
+        let functions = self.workflow.functions.iter();
+        functions.map(|function| self.function(function)).collect()
+    }
+
+    fn function(&mut self, function: &Function) -> Data {
+        let mut data = Data::object();
+        data.set("name", Data::string(&*function.name));
+        data.set("type", Data::string(function.kind.word()));
+        let name = &function.name;
+        match &function.kind {
+            FunctionKind::Http => self.cannot(format!(
+                "the function '{name}' describes an HTTP request itself; 0.8 has no such type"
+            )),
+            FunctionKind::Expression => {
+                let text = &function.operation;
+                data.set("operation", Data::string(format!("${{ {text} }}")));
+            }
+            FunctionKind::Custom(_) if function.operation.is_empty() => {}
+            _ if function.operation.starts_with('{') => self.cannot(format!(
+                "the function '{name}' has its document in it; in 0.8 a URI leads to it"
+            )),
+            _ => data.set("operation", Data::string(function.operation.as_str())),
+        }
+        let auth = |id: AuthId| Data::string(self.workflow[id].name.as_str());
+        match (function.resource_auth, function.auth) {
+            (None, None) => {}
+            (None, Some(id)) => data.set("authRef", auth(id)),
+            (Some(resource), invocation) => {
+                let mut both = Data::object();
+                both.set("resource", auth(resource));
+                both.set_if("invocation", invocation.map(auth));
+                data.set("authRef", both);
+            }
+        }
+        data.set_if("metadata", metadata(&function.metadata));
+        data
+    }
+
+    pub fn auth(&mut self) -> Vec<Data> {
+        let definitions = self.workflow.auth.iter();
+        definitions
+            .map(|auth| {
+                let mut data = Data::object();
+                data.set("name", Data::string(auth.name.as_str()));
+                let scheme = match auth.scheme {
+                    AuthScheme::Basic => "basic",
+                    AuthScheme::Bearer => "bearer",
+                    AuthScheme::OAuth2 => "oauth2",
+                };
+                data.set("scheme", Data::string(scheme));
+                data.set("properties", self.template(&auth.properties));
+                data
+            })
+            .collect()
+    }
+}

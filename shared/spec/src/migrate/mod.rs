@@ -1,0 +1,123 @@
+//! Canonical workflows to documents of edition 0.8: the inverse of reading, whatever edition the
+//! document was of.
+//!
+//! What 0.8 cannot say is an obstacle, and a workflow with any is not written. That what is written
+//! behaves the same is not taken on trust: the document is read again, and what it is lowered to
+//! must be what was to be written (`same.rs`).
+
+mod actions;
+mod conditions;
+mod errors;
+mod events;
+mod expressions;
+mod functions;
+mod next;
+mod places;
+mod results;
+mod retries;
+mod same;
+mod schedule;
+mod simplify;
+mod states;
+#[cfg(test)]
+mod tests;
+mod text;
+mod workflow;
+mod writer;
+
+use swirl_model::workflow::Workflow;
+
+use crate::diagnostic::Place;
+use crate::reader::{self, Options};
+use crate::resource::MapResources;
+use crate::source::Node;
+pub use text::Format;
+
+/// Something that edition 0.8 cannot say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Where it stands in the document that was read.
+    pub place: Place,
+    /// The state's name.
+    pub state: Option<String>,
+    /// A sentence without its full stop.
+    pub message: String,
+}
+
+/// A document of edition 0.8.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migrated {
+    pub text: String,
+    /// What is said in another way than before.
+    pub notes: Vec<String>,
+}
+
+/// Writes a workflow as a document of edition 0.8. `root` is the document that it was read from.
+///
+/// # Errors
+/// All that the edition cannot say.
+pub fn migrate(
+    workflow: &Workflow,
+    root: &Node,
+    format: Format,
+) -> Result<Migrated, Vec<Obstacle>> {
+    let (simple, mut notes) = simplify::simplify(workflow);
+    let mut writer = writer::Writer::new(&simple, root);
+    let document = writer.document();
+    notes.append(&mut writer.notes);
+    if !writer.obstacles.is_empty() {
+        return Err(writer.obstacles);
+    }
+    let text = text::write(&document, format, workflow.edition, &notes);
+    let obstacles = check(&simple, &text, root);
+    if obstacles.is_empty() {
+        Ok(Migrated { text, notes })
+    } else {
+        Err(obstacles)
+    }
+}
+
+/// Reads the document that was written, and says how it differs from what was to be written.
+fn check(wanted: &Workflow, text: &str, root: &Node) -> Vec<Obstacle> {
+    let options = Options {
+        provided: wanted
+            .functions
+            .iter()
+            .map(|function| function.name.to_string())
+            .collect(),
+        ..Options::default()
+    };
+    let reading = reader::read(text.as_bytes(), &MapResources::default(), &options);
+    let at_root = |message: String| Obstacle {
+        place: root.place(),
+        state: None,
+        message,
+    };
+    let Some(found) = reading.workflow else {
+        let errors = reading
+            .diagnostics
+            .as_slice()
+            .iter()
+            .filter(|finding| finding.is_error());
+        let told = errors.map(|finding| {
+            let place = finding.pointer.as_str();
+            at_root(format!(
+                "edition 0.8 refuses it: {} (at {place} of the document that would be written)",
+                finding.message
+            ))
+        });
+        return told.collect();
+    };
+    let (found, _) = simplify::simplify(&found);
+    let differences = same::differences(wanted, &found).into_iter();
+    differences
+        .map(|difference| match difference.state {
+            Some(name) => Obstacle {
+                place: places::of_state(root, &name),
+                message: difference.message,
+                state: Some(name),
+            },
+            None => at_root(difference.message),
+        })
+        .collect()
+}

@@ -1,0 +1,32 @@
+//! Places in the document that was read.
+
+use crate::diagnostic::Place;
+use crate::source::Node;
+
+/// How deep states are looked for.
+const DEPTH_MAX: usize = 32;
+
+/// The state of this name, wherever it stands; else the document.
+pub(super) fn of_state(root: &Node, name: &str) -> Place {
+    find(root, name, 0).map_or_else(|| root.place(), Node::place)
+}
+
+fn find<'n>(node: &'n Node, name: &str, depth: usize) -> Option<&'n Node> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    for member in node.members().unwrap_or_default() {
+        if member.key() == "states" {
+            let mut items = member.value().items().unwrap_or_default().iter();
+            let is_it = |item: &&Node| item.get("name").and_then(Node::as_str) == Some(name);
+            if let Some(found) = items.find(is_it) {
+                return Some(found);
+            }
+        }
+        if let Some(found) = find(member.value(), name, depth + 1) {
+            return Some(found);
+        }
+    }
+    let mut items = node.items().unwrap_or_default().iter();
+    items.find_map(|item| find(item, name, depth + 1))
+}

@@ -1,0 +1,100 @@
+//! Documents as text.
+
+use swirl_model::Data;
+
+/// What the text is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Yaml,
+    Json,
+}
+
+/// In YAML the notes stand above it, as comments.
+pub(super) fn write(document: &Data, format: Format, edition: &str, notes: &[String]) -> String {
+    if format == Format::Json {
+        let value = serde_json::Value::from(document);
+        return format!("{value:#}\n");
+    }
+    let mut text = format!("# Migrated from edition {edition}.\n");
+    for note in notes {
+        text.push_str(&format!("# - {}\n", note.replace('\n', " ")));
+    }
+    members(document, 0, &mut text);
+    text
+}
+
+/// The members of an object, one a line; the first line's indentation is written by the caller of
+/// an item of a list.
+fn members(data: &Data, indent: usize, text: &mut String) {
+    for (at, (key, value)) in data
+        .as_object()
+        .into_iter()
+        .flat_map(|all| all.iter())
+        .enumerate()
+    {
+        if at > 0 || indent == 0 || text.ends_with('\n') {
+            text.push_str(&" ".repeat(indent));
+        }
+        text.push_str(&scalar(&Data(key.clone())));
+        text.push(':');
+        below(&Data(value.clone()), indent, text);
+    }
+}
+
+/// A value after its key.
+fn below(value: &Data, indent: usize, text: &mut String) {
+    match (
+        value.as_object().map(|all| !all.is_empty()),
+        value.as_array(),
+    ) {
+        (Some(true), _) => {
+            text.push('\n');
+            members(value, indent + 2, text);
+        }
+        (_, Some(items)) if !items.is_empty() => {
+            text.push('\n');
+            list(
+                items.iter().map(|item| Data(item.clone())),
+                indent + 2,
+                text,
+            );
+        }
+        _ => {
+            text.push(' ');
+            text.push_str(&scalar(value));
+            text.push('\n');
+        }
+    }
+}
+
+fn list(items: impl Iterator<Item = Data>, indent: usize, text: &mut String) {
+    for item in items {
+        text.push_str(&" ".repeat(indent));
+        text.push('-');
+        if item.as_object().is_some_and(|all| !all.is_empty()) {
+            text.push(' ');
+            members(&item, indent + 2, text);
+        } else {
+            below(&item, indent, text);
+        }
+    }
+}
+
+/// A text that can only be read as this text stands bare, all else as JSON has it.
+fn scalar(value: &Data) -> String {
+    match value.as_str() {
+        Some(text) if is_plain(text) => text.to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    const WORDS: [&str; 8] = ["true", "false", "null", "yes", "no", "on", "off", "y"];
+    let mut chars = text.chars();
+    chars
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
+        && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str())
+        && !text.eq_ignore_ascii_case("n")
+}

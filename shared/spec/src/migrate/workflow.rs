@@ -1,0 +1,137 @@
+//! The definition itself.
+
+use swirl_model::Data;
+use swirl_model::workflow::{Language, Schema, Version, Workflow};
+
+use super::writer::{SetIf, Writer, is_filled};
+
+impl Writer<'_> {
+    pub fn document(&mut self) -> Data {
+        let workflow = self.workflow;
+        let mut root = Data::object();
+        let named = if workflow.key.is_some() { "key" } else { "id" };
+        root.set(named, Data::string(workflow.id.as_str()));
+        root.set_if("name", workflow.name.as_deref().map(Data::string));
+        root.set_if(
+            "description",
+            workflow.description.as_deref().map(Data::string),
+        );
+        match &workflow.version {
+            Version::Literal(text) if text.is_empty() => {}
+            Version::Literal(text) => root.set("version", Data::string(text.as_str())),
+            Version::Expression(id) => {
+                let version = self.expression(*id);
+                root.set("version", version);
+            }
+        }
+        root.set("specVersion", Data::string("0.8"));
+        if self.language == Language::JsonPath {
+            root.set("expressionLang", Data::string("jsonpath"));
+        }
+        let annotations = workflow.annotations.iter().map(Data::string).collect();
+        root.list("annotations", annotations);
+        root.set_if(
+            "dataInputSchema",
+            workflow.input_schema.as_ref().map(schema),
+        );
+        root.set_if(
+            "dataOutputSchema",
+            workflow.output_schema.as_ref().map(schema),
+        );
+        if is_filled(&workflow.constants) {
+            root.set("constants", workflow.constants.clone());
+        }
+        root.list(
+            "secrets",
+            workflow.secrets.iter().map(Data::string).collect(),
+        );
+        if workflow.instance_key.is_some() {
+            self.cannot("'key' is an expression that names instances; 0.8 has no such property");
+        }
+        let reads_errors = |text: &str| text.contains("WORKFLOW") && text.contains("error");
+        if workflow.problems && workflow.expressions.iter().any(|it| reads_errors(&it.text)) {
+            self.cannot("an expression reads an error, which has 'type', 'status' and 'instance' of RFC 7807");
+        } else if workflow.problems {
+            self.note("errors have no 'type', 'status' and 'instance' of RFC 7807 any more");
+        }
+        self.start(&mut root);
+        self.timeout(&mut root);
+        let auth = self.auth();
+        root.list("auth", auth);
+        let errors = self.error_definitions();
+        root.list("errors", errors);
+        let events = self.events();
+        root.list("events", events);
+        let functions = self.functions();
+        root.list("functions", functions);
+        root.flag("autoRetries", self.auto_retries);
+        let states = self.states();
+        let retries = self.retry_definitions();
+        root.list("retries", retries);
+        root.flag("keepActive", workflow.keep_active);
+        let (metadata, extensions) = parted(&workflow.metadata);
+        root.set_if("extensions", extensions);
+        root.set_if("metadata", metadata);
+        root.list("states", states);
+        root
+    }
+
+    fn timeout(&mut self, root: &mut Data) {
+        let Some(timeout) = &self.workflow.timeout else {
+            return;
+        };
+        let mut exec = Data::object();
+        let duration = self.period(timeout.duration);
+        exec.set("duration", duration);
+        exec.flag("interrupt", timeout.interrupt);
+        let run_before = timeout
+            .run_before
+            .map(|id| Data::string(&*self.workflow[id].name));
+        exec.set_if("runBefore", run_before);
+        let mut timeouts = Data::object();
+        timeouts.set("workflowExecTimeout", exec);
+        root.set("timeouts", timeouts);
+    }
+}
+
+/// Extensions are kept in the metadata; here they get their own place back.
+fn parted(metadata: &Data) -> (Option<Data>, Option<Data>) {
+    let extensions = metadata
+        .get("extensions")
+        .filter(|list| list.as_array().is_some());
+    let mut others = Data::object();
+    for (key, value) in metadata
+        .as_object()
+        .into_iter()
+        .flat_map(|members| members.iter())
+    {
+        let key = Data(key.clone()).to_text();
+        if extensions.is_none() || key != "extensions" {
+            others.set(&key, Data(value.clone()));
+        }
+    }
+    (Some(others).filter(is_filled), extensions)
+}
+
+fn schema(schema: &Schema) -> Data {
+    let mut data = Data::object();
+    data.set("schema", schema.schema.clone());
+    if !schema.fail {
+        data.set("failOnValidationErrors", Data::bool(false));
+    }
+    data
+}
+
+/// Metadata of a definition inside the workflow.
+pub(super) fn metadata(of: &Data) -> Option<Data> {
+    Some(of.clone()).filter(is_filled)
+}
+
+/// The flow of the workflow itself holds all states that 0.8 can say.
+pub(super) fn root_states(workflow: &Workflow) -> Vec<swirl_model::workflow::StateId> {
+    workflow
+        .flows
+        .first()
+        .map(|flow| flow.states.clone())
+        .unwrap_or_default()
+}

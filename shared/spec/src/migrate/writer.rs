@@ -1,0 +1,125 @@
+//! What all parts of a document are written with.
+
+use swirl_model::Data;
+use swirl_model::workflow::{Count, Language, Period, Retry, StateId, Workflow};
+
+use super::{Obstacle, places};
+use crate::source::Node;
+
+pub(super) struct Writer<'w> {
+    pub workflow: &'w Workflow,
+    root: &'w Node,
+    pub language: Language,
+    pub obstacles: Vec<Obstacle>,
+    pub notes: Vec<String>,
+    /// The state that is being written.
+    pub at: Option<StateId>,
+    /// Retry policies so far; their names come of their order.
+    pub retries: Vec<Retry>,
+    /// Names of the events, as they are written.
+    pub events: Vec<String>,
+    pub auto_retries: bool,
+}
+
+impl<'w> Writer<'w> {
+    pub fn new(workflow: &'w Workflow, root: &'w Node) -> Writer<'w> {
+        let mut sources = workflow.expressions.iter().chain(&workflow.paths);
+        let language = match sources.any(|source| source.language == Language::JsonPath) {
+            true => Language::JsonPath,
+            false => Language::Jq,
+        };
+        Writer {
+            workflow,
+            root,
+            language,
+            obstacles: Vec::new(),
+            notes: Vec::new(),
+            at: None,
+            retries: Vec::new(),
+            events: Vec::new(),
+            auto_retries: super::errors::are_automatic(workflow),
+        }
+    }
+
+    /// Edition 0.8 cannot say it.
+    pub fn cannot(&mut self, message: impl Into<String>) {
+        let message = message.into();
+        let state = self.at.map(|id| self.workflow[id].name.to_string());
+        let place = match &state {
+            Some(name) => places::of_state(self.root, name),
+            None => self.root.place(),
+        };
+        let obstacle = Obstacle {
+            place,
+            state,
+            message,
+        };
+        if !self.obstacles.contains(&obstacle) {
+            self.obstacles.push(obstacle);
+        }
+    }
+
+    /// An obstacle if it holds.
+    pub fn cannot_if(&mut self, holds: bool, message: &str) {
+        if holds {
+            self.cannot(message);
+        }
+    }
+
+    pub fn note(&mut self, text: &str) {
+        if !self.notes.iter().any(|known| known == text) {
+            self.notes.push(text.to_owned());
+        }
+    }
+
+    pub fn period(&mut self, period: Period) -> Data {
+        match period {
+            Period::Fixed(duration) => Data::string(duration.to_string()),
+            Period::Expression(_) => {
+                self.cannot("a duration is an expression; in 0.8 durations are fixed");
+                Data::NULL
+            }
+        }
+    }
+
+    pub fn count(&mut self, count: Count) -> Data {
+        match count {
+            Count::Fixed(count) => Data::int(count.into()),
+            Count::Expression(id) => self.expression(id),
+        }
+    }
+}
+
+/// Sets a member if there is a value.
+pub(super) trait SetIf {
+    fn set_if(&mut self, key: &str, value: Option<Data>);
+    /// Sets it unless it is false.
+    fn flag(&mut self, key: &str, value: bool);
+    /// Sets it unless it is empty.
+    fn list(&mut self, key: &str, items: Vec<Data>);
+}
+
+impl SetIf for Data {
+    fn set_if(&mut self, key: &str, value: Option<Data>) {
+        if let Some(value) = value {
+            self.set(key, value);
+        }
+    }
+
+    fn flag(&mut self, key: &str, value: bool) {
+        if value {
+            self.set(key, Data::bool(true));
+        }
+    }
+
+    fn list(&mut self, key: &str, items: Vec<Data>) {
+        if !items.is_empty() {
+            self.set(key, Data::array(items));
+        }
+    }
+}
+
+/// Whether it has members.
+pub(super) fn is_filled(data: &Data) -> bool {
+    data.as_object().is_some_and(|members| !members.is_empty())
+}

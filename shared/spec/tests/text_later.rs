@@ -1,0 +1,84 @@
+//! The language's own examples of editions 0.6, 0.7 and 0.9: `text/<edition>/` holds the definitions of
+//! each release with at least their states. The complete ones are read without an error; what is found
+//! in the others (outlines without what they refer to, and examples that contradict their text) is in
+//! a snapshot each.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use swirl_spec::diagnostic::Severity;
+use swirl_spec::reader::{self, Options};
+use swirl_spec::resource::MapResources;
+
+/// What is there as a whole: whoever deploys it gets no error.
+const COMPLETE: [(&str, &[&str]); 3] = [
+    (
+        "0.6",
+        &[
+            "01-greet-customers-workflow.json",
+            "07-send-confirm-workflow.json",
+            "08-send-confirm-workflow.yaml",
+        ],
+    ),
+    (
+        "0.7",
+        &[
+            "01-greet-customers-workflow.json",
+            "07-send-confirm-workflow.json",
+            "08-send-confirm-workflow.yaml",
+        ],
+    ),
+    (
+        "0.9",
+        &[
+            "08-simpleadd.json",
+            "12-send-confirmation-for-completed-orders.json",
+            "13-send-confirmation-for-completed-orders.yaml",
+        ],
+    ),
+];
+
+fn names(edition: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/text")
+        .join(edition);
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn complete_definitions_have_no_errors_and_the_others_what_is_wrong_in_the_text() {
+    for (edition, complete) in COMPLETE {
+        let mut shown = String::new();
+        for name in names(edition) {
+            let path = format!("tests/text/{edition}/{name}");
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+            let bytes = std::fs::read(path).unwrap();
+            let reading = reader::read(&bytes, &MapResources::default(), &Options::default());
+            let known = reading.edition.as_ref().map(|known| known.edition.word());
+            writeln!(shown, "{name}: {}", known.unwrap_or("none")).unwrap();
+            for finding in reading.diagnostics.iter() {
+                let severity = match finding.severity {
+                    Severity::Error => "error",
+                    Severity::Warning => "warning",
+                    Severity::Info => "info",
+                };
+                let (code, pointer) = (&finding.code, &finding.pointer);
+                writeln!(shown, "  {severity} {code} {pointer}: {}", finding.message).unwrap();
+            }
+            if complete.contains(&name.as_str()) {
+                let errors = reading.diagnostics.has_errors();
+                assert!(!errors && reading.workflow.is_some(), "{edition}/{name}");
+            }
+        }
+        insta::with_settings!({prepend_module_to_snapshot => false, omit_expression => true}, {
+            insta::assert_snapshot!(format!("text-{edition}"), shown);
+        });
+    }
+}

@@ -1,0 +1,215 @@
+//! Programs that the tests run: servers of their own, Python for the checks of `deploy/`.
+//!
+//! Whatever Debian has of them is installed where this user may do so. Elsewhere the checks that need
+//! them are left out, by name; a CI server (`CI` in the environment) fails instead.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+use crate::finding::Finding;
+
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    why: &'static str,
+}
+
+const fn tool(program: &'static str, package: &'static str, why: &'static str) -> Tool {
+    Tool {
+        program,
+        package,
+        why,
+    }
+}
+
+/// By program.
+const TOOLS: [Tool; 6] = [
+    tool("faketime", "faketime", "processes with clocks of their own"),
+    tool("mosquitto", "mosquitto", "MQTT functions"),
+    tool(
+        "nats-server",
+        "nats-server",
+        "the cluster's queue and events",
+    ),
+    tool("python3", "python3", "the checks of deploy/"),
+    tool("redis-cli", "redis-tools", "clusters of Redis"),
+    tool("redis-server", "redis-server", "the cluster's store"),
+];
+const YAML: Tool = tool("PyYAML", "python3-yaml", "the checks of deploy/");
+
+const INSTALL: &str = include_str!("install.sh");
+
+/// Debian keeps servers where a plain user's search path may not lead.
+const SERVERS: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// The search path, with the folders of servers.
+pub fn path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    for folder in SERVERS.map(PathBuf::from) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    std::env::join_paths(folders).unwrap_or(path)
+}
+
+fn is_there(program: &str) -> bool {
+    std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn missing() -> Vec<&'static Tool> {
+    let mut missing: Vec<&Tool> = TOOLS
+        .iter()
+        .filter(|tool| !is_there(tool.program))
+        .collect();
+    if !succeeds(Command::new("python3").args(["-c", "import yaml"])) {
+        missing.push(&YAML);
+    }
+    missing
+}
+
+/// Whether every tool is there: the checks that need one ask.
+pub fn all_there() -> bool {
+    missing().is_empty()
+}
+
+/// Installs what is missing, or says what is left out without it.
+pub fn check() -> Result<Vec<Finding>> {
+    let wanted = missing();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let packages: Vec<&str> = wanted.iter().map(|tool| tool.package).collect();
+    let by_hand = format!("apt-get install {}", packages.join(" "));
+    match installer() {
+        Some(mut install) => {
+            println!("$ {by_hand}");
+            let status = install.args(&packages).status();
+            let status = status.context("cannot run the installation")?;
+            if !status.success() {
+                println!("the installation failed ({status})");
+            }
+        }
+        None => println!(
+            "nothing is installed: that takes Debian's apt-get, and root or sudo without a password"
+        ),
+    }
+    let wanted = missing();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    for tool in &wanted {
+        println!("missing: {} ({})", tool.program, tool.why);
+    }
+    if std::env::var_os("CI").is_some() {
+        bail!("a CI server runs every test: {by_hand}");
+    }
+    println!(
+        "left out without them: the checks of deploy/, and the integration tests of crates that start servers"
+    );
+    println!("to run these too: {by_hand}");
+    Ok(Vec::new())
+}
+
+/// The command that installs packages; `None` where this user can't.
+fn installer() -> Option<Command> {
+    if !is_there("apt-get") {
+        return None;
+    }
+    let is_root = || {
+        let id = Command::new("id").arg("-u").output();
+        id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
+    };
+    let mut command = if is_root() {
+        Command::new("sh")
+    } else if succeeds(Command::new("sudo").args(["-n", "true"])) {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["-n", "sh"]);
+        sudo
+    } else {
+        return None;
+    };
+    command
+        .args(["-c", INSTALL, "install"])
+        .stdin(Stdio::null());
+    Some(command)
+}
+
+/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only those that
+/// stand beside their code.
+pub fn test() -> Result<()> {
+    // Not quiet: each test stands in the output, so that a CI can count them.
+    let all = ["test", "--workspace", "--no-fail-fast"];
+    if all_there() {
+        return cargo::run(&all);
+    }
+    let crates = with_servers()?;
+    println!("without their integration tests: {}", crates.join(", "));
+    let mut rest: Vec<&str> = all.to_vec();
+    let mut beside: Vec<&str> = vec!["test", "--no-fail-fast", "--lib", "--bins"];
+    for name in &crates {
+        rest.extend(["--exclude", name]);
+        beside.extend(["--package", name]);
+    }
+    let first = cargo::run(&rest);
+    cargo::run(&beside).and(first)
+}
+
+/// The crates whose tests start servers, and the one that does it for them.
+fn with_servers() -> Result<Vec<String>> {
+    const SERVERS: &str = "swirl-servers";
+    let metadata = cargo::members()?;
+    let mut crates: Vec<String> = metadata
+        .packages
+        .iter()
+        .filter(|package| {
+            package.name.as_str() == SERVERS
+                || package.dependencies.iter().any(|it| it.name == SERVERS)
+        })
+        .map(|package| package.name.to_string())
+        .collect();
+    crates.sort();
+    Ok(crates)
+}
+
+/// `None`: the check is run. Else the reason why it is left out.
+pub fn left_out(check: &Path) -> Option<String> {
+    (!all_there()).then(|| format!("left out: {} needs tools that are missing", check.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_that_start_servers() {
+        let crates = with_servers().unwrap();
+        for name in ["swirl-cli", "swirl-redis", "swirl-servers"] {
+            assert!(crates.iter().any(|it| it == name), "{crates:?}");
+        }
+        assert!(!crates.iter().any(|name| name == "swirl-engine"));
+    }
+
+    #[test]
+    fn servers_are_found_for_a_plain_user() {
+        let folders: Vec<PathBuf> = std::env::split_paths(&path()).collect();
+        assert!(
+            folders
+                .iter()
+                .any(|folder| folder == Path::new("/usr/sbin"))
+        );
+    }
+}
