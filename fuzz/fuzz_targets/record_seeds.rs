@@ -121,6 +121,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
         inputs.push(Input::Joined {
             fork: seq,
             results: vec![(0, done.clone()), (1, done.clone()), (2, done)],
+            done: Some(3),
         });
     }
     for wait in scope.wait.iter().chain(&scope.answer) {

@@ -52,6 +52,11 @@ pub struct Args {
     #[arg(long)]
     no_auth: bool,
 
+    /// A host name by which the API is called, beside localhost and addresses; may be given again.
+    /// Requests for any other are refused: a web page whose name leads here could else do everything.
+    #[arg(long, value_name = "HOST")]
+    api_host: Vec<String>,
+
     /// The folder to keep instances in [default: .swirl in FOLDER].
     #[arg(long, value_name = "PATH", conflicts_with = "memory")]
     store: Option<PathBuf>,
@@ -140,10 +145,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         Access::open("default"),
     )
     .with_metrics(Arc::new(move || metrics.text().ok()));
-    let api = match address.ip().is_loopback() {
-        true => api.only_local(),
-        false => api,
-    };
+    let api = api.only_hosts(&args.api_host);
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
     let mut log = Log::new(node.store.clone());

@@ -1,10 +1,11 @@
 //! `swirl run`
 
 mod left;
+mod put_off;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use swirl_coordinator::{Deployed, Refused, Service, StartRequest, Started};
@@ -20,6 +21,7 @@ use crate::logging;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::terminal::{Output, Terminal};
+use put_off::{GIVEN_UP_AFTER, GivenUp, PutOff};
 
 /// Runs a workflow and prints its output.
 ///
@@ -29,6 +31,9 @@ use crate::terminal::{Output, Terminal};
 /// A workflow that continues as another one ('continueAs') is followed to the end of the last. When
 /// the instance has ended, the command prints its output, and then waits for what the run started and
 /// nobody awaits: calls and sub-workflows with 'invoke: async', instances that its events started.
+///
+/// An event that cannot be published, a sub-workflow that cannot be started: what could not be carried
+/// out for a second is named on stderr. After 30 s the command gives up, with exit code 1.
 ///
 /// With '--store' the instance outlives this process: after a crash or Ctrl-C the same command goes
 /// on where it stopped, and says so. A function call that was under way is made again with the same
@@ -145,7 +150,18 @@ async fn run_one(
     }
     let shown = std::io::stderr().is_terminal() && terminal.output == Output::Text;
     let progress = || shown.then(|| Progress::new(terminal.colours()));
-    let (last, instance) = follow_chain(&node, &id, progress).await?;
+    let root = node.store.instance(&id).await?;
+    let root = root.map_or_else(|| id.to_string(), |first| first.header.trace_root());
+    let mut put_off = PutOff::new(root.clone(), |names| {
+        terminal.message(&format!(
+            "this could not be carried out so far, and is tried again for {} s: {names}",
+            GIVEN_UP_AFTER.as_secs()
+        ));
+    });
+    let (last, instance) = match follow_chain(&node, &id, progress, &mut put_off).await {
+        Ok(followed) => followed,
+        Err(error) => return give_up(args, terminal, error),
+    };
     let code = tell(terminal, &last, &instance.state)?;
     node.store
         .set_mark(&told(&id), node.service.clock.now())
@@ -159,9 +175,23 @@ async fn run_one(
                 left.text()
             ));
         };
-        left::finish(node.store.as_ref(), &id, begun, say).await?;
+        let store = node.store.as_ref();
+        if let Err(error) = left::finish(store, &root, begun, say, &mut put_off).await {
+            return give_up(args, terminal, error);
+        }
     }
     Ok(code)
+}
+
+/// The end of a run that could not be carried out.
+fn give_up(args: &Args, terminal: &Terminal, error: anyhow::Error) -> anyhow::Result<u8> {
+    let given_up = error.downcast::<GivenUp>()?;
+    let later = match args.store {
+        Some(_) => "; the next run with this store tries again",
+        None => "",
+    };
+    terminal.message(&format!("error: {given_up}{later}"));
+    Ok(1)
 }
 
 /// The mark that says that an instance's outcome was printed.
@@ -236,10 +266,11 @@ async fn follow_chain(
     node: &Node,
     first: &InstanceId,
     progress: impl Fn() -> Option<Progress>,
+    put_off: &mut PutOff<impl FnOnce(String)>,
 ) -> anyhow::Result<(InstanceId, Instance)> {
     let mut id = first.clone();
     loop {
-        let instance = follow(node, &id, progress()).await?;
+        let instance = follow(node, &id, progress(), put_off).await?;
         let next = continuation_id(&instance.header);
         if node.store.instance(&next).await?.is_none() {
             return Ok((id, instance));
@@ -253,6 +284,7 @@ async fn follow(
     node: &Node,
     id: &InstanceId,
     mut progress: Option<Progress>,
+    put_off: &mut PutOff<impl FnOnce(String)>,
 ) -> anyhow::Result<Instance> {
     let mut pause = Duration::from_micros(200);
     loop {
@@ -273,6 +305,7 @@ async fn follow(
             }
             return Ok(instance);
         }
+        put_off.look(node.store.as_ref(), Instant::now()).await?;
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(20));
     }

@@ -27,6 +27,7 @@ pub fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
     command
         .args(["dev", "--listen", "127.0.0.1:0", "--color", "never"])
+        .args(["--api-host", "Named.test"])
         .arg(folder)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -115,6 +115,7 @@ fn function(workflow: &Workflow, index: u32) -> Option<String> {
 fn doing(step: &ActionStep) -> &'static str {
     match step {
         ActionStep::Ready | ActionStep::Attempt => "beginning an action",
+        ActionStep::Done => "behind an action",
         ActionStep::SleepBefore | ActionStep::SleepAfter => "sleeping",
         ActionStep::Call { .. } => "calling a function",
         ActionStep::Event { .. } => "waiting for an answer",

@@ -115,7 +115,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
             StatusCode::FORBIDDEN,
             "foreign-origin",
             "requests of web pages of another origin are refused, and those for a host that \
-             coordinator.allowed_hosts does not name",
+             coordinator.allowed_hosts (or 'swirl dev --api-host') does not name",
         )
         .into_response();
     }

@@ -21,6 +21,7 @@ impl Ctx<'_> {
         self.emit(Event::Compensation(Some(Compensation {
             left,
             then,
+            of: self.scope.state(),
             purpose,
         })));
         self.compensate_next()
@@ -39,11 +40,15 @@ impl Ctx<'_> {
         }
         self.emit(Event::Compensation(None));
         self.emit(Event::Compensated);
+        if let Some(id) = state_of(compensation.then).or(compensation.of) {
+            self.return_to(id, compensation.then, compensation.purpose);
+        }
         self.go_onward(compensation.then, compensation.purpose);
         Ok(())
     }
 
-    /// Takes the way that triggered the compensation, which is done.
+    /// Takes the way that triggered the compensation, which is done. The scope stands behind the work of the
+    /// state whose way it is.
     pub(crate) fn go_onward(&mut self, way: Way, purpose: Purpose) {
         if let Err(error) = self.proceed(way, purpose) {
             self.trigger_failed(way, purpose, error);
@@ -52,7 +57,8 @@ impl Ctx<'_> {
 
     /// Faults the scope at a way; a retry goes on with the way.
     pub(crate) fn fail_onward(&mut self, way: Way, purpose: Purpose, error: WorkflowError) {
-        if let Some(id) = state_of(way) {
+        // The way of an action is one of the state that the scope stands in.
+        if let Some(id) = state_of(way).or(self.scope.state()) {
             self.return_to(id, way, purpose);
         }
         self.fail(error);
@@ -76,22 +82,25 @@ impl Ctx<'_> {
     /// What the way produces or goes on with can't be made: an error of the state that triggered
     /// the compensation, never of a compensating one (decision 85).
     fn trigger_failed(&mut self, way: Way, purpose: Purpose, mut error: WorkflowError) {
-        let Some(id) = state_of(way) else {
+        let Some(id) = state_of(way).or(self.scope.state()) else {
             return self.fail(error);
         };
         self.return_to(id, way, purpose);
-        match way {
-            // The way of a handler: the same state's handlers aren't asked again.
-            Way::Handler(..) => {
-                error.state = Some(self.def.workflow[id].name.to_string());
-                self.fail(error);
-            }
-            _ => self.raise(error),
+        if is_handlers(way) {
+            error.state = Some(self.def.workflow[id].name.to_string());
+            self.fail(error);
+        } else {
+            self.raise(error);
         }
     }
 }
 
-/// None: the way of an action, whose state has been left.
+/// Whether a handler opened the way: the same state's handlers aren't asked again.
+pub(crate) fn is_handlers(way: Way) -> bool {
+    matches!(way, Way::Handler(..) | Way::Action(..))
+}
+
+/// None: the way of an action, which knows nothing of its state.
 fn state_of(way: Way) -> Option<StateId> {
     match way {
         Way::Action(..) => None,

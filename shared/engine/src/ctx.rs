@@ -182,7 +182,13 @@ impl<'a> Ctx<'a> {
                 // Should the instance fault, a retry goes on at this action.
                 let mut run = run.clone();
                 self.abandon_subflow(EndStatus::Terminated);
-                run.step = ActionStep::Attempt;
+                let goes_on = matches!(
+                    run.step,
+                    ActionStep::Ready | ActionStep::Done | ActionStep::SleepAfter
+                );
+                if !goes_on {
+                    run.step = ActionStep::Attempt;
+                }
                 self.list(run);
             }
             Work::Begin

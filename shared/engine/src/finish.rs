@@ -13,6 +13,7 @@ use swirl_model::workflow::{
 };
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
+use crate::compensation::is_handlers;
 use crate::ctx::{Ctx, Step};
 use crate::ids::child_id;
 use crate::schema::Checked;
@@ -50,12 +51,28 @@ impl Ctx<'_> {
     pub(crate) fn resume_finish(&mut self, way: Way, from: FinishFrom) -> Step {
         match from {
             FinishFrom::Output => self.finish(way),
+            FinishFrom::Way if is_handlers(way) => {
+                self.take_left(way);
+                Ok(())
+            }
             FinishFrom::Way => self.take(way),
             FinishFrom::Onward => {
                 let purpose = self.purpose();
                 self.go_onward(way, purpose);
                 Ok(())
             }
+        }
+    }
+
+    /// Takes the way of a handler, whose state has been left: an error is no longer the state's.
+    pub(crate) fn take_left(&mut self, way: Way) {
+        if let Err(mut error) = self.take(way) {
+            if error.state.is_none() {
+                error.state = self.state().map(|(_, state)| state.name.to_string());
+            }
+            let from = FinishFrom::Way;
+            self.work(Work::Finish { way, from });
+            self.fail(error);
         }
     }
 

@@ -1,9 +1,11 @@
 //! Whether a stored scope can be one of a definition's. Records name states, lists, events and paths by number, and a
 //! damaged one may name what isn't there.
 
-use swirl_model::event::Subscription;
-use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Role, Scope, Way, Work};
-use swirl_model::workflow::{ListId, State, StateId, StateKind};
+use swirl_model::event::{Input, Subscription};
+use swirl_model::scope::{
+    ActionStep, BranchResult, Cursor, ListRun, Merge, Position, Role, Scope, Way, Work,
+};
+use swirl_model::workflow::{ExprId, ListId, PathId, State, StateId, StateKind};
 
 use crate::Definition;
 
@@ -26,18 +28,37 @@ impl Definition {
         };
         let mut waits = scope.wait.iter().chain(&scope.answer);
         let mut states = scope.completed.iter();
-        let mut merges = scope.merges.iter().filter_map(|merge| merge.to);
-        let mut outputs = scope.merges.iter().filter_map(|merge| merge.output);
         let mut events = scope.start_events.iter();
         role && position
             && waits.all(|wait| self.fits_wait(wait))
             && states.all(|state| self.has_state(*state))
-            && merges.all(|path| (path.0 as usize) < self.workflow.paths.len())
-            && outputs.all(|id| (id.0 as usize) < self.workflow.expressions.len())
+            && self.fits_merges(&scope.merges)
             && events.all(|event| self.has_event(event.def))
             && scope.compensation.as_ref().is_none_or(|open| {
-                open.left.iter().all(|state| self.has_state(*state)) && self.fits_way(open.then)
+                let mut states = open.left.iter().chain(&open.of);
+                states.all(|state| self.has_state(*state)) && self.fits_way(open.then)
             })
+    }
+
+    /// Whether all is there that an input names to be found at once. An event that isn't is one that nothing
+    /// waits for.
+    pub fn fits_input(&self, input: &Input) -> bool {
+        let Input::Joined { results, .. } = input else {
+            return true;
+        };
+        results.iter().all(|(_, result)| match result {
+            BranchResult::Done { merges, .. } => self.fits_merges(merges),
+            BranchResult::Left { way, .. } => self.fits_way(*way),
+            BranchResult::Failed(_) | BranchResult::Terminated { .. } => true,
+        })
+    }
+
+    fn fits_merges(&self, merges: &[Merge]) -> bool {
+        merges.iter().all(|merge| {
+            let has_path = |path: PathId| (path.0 as usize) < self.workflow.paths.len();
+            let has_filter = |id: ExprId| (id.0 as usize) < self.workflow.expressions.len();
+            merge.to.is_none_or(has_path) && merge.output.is_none_or(has_filter)
+        })
     }
 
     fn has_state(&self, id: StateId) -> bool {

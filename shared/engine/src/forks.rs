@@ -125,6 +125,7 @@ impl Ctx<'_> {
         &mut self,
         fork: u32,
         results: Vec<(u32, BranchResult)>,
+        done: Option<u32>,
     ) -> Result<(), Rejection> {
         if self.scope.apart.contains(&fork) {
             self.heard_of_apart(fork, results);
@@ -156,7 +157,7 @@ impl Ctx<'_> {
                 self.abandon();
                 self.terminate(data.clone(), *parents);
             }
-            _ => return self.branches_done(fork, &run, results),
+            _ => return self.branches_done(fork, &run, results, done),
         }
         Ok(())
     }
@@ -231,8 +232,11 @@ impl Ctx<'_> {
         fork: u32,
         run: &ForkRun,
         results: Vec<(u32, BranchResult)>,
+        done: Option<u32>,
     ) -> Result<(), Rejection> {
-        let batch = results.is_empty() && run.open == run.needed && run.open < run.total;
+        // One that was told before the batch that runs now is told too late.
+        let enough = done.is_none_or(|done| done >= run.needed);
+        let batch = results.is_empty() && enough && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
             return Err(Rejection::ForkOver);
         }

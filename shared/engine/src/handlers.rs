@@ -6,8 +6,7 @@
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
 use swirl_model::scope::{
-    ActionStep, BranchResult, Cursor, FinishFrom, ListRun, Retried, RetriedBy, Role, TimerKind,
-    Way, Work,
+    ActionStep, BranchResult, Cursor, ListRun, Retried, RetriedBy, Role, TimerKind, Way,
 };
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Action, ActionId, Retry, Then};
@@ -181,11 +180,7 @@ impl Ctx<'_> {
             name: state.name.clone(),
             failed: true,
         });
-        if let Err(error) = self.take(way) {
-            let from = FinishFrom::Way;
-            self.work(Work::Finish { way, from });
-            self.fail(error);
-        }
+        self.take_left(way);
     }
 
     /// Something in the state has succeeded: what handlers of the state retry of it counts anew.

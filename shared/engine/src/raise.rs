@@ -4,7 +4,7 @@ use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::redact::Redactor;
-use swirl_model::scope::{BranchResult, Cursor, RetriedBy, Role, TimerKind, Way, Work};
+use swirl_model::scope::{ActionStep, BranchResult, Cursor, RetriedBy, Role, TimerKind, Way, Work};
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Retry, State, StateId, StateKind, Then};
 use swirl_model::{Data, WorkflowError};
@@ -82,7 +82,11 @@ impl Ctx<'_> {
             return Ok(false);
         };
         let is_there = match &position.work {
-            Work::List(run) => run.index < run.end && run.attempt > 0,
+            // Behind an action that is done there is nothing of it to repeat.
+            Work::List(run) => {
+                let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
+                run.index < run.end && run.attempt > 0 && !is_done
+            }
             Work::Fork(run) => run.failed.is_some(),
             Work::Events => failed_entry(&position).is_some(),
             Work::Begin
@@ -104,10 +108,13 @@ impl Ctx<'_> {
         if let Work::List(run) = work {
             self.wait_to_repeat(run, waits.delay_ms);
         } else if waits.delay_ms == 0 {
-            self.retry_due();
+            self.retry_due(None);
         } else {
             let due = Timestamp(self.now().0.saturating_add_unsigned(waits.delay_ms));
             self.arm_at(TimerKind::RetryDelay, due);
+            if matches!(work, Work::Events) {
+                self.delay_entry(self.scope.seq);
+            }
         }
         Ok(true)
     }

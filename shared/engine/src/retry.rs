@@ -138,7 +138,8 @@ impl Ctx<'_> {
         })
     }
 
-    pub fn retry_due(&mut self) {
+    /// `timer`: the one that has fired, if there was one.
+    pub fn retry_due(&mut self, timer: Option<u32>) {
         let Some(position) = self.scope.position() else {
             return;
         };
@@ -157,7 +158,7 @@ impl Ctx<'_> {
                     self.revive(fork, index, Input::Retry, false);
                 }
             }
-            Work::Events => self.revive_entry(Input::Retry),
+            Work::Events => self.revive_entries(timer),
             _ => {}
         }
     }
@@ -213,20 +214,20 @@ impl Ctx<'_> {
                     let others = result.is_none();
                     self.revive(fork, index, again(result), others);
                 }
-                // The branches are all right: what they came to is asked for once more.
-                None => self.extend_fork(&run, run.open, run.needed),
+                // What the branches came to meanwhile is asked for once more.
+                None => self.revive(run.fork, 0, Input::Retry, true),
             },
             Work::Finish { way, from } => {
                 let step = self.resume_finish(way, from);
                 self.settle(step);
             }
-            Work::Events if failed_entry(&position).is_some() => {
-                self.revive_entry(again(result));
-                let step = self.resume_events();
-                self.settle(step);
-            }
             Work::Events => {
-                let step = self.resume_wait();
+                let has_failed = failed_entry(&position).is_some();
+                self.retry_entries(result);
+                let step = match has_failed {
+                    true => self.resume_events(),
+                    false => self.resume_wait(),
+                };
                 self.settle(step);
             }
             Work::Continue { way, input, .. } => self.continue_as(way, input),
@@ -268,14 +269,19 @@ impl Ctx<'_> {
         run.step = match run.step {
             // Its condition could not be decided, or its sleep not be worked out.
             ActionStep::Ready => ActionStep::Ready,
-            ActionStep::SleepAfter if !ended => {
-                run.index += 1;
-                ActionStep::Ready
-            }
+            ActionStep::Done if !ended => ActionStep::Done,
+            ActionStep::SleepAfter if !ended => ActionStep::SleepAfter,
             _ => ActionStep::Attempt,
         };
-        self.list(run);
+        self.list(run.clone());
         let step = self.resume_events();
+        self.settle(step);
+        let step = match run.step {
+            // The action isn't done once more; the rest of its sleep is left out.
+            ActionStep::Done => self.behind_action(run),
+            ActionStep::SleepAfter => self.again_or_next(run),
+            _ => Ok(()),
+        };
         self.settle(step);
         if let Some(result) = result {
             let step = self.action_skipped(result);
@@ -369,7 +375,10 @@ fn again(result: Option<Data>) -> Input {
 /// Whether a faulted scope stands at an action, which can be given a result, or at a branch that failed.
 pub fn can_skip(scope: &Scope) -> bool {
     match scope.position().map(|position| &position.work) {
-        Some(Work::List(run)) => run.index < run.end && run.step != ActionStep::SleepAfter,
+        Some(Work::List(run)) => {
+            let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
+            run.index < run.end && !is_done
+        }
         Some(Work::Fork(run)) => run.failed.is_some(),
         Some(Work::Events) => scope.position().and_then(failed_entry).is_some(),
         _ => false,

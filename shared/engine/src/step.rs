@@ -76,6 +76,8 @@ pub enum Rejection {
     NotOfMainFlow,
     #[error("nothing can go on from here by itself")]
     Blocked,
+    #[error("it names what the definition lacks")]
+    Damaged,
 }
 
 /// Few steps have more; each time that their list grows, all of them are moved.
@@ -120,6 +122,9 @@ pub fn step(
 impl Ctx<'_> {
     fn take_in(&mut self, input: Input) -> Result<(), Rejection> {
         let faulted = self.scope.fault.is_some();
+        if !self.def.fits_input(&input) {
+            return Err(Rejection::Damaged);
+        }
         match input {
             Input::Wake if faulted || !self.can_go_on() => Err(Rejection::Blocked),
             Input::Wake => Ok(()),
@@ -135,7 +140,7 @@ impl Ctx<'_> {
             _ if faulted => Err(Rejection::Ended),
             Input::Timer { seq } => self.timer(seq),
             Input::CallDone { call, result } => self.call_done(call, result),
-            Input::CallFailedMeanwhile { call } => self.call_again(call),
+            Input::CallFailedMeanwhile { call, error } => self.call_failed_meanwhile(call, error),
             Input::SubflowDone {
                 call,
                 result,
@@ -148,7 +153,11 @@ impl Ctx<'_> {
                 def,
                 event,
             } => self.event(wait, slot, def, event),
-            Input::Joined { fork, results } => self.joined(fork, results),
+            Input::Joined {
+                fork,
+                results,
+                done,
+            } => self.joined(fork, results, done),
         }
     }
 
@@ -256,7 +265,7 @@ impl Ctx<'_> {
                 let step = self.slept();
                 self.settle(step);
             }
-            TimerKind::RetryDelay => self.retry_due(),
+            TimerKind::RetryDelay => self.retry_due(Some(seq)),
             TimerKind::Entry => {
                 let step = self.entry_timeout(seq);
                 self.settle(step);

@@ -32,6 +32,9 @@ pub enum Input {
     /// its action's next attempt.
     CallFailedMeanwhile {
         call: u32,
+        /// Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<WorkflowError>,
     },
     SubflowDone {
         call: u32,
@@ -48,6 +51,9 @@ pub enum Input {
     Joined {
         fork: u32,
         results: Vec<(u32, BranchResult)>,
+        /// How many were done, also where no results are passed on. Absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done: Option<u32>,
     },
     /// The fork that this scope belongs to is closed, or the instance is to end.
     Cancel {
@@ -71,7 +77,7 @@ impl Input {
         match self {
             Input::Wake => "wake".to_owned(),
             Input::Timer { seq } => format!("timer-{seq}"),
-            Input::CallDone { call, .. } | Input::CallFailedMeanwhile { call } => {
+            Input::CallDone { call, .. } | Input::CallFailedMeanwhile { call, .. } => {
                 format!("call-{call}")
             }
             Input::SubflowDone { call, .. } => format!("call-{call}"),
@@ -253,7 +259,8 @@ pub enum Command {
     /// Values that events with these attributes must have to be this instance's.
     Correlate(Vec<(Arc<str>, String)>),
     Fork(Fork),
-    /// Lets more branches of a fork run.
+    /// Lets more branches of a fork run. The parent hears at once of enough that are done, and of any that
+    /// failed.
     ExtendFork {
         fork: u32,
         open: u32,
@@ -261,13 +268,13 @@ pub enum Command {
     },
     /// Cancels the branches that are left.
     CloseFork(u32),
-    /// Lets a branch that failed go on.
+    /// Lets a branch go on if it failed; one that didn't stays as it is. The parent hears at once of enough
+    /// that are done, and of any whose failure is left.
     ReviveBranch {
         fork: u32,
         index: u32,
         input: Box<Input>,
-        /// All other branches that failed get the same input. Without it the parent hears of the next
-        /// one that failed at once.
+        /// All other branches that failed get the same input.
         #[serde(default)]
         others: bool,
     },

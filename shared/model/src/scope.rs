@@ -246,6 +246,8 @@ pub enum ActionStep {
         call: u32,
     },
     RetryDelay,
+    /// It is done and its result is taken; what comes behind it is not known yet. A retry goes on there.
+    Done,
     SleepAfter,
 }
 
@@ -295,6 +297,9 @@ pub struct Compensation {
     pub left: Vec<StateId>,
     /// The way that is taken afterwards.
     pub then: Way,
+    /// The state whose way it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<StateId>,
     /// What the way is taken for.
     #[serde(default = "main_flow")]
     pub purpose: Purpose,

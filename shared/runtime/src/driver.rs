@@ -35,6 +35,7 @@ pub use self::attempts::Suspects;
 
 use self::attempts::Attempt;
 use self::decide::{Decided, decide};
+use self::inbox::fit;
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Called, Cause, Observed, Observer};
@@ -265,6 +266,7 @@ impl Driver {
             };
             return Err(damaged.into());
         }
+        fit(&def, &header, &held.lease.scope, &held.inbox)?;
         let names = &def.workflow.secrets;
         let secrets = if names.is_empty() {
             Data::NULL

@@ -204,6 +204,66 @@ pub async fn all_failed_branches_are_revived(b: Backend) {
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
+/// What came of a branch while nobody listened is told when the fork is asked again.
+pub async fn a_failure_is_told_again(b: Backend) {
+    fork_of(&b, 2, 2, 2).await;
+    report(&b, 1, BranchResult::Failed(fault())).await;
+    b.act(&root("a"), change(vec![]).consumed(&["fork-1-1"]))
+        .await;
+    let extend = Command::ExtendFork {
+        fork: 1,
+        open: 2,
+        needed: 2,
+    };
+    b.act(&root("a"), change(vec![extend])).await;
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![1]]);
+}
+
+/// Whoever asks for all that failed doesn't know whether any did.
+pub async fn only_what_failed_is_revived(b: Backend) {
+    let revive = |others| {
+        let revive = Command::ReviveBranch {
+            fork: 1,
+            index: 0,
+            input: Box::new(Input::Retry),
+            others,
+        };
+        change(vec![revive])
+    };
+    fork_of(&b, 3, 3, 1).await;
+    // None of them: what runs hears nothing.
+    assert_eq!(b.act(&root("a"), revive(true)).await.wake, []);
+    assert!(b.inbox(&branch(0)).await.is_empty());
+    report(&b, 0, done()).await;
+    report(&b, 2, BranchResult::Failed(fault())).await;
+    let told_of = change(vec![]).consumed(&["fork-1-1"]);
+    b.act(&root("a"), told_of).await;
+    // Of one that is done the result stays, and is told again.
+    let outcome = b.act(&root("a"), revive(true)).await;
+    assert_eq!(outcome.wake, [branch(2)]);
+    assert_eq!(b.inbox(&branch(2)).await[0].input, Input::Retry);
+    let inbox = b.inbox(&root("a")).await;
+    assert_eq!(told(&inbox), [vec![0]]);
+    assert!(
+        matches!(inbox[0].input, Input::Joined { done: Some(1), .. }),
+        "{inbox:?}"
+    );
+}
+
+/// A batch is told of without results: with how many there are.
+pub async fn a_batch_says_how_many_are_done(b: Backend) {
+    fork_of(&b, 4, 2, 2).await;
+    report(&b, 0, done()).await;
+    report(&b, 1, done()).await;
+    let inbox = b.inbox(&root("a")).await;
+    let batch = Input::Joined {
+        fork: 1,
+        results: Vec::new(),
+        done: Some(2),
+    };
+    assert_eq!(inbox[0].input, batch);
+}
+
 pub async fn branches_of_branches_are_closed_too(b: Backend) {
     fork_of(&b, 1, 1, 1).await;
     let inner = fork("r.1.0", 2, 2, 2, 2);

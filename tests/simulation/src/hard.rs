@@ -64,6 +64,31 @@ states:
       - {name: Y, actions: [{functionRef: quick, sleep: {after: PT3S}}]}
 "#;
 
+const FAILING_ENTRIES: &str = r#"start: A
+events:
+  - {name: One, type: one, correlation: [{contextAttributeName: orderid, contextAttributeValue: "${ .order }"}]}
+  - {name: Two, type: two, correlation: [{contextAttributeName: orderid, contextAttributeValue: "${ .order }"}]}
+  - {name: More, type: more, correlation: [{contextAttributeName: orderid, contextAttributeValue: "${ .order }"}]}
+states:
+  - {name: A, type: inject, data: {begun: true}, transition: B}
+  - name: B
+    type: event
+    exclusive: false
+    end: true
+    onEvents:
+      - eventRefs: [One]
+        eventDataFilter: {toStateData: .one}
+        actions: [{functionRef: repaired, actionDataFilter: {toStateData: .a}}]
+      - eventRefs: [Two]
+        eventDataFilter: {toStateData: .two}
+        actions:
+          - {functionRef: slow, sleep: {before: PT1S}, actionDataFilter: {useResults: false}}
+          - {functionRef: repaired, actionDataFilter: {toStateData: .b}}
+      - eventRefs: [More]
+        eventDataFilter: {toStateData: .more}
+        actions: [{functionRef: slow, sleep: {before: PT3S}, actionDataFilter: {useResults: false}}]
+"#;
+
 const DEEP: &str = r#"start: A
 states:
   - {name: A, type: parallel, end: true, branches: [
@@ -142,6 +167,19 @@ pub fn all() -> Vec<Hard> {
             "a failed branch is retried",
             FAILING_BRANCH,
             vec![begin(), (8_000, me(Action::Retry))],
+            &["main completed"],
+        ),
+        hard(
+            "entries of an event state are retried",
+            FAILING_ENTRIES,
+            vec![
+                (0, Planned::Event(event("two"))),
+                (0, Planned::Event(event("more"))),
+                begin(),
+                (600, Planned::Event(event("one"))),
+                (9_000, me(Action::Retry)),
+                (29_000, me(Action::Retry)),
+            ],
             &["main completed"],
         ),
         hard(

@@ -1,14 +1,15 @@
 //! Work that goes on after the instance of a run has ended: calls, events and sub-workflows that
 //! nobody waits for (`invoke: async`), and instances that its events started.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::scope::{Role, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::Store;
 use swirl_ports::store::{self, Filter};
+
+use super::put_off::{self, PutOff};
 
 /// How many instances are read at a time.
 const PAGE: usize = 200;
@@ -86,30 +87,30 @@ async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> store::Result<
             _ => break,
         }
     }
-    for entry in store.unflushed(PAGE).await? {
-        let instance = store.instance(&entry.instance).await?;
-        left.effects += usize::from(instance.is_some_and(|it| it.header.trace_root() == root));
-    }
+    left.effects = put_off::of_run(store, root).await?.len();
     Ok(left)
 }
 
 /// Waits until nothing is left. `say` gets the first count that isn't empty.
+///
+/// # Errors
+/// An effect is put off for too long.
 pub(super) async fn finish(
     store: &dyn Store,
-    root: &InstanceId,
+    root: &str,
     begun: Timestamp,
     say: impl FnOnce(Left),
-) -> store::Result<()> {
-    let first = store.instance(root).await?;
-    let root = first.map_or_else(|| root.to_string(), |first| first.header.trace_root());
+    put_off: &mut PutOff<impl FnOnce(String)>,
+) -> anyhow::Result<()> {
     let mut say = Some(say);
     let mut pause = Duration::from_millis(1);
     loop {
-        let now = left(store, &root, begun).await?;
+        let now = left(store, root, begun).await?;
         if now.is_empty() {
             return Ok(());
         }
-        // An effect is carried out at once: no need to speak of it.
+        // An effect is carried out at once: no need to speak of it, unless it isn't.
+        put_off.look(store, Instant::now()).await?;
         if (now.actions > 0 || now.instances > 0)
             && let Some(say) = say.take()
         {

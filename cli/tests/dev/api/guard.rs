@@ -56,6 +56,7 @@ pub async fn check(dev: &Dev) {
     // A page of that name, which leads to this machine.
     for (host, status) in [
         ("example.org:8080", 403),
+        ("named.test", 200),
         ("localhost:1", 200),
         ("[::1]", 200),
     ] {

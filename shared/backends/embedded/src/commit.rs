@@ -255,13 +255,13 @@ impl State {
         };
         let before = entry.fork.open;
         entry.fork.extend(open, needed);
-        let enough = entry.fork.enough();
+        let is_news = entry.fork.is_news();
         let opened = before..entry.fork.open;
         self.touch(Key::ForkState(place.seq, key.0.clone(), fork));
         for index in opened {
             self.wake(place.seq, &place.scope.child(fork, index), &mut place.wake);
         }
-        if enough {
+        if is_news {
             self.tell(place.seq, &key.0, fork, &mut place.wake);
         }
     }
@@ -285,7 +285,12 @@ impl State {
                 .map(|(index, result)| (*index, result.clone()))
                 .collect()
         };
-        let input = Input::Joined { fork, results };
+        let done = Some(entry.fork.done());
+        let input = Input::Joined {
+            fork,
+            results,
+            done,
+        };
         let id = format!("fork-{fork}-{}", entry.tellings);
         self.touch(Key::ForkState(seq, parent.clone(), fork));
         if there {
@@ -322,14 +327,8 @@ impl State {
         let Some(entry) = inst.forks.get_mut(&key) else {
             return;
         };
-        let mut indexes = vec![index];
-        if others {
-            indexes.extend(entry.fork.others_that_failed(index));
-        }
-        for index in &indexes {
-            entry.fork.revive(*index);
-        }
-        let another = entry.fork.failed > 0;
+        let indexes = entry.fork.revive(index, others);
+        let is_news = entry.fork.is_news();
         self.touch(Key::ForkState(place.seq, key.0.clone(), fork));
         for index in indexes {
             self.touch(Key::Result(place.seq, key.0.clone(), fork, index));
@@ -337,7 +336,7 @@ impl State {
             let item = InboxItem::new(input.clone());
             self.add(place.seq, &branch, item, &mut place.wake);
         }
-        if another {
+        if is_news {
             self.tell(place.seq, &key.0, fork, &mut place.wake);
         }
     }

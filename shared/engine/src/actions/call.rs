@@ -4,6 +4,8 @@
 //! never part of a record; the scope's data doesn't change while the call is under way, so that a
 //! repeated call has the same arguments.
 
+use swirl_model::error::names;
+use swirl_model::event::Event;
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, Call};
 use swirl_model::{Data, WorkflowError};
@@ -52,13 +54,33 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The operator's retry covers a call that failed while the instance was faulted.
-    pub(crate) fn call_again(&mut self, call: u32) -> Result<(), Rejection> {
+    /// The operator's retry covers a call that failed while the instance was faulted, but not one that nobody
+    /// waits for.
+    pub(crate) fn call_failed_meanwhile(
+        &mut self,
+        call: u32,
+        error: Option<WorkflowError>,
+    ) -> Result<(), Rejection> {
         if self.scope.pending_call() != Some(call) {
             return Err(Rejection::CallOver);
         }
+        let error = error.unwrap_or_else(|| {
+            let message = "the call failed while the instance was faulted";
+            WorkflowError::new(names::FUNCTION_ERROR, message)
+        });
+        if self.is_detached() {
+            return self.call_done(call, Err(error));
+        }
         self.disarm(|kind| kind == TimerKind::Action);
-        if let Some(mut run) = self.scope.list().cloned() {
+        if let Some((mut run, action)) = self.current_action() {
+            let error = self.described(self.without_secrets(error), &action.pointer);
+            let failed = Event::ActionFailed {
+                action: self.action_name(action),
+                attempt: run.attempt,
+                error,
+                retry_ms: Some(0),
+            };
+            self.emit(failed);
             run.attempt = 0;
             run.waited_ms = 0;
             // The failure was an answer: the next attempt is another call.

@@ -7,7 +7,8 @@
 //! | `Attempt` | the attempt has begun, or is done at once |
 //! | `Call`, `Event`, `Subflow` | the answer is there, or the timeout passes |
 //! | `RetryDelay` | the timer fires: `Attempt` again |
-//! | `SleepAfter` | the timer fires: next action |
+//! | `Done` | what comes behind it is known: its sleep, itself once more, or the next action |
+//! | `SleepAfter` | the timer fires: once more, or the next action |
 //!
 //! One file a kind, one line in [`Ctx::attempt`].
 
@@ -226,7 +227,16 @@ impl Ctx<'_> {
         if let Some((handler, error)) = matched {
             return self.handle_in_action(run, id, handler, error);
         }
-        if let Some(time) = &action.sleep_after
+        run.step = ActionStep::Done;
+        self.list(run.clone());
+        self.behind_action(run)
+    }
+
+    /// What an action that is done leaves to do.
+    pub(crate) fn behind_action(&mut self, mut run: ListRun) -> Step {
+        let def = self.def.clone();
+        let id = def.workflow[run.list].actions[usize::from(run.index)];
+        if let Some(time) = &def.workflow[id].sleep_after
             && !self.is_detached()
         {
             self.arm(TimerKind::Sleep, time)?;

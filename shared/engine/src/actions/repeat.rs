@@ -17,7 +17,7 @@ impl Ctx<'_> {
     }
 
     /// An action is over: it is done once more, or the next one begins.
-    pub(super) fn again_or_next(&mut self, run: ListRun) -> Step {
+    pub(crate) fn again_or_next(&mut self, run: ListRun) -> Step {
         let id = self.def.workflow[run.list].actions[usize::from(run.index)];
         let Some(repeat) = self.def.workflow[id].repeat.clone() else {
             return self.next_action(run);

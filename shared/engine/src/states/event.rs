@@ -8,21 +8,22 @@
 //! An entry that runs beside others is a fork of its own: its payloads are merged when it begins, what its
 //! actions produce when it ends.
 
-use swirl_model::CloudEvent;
-use swirl_model::WorkflowError;
-use swirl_model::event::{Event, EventMatch, Input, Slot};
+use swirl_model::event::{Command, Event, EventMatch, Input, Slot};
 use swirl_model::scope::{
-    BranchResult, Cursor, EntryFork, EntryTimer, EventRun, ForkOrigin, Position, StartEvent,
+    BranchResult, Cursor, EntryFork, EntryTimer, EventRun, ForkOrigin, Merge, Position, StartEvent,
     TimerKind, Way, Work,
 };
 use swirl_model::workflow::{EventId, EventState, OnEvents, StateId, StateKind, Wait};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// The entry whose error nobody has taken.
+/// The entry whose error nobody has taken, and no handler retries.
 pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
     let mut forks = position.events.iter().flat_map(|run| &run.forks);
-    forks.find(|entry| entry.failed).copied()
+    forks
+        .find(|entry| entry.failed && entry.retry.is_none())
+        .copied()
 }
 
 /// Whether any event of any entry is enough. One that isn't waited for any longer must not take the place of
@@ -197,10 +198,15 @@ impl Ctx<'_> {
         for timer in run.timers.iter().filter(|timer| timer.entry == index) {
             self.disarm_one(timer.seq);
         }
+        let before = self.scope.data.clone();
         for def in &entry.events {
             let found = run.arrived.iter().find(|(found, _)| *found == def.0);
-            if let Some((_, event)) = found {
-                self.merge_event(&entry.filter, *def, event)?;
+            if let Some((_, event)) = found
+                && let Err(error) = self.merge_event(&entry.filter, *def, event)
+            {
+                // All payloads or none: a retry merges them all.
+                self.set_data(before);
+                return Err(error);
             }
         }
         Ok(())
@@ -211,12 +217,13 @@ impl Ctx<'_> {
         let origin = ForkOrigin::Entry(id, index);
         self.emit(Event::Forked { fork, branches: 1 });
         let record = self.fork_record(fork, origin, None, (1, 1, 1));
-        self.command(swirl_model::event::Command::Fork(record));
+        self.command(Command::Fork(record));
         let mut run = self.event_run();
         run.forks.push(EntryFork {
             entry: index,
             fork,
             failed: false,
+            retry: None,
         });
         self.set_events(run);
     }
@@ -245,7 +252,9 @@ impl Ctx<'_> {
                 }
                 let mut run = self.event_run();
                 for other in &mut run.forks {
-                    other.failed = other.fork == entry.fork;
+                    if other.fork == entry.fork {
+                        (other.failed, other.retry) = (true, None);
+                    }
                 }
                 self.set_events(run);
                 self.raise(error);
@@ -259,7 +268,7 @@ impl Ctx<'_> {
         }
     }
 
-    fn entry_ended(&mut self, entry: EntryFork, merges: Vec<swirl_model::scope::Merge>) -> Step {
+    fn entry_ended(&mut self, entry: EntryFork, merges: Vec<Merge>) -> Step {
         let def = self.def.clone();
         let Some((id, state)) = self.state() else {
             return Ok(());
@@ -268,14 +277,20 @@ impl Ctx<'_> {
             return Ok(());
         };
         debug_assert_eq!(state.kind.word(), "event");
+        // What can't be merged stays with the fork: a retry finds it there.
+        let done = BranchResult::Done {
+            merges,
+            result: None,
+            left: false,
+        };
+        self.replay_all([(0, done)])?;
         self.emit(Event::Joined { fork: entry.fork });
-        self.command(swirl_model::event::Command::CloseFork(entry.fork));
+        self.command(Command::CloseFork(entry.fork));
         let mut run = self.event_run();
         run.forks.retain(|other| other.fork != entry.fork);
         run.done.push(entry.entry);
         self.set_events(run);
         self.forget_attempts();
-        self.replay(merges)?;
         let own = event.entries.get(usize::from(entry.entry));
         if own.is_some_and(|entry| entry.next.is_some()) {
             return self.finish_by(Way::Entry(id, entry.entry));
@@ -296,21 +311,68 @@ impl Ctx<'_> {
             return;
         }
         for entry in std::mem::take(&mut run.forks) {
-            self.command(swirl_model::event::Command::CloseFork(entry.fork));
+            self.command(Command::CloseFork(entry.fork));
         }
         self.set_events(run);
     }
 
-    /// Lets the entry go on whose error nobody has taken.
-    pub(crate) fn revive_entry(&mut self, input: Input) {
+    /// Entries that failed go on, each after the delay of its own retry: those with this timer, or without
+    /// one.
+    pub(crate) fn revive_entries(&mut self, timer: Option<u32>) {
         let mut run = self.event_run();
-        let Some(entry) = run.forks.iter_mut().find(|entry| entry.failed) else {
+        let mut revived = Vec::new();
+        for entry in &mut run.forks {
+            if entry.failed && entry.retry == timer {
+                (entry.failed, entry.retry) = (false, None);
+                revived.push(entry.fork);
+            }
+        }
+        if revived.is_empty() {
             return;
-        };
-        entry.failed = false;
-        let fork = entry.fork;
+        }
         self.set_events(run);
-        self.revive(fork, 0, input, false);
+        for fork in revived {
+            self.revive(fork, 0, Input::Retry, false);
+        }
+    }
+
+    /// The entry that just failed goes on when this timer fires.
+    pub(crate) fn delay_entry(&mut self, timer: u32) {
+        let mut run = self.event_run();
+        for entry in &mut run.forks {
+            if entry.failed && entry.retry.is_none() {
+                entry.retry = Some(timer);
+            }
+        }
+        self.set_events(run);
+    }
+
+    /// An operator lets all entries go on. What came of them while the instance stood still was told to
+    /// nobody: it is told now. A result is meant for the one whose error stopped the instance; what failed
+    /// beside it is told, too.
+    pub(crate) fn retry_entries(&mut self, mut result: Option<Data>) {
+        let mut run = self.event_run();
+        let entries = run.forks.clone();
+        if entries.is_empty() {
+            return;
+        }
+        for entry in &mut run.forks {
+            (entry.failed, entry.retry) = (false, None);
+        }
+        self.set_events(run);
+        let skips = result.is_some();
+        for entry in entries {
+            let stopped = entry.failed && entry.retry.is_none();
+            match result.take_if(|_| stopped) {
+                Some(result) => self.revive(entry.fork, 0, Input::Skip { result }, false),
+                None if skips && !entry.failed => self.command(Command::ExtendFork {
+                    fork: entry.fork,
+                    open: 1,
+                    needed: 1,
+                }),
+                None => self.revive(entry.fork, 0, Input::Retry, false),
+            }
+        }
     }
 
     /// The running entry's actions are done.

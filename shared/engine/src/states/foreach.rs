@@ -130,8 +130,11 @@ impl Ctx<'_> {
         pace: &Pace,
     ) -> Step {
         let room = run.open < run.total && run.open.saturating_sub(done) < pace.at_once;
-        let open = run.open + u32::from(room);
-        self.extend_fork(run, open, needed.min(run.total));
+        let (open, needed) = (run.open + u32::from(room), needed.min(run.total));
+        // Otherwise what is known already would be told once more.
+        if (open, needed) != (run.open, run.needed) {
+            self.extend_fork(run, open, needed);
+        }
         if room && open < run.total {
             return self.pause_iterations(foreach);
         }

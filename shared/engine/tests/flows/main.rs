@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod retries;
 mod rig;
 
 use rig::{Ended, Make, Rig, after, end, failing, seconds, to};
@@ -17,14 +18,14 @@ fn slow(name: &str, _: usize) -> rig::Answer {
     after(if name.starts_with("slow") { 5 } else { 1 }, name)
 }
 
-fn completed(ended: Option<Ended>, at: i64, output: Data) {
+pub(crate) fn completed(ended: Option<Ended>, at: i64, output: Data) {
     let ended = ended.unwrap();
     assert_eq!(ended.error, None);
     assert_eq!((ended.status, ended.at), (EndStatus::Completed, at));
     assert_eq!(ended.output, Some(output));
 }
 
-fn branch(body: Body, awaited: bool) -> Branch {
+pub(crate) fn branch(body: Body, awaited: bool) -> Branch {
     Branch {
         name: "b".into(),
         body,
@@ -145,7 +146,7 @@ fn iterations_pause_and_keep_to_their_window() {
     );
 }
 
-fn waiting(make: &mut Make, exclusive: bool, entries: Vec<OnEvents>) {
+pub(crate) fn waiting(make: &mut Make, exclusive: bool, entries: Vec<OnEvents>) {
     let state = StateKind::Event(EventState {
         exclusive,
         entries,
@@ -155,7 +156,7 @@ fn waiting(make: &mut Make, exclusive: bool, entries: Vec<OnEvents>) {
     make.state(ROOT, state, end());
 }
 
-fn entry(make: &mut Make, kinds: &[&str], wait: Wait, call: &str) -> OnEvents {
+pub(crate) fn entry(make: &mut Make, kinds: &[&str], wait: Wait, call: &str) -> OnEvents {
     let known = |make: &Make, kind: &str| {
         let mut events = make.0.events.iter();
         events
@@ -266,7 +267,7 @@ fn handled(handlers: Vec<ActionHandler>, answers: fn(&str, usize) -> rig::Answer
     Rig::new(make.0, data!({}), answers)
 }
 
-fn twice(seconds_: u64) -> Option<Retry> {
+pub(crate) fn twice(seconds_: u64) -> Option<Retry> {
     Some(Retry {
         delay: seconds(seconds_),
         retries_max: Some(2),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swirl_engine::{
-    Command, Definition, Env, Event, Input, NewInstance, Outcome, branch_scope, new_instance,
-    pending_request, step,
+    Command, Definition, Env, Event, Input, NewInstance, Outcome, Rejection, branch_scope,
+    new_instance, pending_request, step,
 };
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Header};
@@ -112,6 +112,46 @@ impl Rig {
         };
         self.inbox.push((scope, input));
         self.settle();
+    }
+
+    /// An operator's word, at this second.
+    pub fn operate(&mut self, input: Input, at: i64) -> Option<Ended> {
+        while self.advance(at * 1000) {}
+        self.now = at * 1000;
+        self.ended = None;
+        self.inbox.push((ScopeId::root(), input));
+        self.settle();
+        self.run()
+    }
+
+    /// What the root scope would do with an input at this second; nothing else hears of it.
+    pub fn ask(&mut self, input: Input, at: i64) -> Result<Vec<Command>, Rejection> {
+        let env = Env {
+            now: Timestamp(at * 1000),
+            ..Env::default()
+        };
+        let root = self.scopes.get_mut(&ScopeId::root()).unwrap();
+        match step(&self.def, &self.header, root, input, &env) {
+            Outcome::Accepted { events, commands } => {
+                self.history.extend(events);
+                Ok(commands)
+            }
+            Outcome::Rejected(reason) => Err(reason),
+        }
+    }
+
+    /// The answer of the only call under way, which is told to its scope as another input.
+    pub fn instead(&mut self, input: fn(u32) -> Input) {
+        let (_, scope, answer) = self.calls.remove(0);
+        let Input::CallDone { call, .. } = answer else {
+            panic!("{answer:?}")
+        };
+        self.inbox.push((scope, input(call)));
+        self.settle();
+    }
+
+    pub fn root(&self) -> &Scope {
+        &self.scopes[&ScopeId::root()]
     }
 
     /// The next thing that is due, if it is not after `until`.
@@ -224,9 +264,9 @@ impl Rig {
                 let record = self.forks.get_mut(&(id.clone(), fork)).unwrap();
                 let before = record.open;
                 record.extend(open, needed);
-                let (after, enough) = (record.open, record.enough());
+                let (after, is_news) = (record.open, record.is_news());
                 self.wake(id, fork, before..after);
-                if enough {
+                if is_news {
                     self.join(id, fork);
                 }
             }
@@ -242,12 +282,28 @@ impl Rig {
                 }
             }
             Command::ReviveBranch {
-                fork, index, input, ..
+                fork,
+                index,
+                input,
+                others,
             } => {
                 let record = self.forks.get_mut(&(id.clone(), fork)).unwrap();
-                record.revive(index);
-                self.inbox.push((id.child(fork, index), *input));
+                let indexes = record.revive(index, others);
+                let is_news = record.is_news();
+                for index in indexes {
+                    let input = (*input).clone();
+                    self.inbox.push((id.child(fork, index), input));
+                }
+                if is_news {
+                    self.join(id, fork);
+                }
             }
+            Command::Detach(scope) => {
+                let id = scope.id.clone();
+                self.scopes.insert(id.clone(), *scope);
+                self.inbox.push((id, Input::Wake));
+            }
+            Command::Reopen => self.ended = None,
             Command::Report(result) => {
                 let mut forks = self.forks.iter_mut();
                 let found = forks.find_map(|((parent, fork), record)| {
@@ -290,8 +346,13 @@ impl Rig {
             true => Vec::new(),
             false => record.results.clone().into_iter().collect(),
         };
-        self.inbox
-            .push((parent.clone(), Input::Joined { fork, results }));
+        let done = Some(record.done());
+        let input = Input::Joined {
+            fork,
+            results,
+            done,
+        };
+        self.inbox.push((parent.clone(), input));
     }
 }
 

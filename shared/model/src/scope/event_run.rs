@@ -35,9 +35,12 @@ pub struct EntryTimer {
 pub struct EntryFork {
     pub entry: u16,
     pub fork: u32,
-    /// Its error faulted the instance: where a retry goes on.
+    /// Its error is known, and it has not been let go on since: where a retry goes on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// The timer that lets it go on, if a handler retries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

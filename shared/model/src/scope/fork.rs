@@ -109,25 +109,37 @@ impl Fork {
         self.told = false;
     }
 
-    /// Forgets a branch's result, so that the branch may go on. The parent can be told again.
-    pub fn revive(&mut self, index: u32) {
-        let result = self.results.remove(&index);
-        let failed = result.is_some_and(|result| !matches!(result, BranchResult::Done { .. }));
-        self.failed -= u32::from(failed);
+    /// Forgets the error of a branch, and of all others if asked, so that they may go on. The parent can be
+    /// told again. Returns which branches go on: those that failed.
+    pub fn revive(&mut self, index: u32, others: bool) -> Vec<u32> {
+        let failed = |(at, result): (&u32, &BranchResult)| {
+            let meant = others || *at == index;
+            (meant && matches!(result, BranchResult::Failed(_))).then_some(*at)
+        };
+        let mut indexes: Vec<u32> = self.results.iter().filter_map(failed).collect();
+        // The one that is meant goes on first.
+        indexes.sort_by_key(|at| *at != index);
+        for at in &indexes {
+            self.results.remove(at);
+        }
+        self.failed = self.failed.saturating_sub(indexes.len() as u32);
         self.told = false;
+        indexes
     }
 
-    /// Branches beside `index` whose result is an error.
-    pub fn others_that_failed(&self, index: u32) -> Vec<u32> {
-        let failed = |(at, result): (&u32, &BranchResult)| {
-            (*at != index && matches!(result, BranchResult::Failed(_))).then_some(*at)
-        };
-        self.results.iter().filter_map(failed).collect()
+    /// How many branches are done without an error.
+    pub fn done(&self) -> u32 {
+        (self.results.len() as u32).saturating_sub(self.failed)
     }
 
     /// Whether as many branches are done as the parent waits for.
     pub fn enough(&self) -> bool {
-        (self.results.len() as u32).saturating_sub(self.failed) >= self.needed
+        self.done() >= self.needed
+    }
+
+    /// Whether the parent, once it asks, is to be told at once.
+    pub fn is_news(&self) -> bool {
+        self.failed > 0 || self.enough()
     }
 
     /// Whether what the parent waits for now is a batch after which more branches open. It needs

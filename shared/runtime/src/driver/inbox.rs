@@ -2,9 +2,10 @@
 
 use futures::FutureExt;
 use futures::future::{Either, select};
+use swirl_engine::Definition;
 use swirl_model::event::Input;
-use swirl_model::ids::InstanceId;
-use swirl_model::instance::Status;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{Header, Status};
 use swirl_model::time::Timestamp;
 use swirl_ports::{InboxItem, Released};
 
@@ -86,14 +87,15 @@ impl Driver {
     ) -> Result<InboxItem, Error> {
         let Input::CallDone {
             call,
-            result: Err(_),
-        } = answer.input
+            result: Err(error),
+        } = &answer.input
         else {
             return Ok(answer);
         };
+        let (call, error) = (*call, Some(error.clone()));
         let instance = self.store.instance(id).await?;
         if instance.is_some_and(|instance| instance.state.status == Status::Faulted) {
-            return Ok(InboxItem::new(Input::CallFailedMeanwhile { call }));
+            return Ok(InboxItem::new(Input::CallFailedMeanwhile { call, error }));
         }
         Ok(answer)
     }
@@ -101,6 +103,7 @@ impl Driver {
     pub(super) async fn drain(&self, run: &mut Run) -> Result<Next, Error> {
         match self.store.drain(&run.lease).await? {
             Some((items, closed)) => {
+                fit(&run.def, &run.header, &run.lease.scope, &items)?;
                 run.inbox.extend(items);
                 run.closed = closed;
                 Ok(Next::Again)
@@ -114,5 +117,21 @@ impl Driver {
             Released::Free | Released::Lost => Ok(Next::Done),
             Released::More => self.drain(run).await,
         }
+    }
+}
+
+/// What is in an inbox must name nothing that the definition lacks.
+pub(super) fn fit(
+    def: &Definition,
+    header: &Header,
+    scope: &ScopeRef,
+    items: &[InboxItem],
+) -> Result<(), Error> {
+    match items.iter().find(|item| !def.fits_input(&item.input)) {
+        None => Ok(()),
+        Some(item) => Err(Error::Store(swirl_ports::Error::Damaged {
+            what: format!("{} in the inbox of {scope}", item.id),
+            reason: format!("it names what its definition {} lacks", header.definition),
+        })),
     }
 }

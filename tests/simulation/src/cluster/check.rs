@@ -116,7 +116,7 @@ fn joined_once(trace: &Trace) -> Vec<String> {
         }
         for command in &commit.commands {
             match command {
-                Command::ExtendFork { fork, .. } => {
+                Command::ExtendFork { fork, .. } | Command::ReviveBranch { fork, .. } => {
                     joined.remove(&(&commit.scope, *fork));
                 }
                 Command::Report(_) => *done.entry(&commit.scope).or_default() += 1,

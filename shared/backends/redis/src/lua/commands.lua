@@ -75,7 +75,8 @@ local function tell(name)
       if result then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. result .. ']' end
     end
   end
-  local input = '{"Joined":{"fork":' .. number .. ',"results":[' .. table.concat(parts, ',') .. ']}}'
+  local input = '{"Joined":{"fork":' .. number .. ',"results":[' .. table.concat(parts, ',')
+    .. '],"done":' .. fork.done .. '}}'
   if inbox_add(parent, 'fork-' .. number .. '-' .. fork.tellings, 'k', input) == 1 then
     wake(parent)
   end
@@ -137,10 +138,14 @@ commands['extend'] = function()
   fork.open, fork.needed, fork.told = math.min(open, fork.total), needed, 0
   put_fork(name, fork)
   for index = before, fork.open - 1 do wake(name .. '.' .. index) end
-  if fork.done >= fork.needed then tell(name) end
+  if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
 end
 
 commands['close'] = function() close_fork(SCOPE .. '.' .. take()) end
+
+local function is_error(result)
+  return result and string.sub(result, 1, 9) == '{"Failed"'
+end
 
 -- Branches of a fork, but one, whose result is an error.
 local function others_that_failed(name, fork, but)
@@ -149,37 +154,35 @@ local function others_that_failed(name, fork, but)
   fetch(fields)
   local found = {}
   for at, field in ipairs(fields) do
-    local result = known[field]
-    if at - 1 ~= but and result and string.sub(result, 1, 9) == '{"Failed"' then
-      found[#found + 1] = at - 1
-    end
+    if at - 1 ~= but and is_error(known[field]) then found[#found + 1] = at - 1 end
   end
   return found
 end
 
--- A branch that failed goes on, and if it is asked for, all others that failed. If one of them is left, the
--- parent hears of it now.
+-- A branch goes on if it failed, and if it is asked for, all others that failed. The parent hears now of
+-- those that are left, and of enough that are done.
 commands['revive'] = function()
   local name, index, others = SCOPE .. '.' .. take(), take_number(), take_number()
   local id, kind, input = take(), take(), take()
   local fork = fork_of(name)
   if not fork then return end
   local indexes = { index }
-  if others == 1 and fork.failed > 1 then
+  local alone = fork.failed == 1 and is_error(read('b:' .. name .. '.' .. index))
+  if others == 1 and not alone then
     for _, other in ipairs(others_that_failed(name, fork, index)) do indexes[#indexes + 1] = other end
   end
   fork.told = 0
   for _, at in ipairs(indexes) do
     local branch = name .. '.' .. at
     local result = read('b:' .. branch)
-    if result then
+    if is_error(result) then
       erase('b:' .. branch)
       count(fork, result, -1)
+      if inbox_add(branch, id, kind, input) == 1 then wake(branch) end
     end
-    if inbox_add(branch, id, kind, input) == 1 then wake(branch) end
   end
   put_fork(name, fork)
-  if fork.failed > 0 then tell(name) end
+  if fork.failed > 0 or fork.done >= fork.needed then tell(name) end
 end
 
 commands['detach'] = function()

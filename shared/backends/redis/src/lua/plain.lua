@@ -44,7 +44,8 @@ local function joined(number, fork, results)
   for at = 1, results and fork[OPEN] or 0 do
     if results[at] then parts[#parts + 1] = '[' .. (at - 1) .. ',' .. results[at] .. ']' end
   end
-  return '{"Joined":{"fork":' .. number .. ',"results":[' .. concat(parts, ',') .. ']}}'
+  return '{"Joined":{"fork":' .. number .. ',"results":[' .. concat(parts, ',')
+    .. '],"done":' .. fork[DONE] .. '}}'
 end
 
 -- Lines of history, when the oldest elements that are not needed are gone, but for those of later commits. Nothing is

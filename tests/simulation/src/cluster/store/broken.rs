@@ -33,7 +33,11 @@ pub(super) fn miscount(
         scope: ScopeId::new(parent),
     };
     let results = (0..5).map(|index| (index, result.clone())).collect();
-    let input = Input::Joined { fork, results };
+    let input = Input::Joined {
+        fork,
+        results,
+        done: None,
+    };
     let id = format!("counted-{fork}");
     let _ = block_on(inner.add_input(&to, InboxItem { id, input }));
 }
