@@ -1,7 +1,5 @@
 //! Deployment. Definitions are immutable under (id, version).
 
-use std::sync::Arc;
-
 use swirl_engine::{Definition, Problem};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
@@ -44,13 +42,14 @@ impl Service {
             resources: deployment.resources,
             deployed_at: self.clock.now(),
         };
+        let deployed_at = record.deployed_at;
         let id = record.id.clone();
         let digest = record.digest.clone();
         match self.registry.store().put(record).await? {
             Some(old) if old.digest == digest => Ok(Deployed::Unchanged(id)),
             Some(_) => Ok(Deployed::Conflict(id)),
             None => {
-                self.registry.insert(Arc::clone(&definition));
+                self.registry.insert(definition.deployed(deployed_at));
                 Ok(Deployed::New(id))
             }
         }

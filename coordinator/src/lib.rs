@@ -9,6 +9,7 @@ mod deploy;
 mod effects;
 mod events;
 mod intake;
+mod named;
 mod operator;
 mod outward;
 mod reconciler;

@@ -51,7 +51,14 @@ impl Service {
         }
     }
 
-    /// False: there is no such instance, or it isn't in a state for this.
+    /// The instance that runs under the key of one that failed, which cannot go on meanwhile. Else the
+    /// key is this one's again.
+    pub async fn key_in_use(&self, instance: &Instance) -> Result<Option<InstanceId>, Error> {
+        let taken = self.take_key_again(&instance.header).await?;
+        Ok(taken.err().map(|in_use| in_use.by))
+    }
+
+    /// False: there is no such instance, it isn't in a state for this, or its key is in use.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
         let Some(instance) = self.store.instance(id).await? else {
             return Ok(false);
@@ -71,6 +78,7 @@ impl Service {
                 status: EndStatus::Cancelled,
             },
             _ if !faulted => return Ok(false),
+            _ if self.key_in_use(&instance).await?.is_some() => return Ok(false),
             Action::Retry => Input::Retry,
             Action::Skip(result) => Input::Skip { result },
             Action::Rerun(state) => Input::Rerun { state },

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use swirl_engine::{Definition, NewInstance, new_instance};
+use swirl_model::error::names;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
@@ -11,6 +12,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Created, NewInstance as Records, Whole};
 use swirl_runtime::{Unknown, carry_out, instance_of, observed_of};
 
+use crate::named::InUse;
 use crate::{Error, Service};
 
 /// Somebody asks for an instance.
@@ -48,6 +50,23 @@ pub enum Refused {
     Invalid(WorkflowError),
     #[error("the key '{key}' was used for an instance with another input")]
     Conflict { key: String, instance: InstanceId },
+    #[error(
+        "instance {by} runs under the key '{key}': an instance that runs has its key for itself"
+    )]
+    KeyInUse { key: String, by: InstanceId },
+}
+
+impl From<Refused> for WorkflowError {
+    fn from(refused: Refused) -> WorkflowError {
+        let message = refused.to_string();
+        match refused {
+            Refused::Invalid(error) => error,
+            Refused::KeyInUse { .. } => WorkflowError::new(names::KEY_IN_USE, message),
+            Refused::Unknown(_) | Refused::Conflict { .. } => {
+                WorkflowError::new(names::START_REFUSED, message)
+            }
+        }
+    }
 }
 
 impl Service {
@@ -92,7 +111,7 @@ impl Service {
                 let key = request.key.unwrap_or_default();
                 Ok(Err(Refused::Conflict { key, instance: id }))
             }
-            Err(error) => Ok(Err(Refused::Invalid(error))),
+            Err(refused) => Ok(Err(refused)),
         }
     }
 
@@ -107,7 +126,10 @@ impl Service {
     ) -> Result<Result<Created, WorkflowError>, Error> {
         let ends = (ends_with_parent, false);
         let created = self.create_watched(definition, id, new, ends).await?;
-        Ok(created.map(|(created, _)| created))
+        Ok(match created {
+            Ok((created, _)) => Ok(created),
+            Err(refused) => Err(refused.into()),
+        })
     }
 
     /// With the instance, if it has been carried out.
@@ -117,13 +139,17 @@ impl Service {
         id: InstanceId,
         new: NewInstance,
         (ends_with_parent, watched): (bool, bool),
-    ) -> Result<Result<(Created, Option<Box<Instance>>), WorkflowError>, Error> {
+    ) -> Result<Result<(Created, Option<Box<Instance>>), Refused>, Error> {
         let now = self.clock.now();
         let (header, root) = match new_instance(definition, id.clone(), new, now) {
             Ok(records) => records,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(Refused::Invalid(error))),
         };
+        if let Err(InUse { key, by }) = self.take_key(&header).await? {
+            return Ok(Err(Refused::KeyInUse { key, by }));
+        }
         if self.carries_out
+            && header.instance_key.is_none()
             && let Some(whole) = carry_out(definition, &header, &root, now)
             && let Some(made) = self.create_whole(&header, &root, whole).await?
         {

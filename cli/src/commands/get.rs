@@ -10,9 +10,10 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "\
 Examples:
   swirl get 2f6c0d9b31a84e57
+  swirl get orders/order-7                      # by workflow and key
   swirl get 2f6c0d9b31a84e57 --output json")]
 pub struct Args {
-    /// The instance's id.
+    /// The instance's id, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
 
@@ -46,6 +47,7 @@ pub fn text(body: &Value) -> String {
         _ => "",
     };
     row("status", format!("{}{suspended}", word("status")));
+    row("called", word("instanceKey"));
     row("key", word("key"));
     row("parent", word("parent"));
     row("started", word("startedAt"));

@@ -12,7 +12,7 @@ Examples:
   swirl history 2f6c0d9b31a84e57
   swirl history 2f6c0d9b31a84e57 --output json")]
 pub struct Args {
-    /// The instance's id.
+    /// The instance's id, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
 

@@ -67,7 +67,7 @@ pub struct Rerun {
 
 #[derive(Debug, clap::Args)]
 struct Of {
-    /// The instance's id.
+    /// The instance's id, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
 

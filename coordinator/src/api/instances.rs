@@ -88,6 +88,7 @@ fn line(summary: &Summary) -> Value {
         "status": summary.status.word(),
         "suspended": summary.suspended,
         "key": header.key,
+        "instanceKey": header.instance_key,
         "startedAt": header.started_at.to_string(),
         "endedAt": summary.ended_at.map(|at| at.to_string()),
     })
@@ -99,7 +100,8 @@ pub async fn one(State(api): State<Api>, Path(id): Path<String>) -> Result<Json<
 
 /// All that there is to know of an instance, but its history and its state data.
 pub async fn view(api: &Api, id: &str) -> Result<Value, Problem> {
-    match api.service.store.view(&InstanceId::new(id)).await? {
+    let called = api.service.called(id).await?;
+    match api.service.store.view(&called).await? {
         Some(found) => shown(api, &found).await,
         None => Err(Problem::no_instance(id)),
     }
@@ -118,6 +120,7 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
         "startedAt": header.started_at.to_string(),
         "endedAt": state.ended_at.map(|at| at.to_string()),
         "key": header.key,
+        "instanceKey": header.instance_key,
         "parent": header.parent.as_ref().map(|parent| parent.scope.instance.as_str()),
         "continuedFrom": header.continued_from.as_ref().map(InstanceId::as_str),
         "correlation": state.correlation,
@@ -145,10 +148,11 @@ pub async fn history(
     State(api): State<Api>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let id = InstanceId::new(id);
-    let Some(instance) = api.service.store.instance(&id).await? else {
-        return Err(Problem::no_instance(id.as_str()));
+    let called = api.service.called(&id).await?;
+    let Some(instance) = api.service.store.instance(&called).await? else {
+        return Err(Problem::no_instance(&id));
     };
+    let id = called;
     let history = api.service.store.history(&id).await?;
     let entries: Vec<Value> = history.iter().map(entry).collect();
     Ok(Json(json!({

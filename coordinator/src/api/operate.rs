@@ -7,7 +7,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
-use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, Status};
 use swirl_model::workflow::Workflow;
 
@@ -93,7 +92,8 @@ pub async fn rerun(
 }
 
 async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
-    let found = api.service.store.instance(&InstanceId::new(id)).await?;
+    let called = api.service.called(id).await?;
+    let found = api.service.store.instance(&called).await?;
     found.ok_or_else(|| Problem::no_instance(id))
 }
 
@@ -110,11 +110,17 @@ async fn operate(
     if let Some(reason) = api.service.refusal(&instance, &action).await? {
         return Err(Problem::conflict("wrong-status", reason.to_string()));
     }
+    let continues = matches!(action, Action::Retry | Action::Skip(_) | Action::Rerun(_));
+    if continues && let Some(by) = api.service.key_in_use(&instance).await? {
+        let key = instance.header.instance_key.as_deref().unwrap_or_default();
+        let detail = format!("instance {by} runs under the key '{}' by now", cut(key));
+        return Err(Problem::conflict("key-in-use", detail).with("instance", by.as_str()));
+    }
     if !api.service.operate(&instance.header.id, action).await? {
         let detail = "the instance's status has just changed; look at it again";
         return Err(Problem::conflict("wrong-status", detail));
     }
-    let body = json!({"id": id, "accepted": word});
+    let body = json!({"id": instance.header.id.as_str(), "accepted": word});
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
 }
 

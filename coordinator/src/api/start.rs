@@ -110,6 +110,9 @@ fn problem(refused: &Refused) -> Problem {
             error.to_string(),
         )
         .with("error", serde_json::Value::from(&error.to_data())),
+        Refused::KeyInUse { by, .. } => {
+            Problem::conflict("key-in-use", detail).with("instance", by.as_str())
+        }
         Refused::Conflict { instance, .. } => {
             Problem::conflict("key-conflict", detail).with("instance", instance.as_str())
         }

@@ -8,7 +8,7 @@ use swirl_expr::{Limits, PathExpr, Program};
 use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
-use swirl_model::time::IsoDuration;
+use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{
     Comparison, ExprSource, Language, Period, StateKind, Test, Version, Workflow,
 };
@@ -29,6 +29,8 @@ pub struct Definition {
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
+    /// From when windows count that have no beginning of their own.
+    pub(crate) deployed_at: Option<Timestamp>,
     /// The regular expressions of conditions, by their text.
     pub(crate) patterns: HashMap<String, Regex>,
     /// Its instances need nothing but data: nothing is called, waited for, forked, published or
@@ -125,6 +127,7 @@ impl Definition {
             output_schema,
             state_schemas,
             calendar,
+            deployed_at: None,
             patterns,
             limits: Limits::default(),
             budget: 10_000,
@@ -137,6 +140,15 @@ impl Definition {
 }
 
 impl Definition {
+    /// A definition that nobody shares yet, as one that was deployed then.
+    #[must_use]
+    pub fn deployed(mut self: Arc<Definition>, at: Timestamp) -> Arc<Definition> {
+        if let Some(own) = Arc::get_mut(&mut self) {
+            own.deployed_at = Some(at);
+        }
+        self
+    }
+
     /// What a workflow is known by. A version that is an expression is part of it as it is written.
     pub fn id_of(workflow: &Workflow) -> DefinitionId {
         let version = match &workflow.version {

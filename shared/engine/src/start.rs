@@ -22,6 +22,9 @@ use crate::eval::View;
 use crate::schema::Checked;
 use crate::step::Env;
 
+/// The longest key that people call an instance by.
+const KEY_BYTES_MAX: usize = 1000;
+
 /// What an instance is started with.
 #[derive(Debug, Clone, Default)]
 pub struct NewInstance {
@@ -91,7 +94,13 @@ pub fn new_instance(
     }
     if let Some(template) = &def.workflow.instance_key {
         let key = over_input(&header, template)?;
-        header.instance_key = (!key.is_null()).then(|| key.to_text());
+        let key = (!key.is_null()).then(|| key.to_text());
+        if let Some(long) = key.as_ref().filter(|key| key.len() > KEY_BYTES_MAX) {
+            let size = long.len();
+            let message = format!("the key is {size} bytes long; the limit is {KEY_BYTES_MAX}");
+            return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
+        }
+        header.instance_key = key;
     }
     let mut root = Scope::new(ScopeId::root(), Role::Root, header.input.clone());
     root.start_events = new.events;
@@ -170,14 +179,15 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether the flow's window is open. One without a beginning of its own counts from that of the
-    /// instance.
+    /// Whether the flow's window is open. One without a beginning of its own counts from the deployment
+    /// (decision 100).
     fn is_open(&self, flow: FlowId) -> bool {
         let Some(window) = &self.def.workflow[flow].window else {
             return true;
         };
         let calendar = Calendar::new(window);
-        calendar.is_ok_and(|calendar| calendar.allows(self.now(), self.header.started_at))
+        let since = self.def.deployed_at.unwrap_or(self.header.started_at);
+        calendar.is_ok_and(|calendar| calendar.allows(self.now(), since))
     }
 
     fn begin_root(&mut self) -> Step {

@@ -119,6 +119,10 @@ impl Ctx<'_> {
             StateKind::Event(state) => self.state_event(state, def, event),
             StateKind::Callback(callback) => self.callback_event(id, callback, &event),
             StateKind::SwitchEvents(switch) => self.switch_event(id, switch, def, &event),
+            StateKind::Operation(_) => {
+                self.stop_repeating();
+                Ok(())
+            }
             _ => Ok(()),
         }
     }

@@ -45,6 +45,7 @@ pub mod names {
     pub const FUNCTION_ERROR: &str = "FunctionError";
     pub const INPUT_VALIDATION: &str = "InputValidation";
     pub const INVALID_VALUE: &str = "InvalidValue";
+    pub const KEY_IN_USE: &str = "KeyInUse";
     pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
     pub const MERGE_TYPE_MISMATCH: &str = "MergeTypeMismatch";
     pub const RESULT_MATCHED: &str = "ResultMatched";

@@ -222,6 +222,9 @@ pub struct ListRun {
     /// How often the action has been done before, if it repeats.
     #[serde(default, skip_serializing_if = "is_first")]
     pub times: u32,
+    /// An event has come that ends the repetition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
     /// What handlers have retried of this action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retried: Vec<Retried>,
@@ -475,6 +478,7 @@ impl ListRun {
             key: None,
             step: ActionStep::Ready,
             times: 0,
+            stopped: false,
             retried: Vec::new(),
         }
     }

@@ -199,6 +199,8 @@ pub struct Repeat {
     pub max: Option<u32>,
     /// An error that no handler takes doesn't end it.
     pub past_errors: bool,
+    /// One of these events ends it: what is under way is finished, and nothing begins after it.
+    pub stop_on: Vec<EventId>,
 }
 
 #[derive(Debug, Clone)]

@@ -19,6 +19,6 @@ pub use events::{EventBus, EventLog, Offered, Start, Trigger};
 pub use finding::{Finding, Severity};
 pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
-    NewInstance, OutboxEntry, Released, Result, Store, Summary, Whole,
+    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, InstanceKey,
+    KeyHolder, Lease, NewInstance, OutboxEntry, Released, Result, Store, Summary, Whole,
 };

@@ -194,8 +194,8 @@ pub struct NewInstance {
     pub whole: Option<Box<Whole>>,
 }
 
-/// All that becomes of an instance: it needed nothing but data, nobody waits for it but who asked for it,
-/// and it didn't fail.
+/// All that becomes of an instance: it needed nothing but data, has no key that people call it by, nobody
+/// waits for it but who asked for it, and it didn't fail.
 #[derive(Debug)]
 pub struct Whole {
     /// As it ended, with the revision of the root that it began as.
@@ -223,6 +223,31 @@ pub struct DueTimer {
     pub timer: Timer,
 }
 
+/// What people call an instance by: a key, within a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceKey {
+    pub workflow: Arc<str>,
+    pub key: Arc<str>,
+}
+
+impl InstanceKey {
+    /// The one that an instance has.
+    pub fn of(header: &Header) -> Option<InstanceKey> {
+        let key = header.instance_key.as_deref()?;
+        Some(InstanceKey {
+            workflow: header.definition.workflow.clone(),
+            key: key.into(),
+        })
+    }
+}
+
+/// Which instance has a key, and since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyHolder {
+    pub instance: InstanceId,
+    pub since: Timestamp,
+}
+
 /// A line of a listing.
 #[derive(Debug, Clone)]
 pub struct Summary {
@@ -248,6 +273,19 @@ pub struct Filter {
 pub trait Store: Send + Sync {
     /// Creates an instance with its root scope, runnable, or with all that became of it.
     async fn create(&self, new: NewInstance) -> Result<Created>;
+
+    /// The instance that took a key last ([`Store::take_key`]), whether it is there or not.
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>>;
+
+    /// Gives a key to an instance, which need not be there yet, if the key is still as the caller
+    /// found it: with `from`, or with nobody. False: it is somebody else's by now. When an instance is
+    /// removed, so is the key that it has.
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool>;
 
     /// Takes a scope's lease for `lease_ms`. A suspended or faulted instance's scopes can be taken
     /// only when an operator's input is there.

@@ -123,7 +123,9 @@ impl Registry {
             reason,
         };
         let workflow = (self.lower)(record).map_err(broken)?;
-        Definition::compile_within(workflow, self.sizes).map_err(|problems| {
+        let compiled = Definition::compile_within(workflow, self.sizes);
+        let compiled = compiled.map(|definition| definition.deployed(record.deployed_at));
+        compiled.map_err(|problems| {
             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
             broken(texts.join("; "))
         })

@@ -19,8 +19,9 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::events::Trigger;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, EventBus, EventLog, Filter, InboxItem, Lease,
-    NewInstance, Offered, OutboxEntry, Queue, Released, Result, Store, Summary,
+    Acquired, Commit, Committed, Created, DueTimer, EventBus, EventLog, Filter, InboxItem,
+    InstanceKey, KeyHolder, Lease, NewInstance, Offered, OutboxEntry, Queue, Released, Result,
+    Store, Summary,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -53,6 +54,20 @@ impl<P: ?Sized> Measured<P> {
 impl Store for Measured<dyn Store> {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         self.redis("create", self.inner.create(new)).await
+    }
+
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>> {
+        self.redis("key_holder", self.inner.key_holder(key)).await
+    }
+
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool> {
+        self.redis("take_key", self.inner.take_key(key, to, from))
+            .await
     }
 
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {

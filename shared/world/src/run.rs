@@ -343,6 +343,10 @@ impl World {
                 which,
                 action,
             } => {
+                let which = match which {
+                    Which::Id(name) => Which::Id(self.wait(service.called(&name))?.to_string()),
+                    index => index,
+                };
                 let all = self.instances()?;
                 let roots = all.iter().filter(|one| one.header.parent.is_none());
                 let found = match &which {

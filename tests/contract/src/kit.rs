@@ -208,6 +208,7 @@ pub fn calling(call: u32) -> Cursor {
         waited_ms: 0,
         key: None,
         times: 0,
+        stopped: false,
         step: ActionStep::Call { call, at: at(0) },
         retried: Vec::new(),
     }))

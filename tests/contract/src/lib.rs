@@ -17,6 +17,7 @@ pub mod kit;
 pub mod lazy;
 pub mod leases;
 pub mod lifecycle;
+pub mod named;
 pub mod starts;
 pub mod timers;
 pub mod whole;
@@ -78,6 +79,7 @@ macro_rules! store_suite {
                 listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, definitions_are_immutable,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
+            named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             whole { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
             lazy {
                 whose_commit_comes_first_counts, who_goes_on_takes_the_lease,

@@ -232,6 +232,21 @@ impl Store for ChaosStore {
         created
     }
 
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>> {
+        give_way().await;
+        self.inner.key_holder(key).await
+    }
+
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool> {
+        give_way().await;
+        self.inner.take_key(key, to, from).await
+    }
+
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         give_way().await;
         let acquired = self.inner.acquire(scope, lease_ms).await?;

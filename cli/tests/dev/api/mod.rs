@@ -4,6 +4,7 @@
 //! of `openapi.json` has answered with each status that the document lists, and each code of a
 //! refusal that the documentation lists has been seen.
 
+mod called;
 mod definitions;
 mod events;
 mod guard;
@@ -87,7 +88,11 @@ fn greeting(version: &str) -> String {
 async fn every_route() {
     let address = demo().await;
     let folder = tempfile::tempdir().unwrap();
-    for (name, document) in [("waiter", WAITER), ("faulty", FAULTY)] {
+    for (name, document) in [
+        ("waiter", WAITER),
+        ("faulty", FAULTY),
+        ("orders", called::ORDERS),
+    ] {
         let file = folder.path().join(format!("{name}.sw.yaml"));
         std::fs::write(file, document.replace("ADDRESS", &address)).unwrap();
     }
@@ -97,6 +102,7 @@ async fn every_route() {
     start::check(&dev).await;
     instances::check(&dev).await;
     operate::check(&dev).await;
+    called::check(&dev).await;
     events::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;
 

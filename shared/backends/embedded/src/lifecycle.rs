@@ -8,7 +8,7 @@ use swirl_model::instance::{EndStatus, Header, Instance, InstanceState, Status};
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
-use swirl_ports::{Created, InboxItem, NewInstance, Whole};
+use swirl_ports::{Created, InboxItem, InstanceKey, KeyHolder, NewInstance, Whole};
 
 use crate::page::Page;
 use crate::record::{Key, Write};
@@ -197,6 +197,33 @@ impl State {
         children
     }
 
+    /// See [`swirl_ports::Store::take_key`].
+    pub fn take_key(
+        &mut self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> bool {
+        let found = self.named.get(key);
+        if found != from && found != Some(to) {
+            return false;
+        }
+        self.named.insert(key.clone(), to.clone());
+        self.touch(Key::Named(key.clone()));
+        true
+    }
+
+    fn give_up_key(&mut self, header: &Header) {
+        let Some(key) = InstanceKey::of(header) else {
+            return;
+        };
+        let holder = self.named.get(&key);
+        if holder.is_some_and(|holder| holder.instance == header.id) {
+            self.named.remove(&key);
+            self.touch(Key::Named(key));
+        }
+    }
+
     pub fn reopen(&mut self, seq: Seq, wake: &mut Vec<ScopeRef>) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
@@ -299,6 +326,7 @@ impl State {
         }
         if let Some(inst) = self.instances.remove(&seq) {
             self.ids.remove(inst.id());
+            self.give_up_key(&inst.instance.header);
         }
         let stale = (seq, ScopeId::new(""))..(seq + 1, ScopeId::new(""));
         let stale: Vec<_> = self.ready.range(stale).cloned().collect();

@@ -11,8 +11,9 @@ use swirl_model::event::{Input, Slot};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, Instance, InstanceState};
 use swirl_model::scope::{BranchResult, Fork};
+use swirl_model::time::Timestamp;
 use swirl_ports::matching::Set;
-use swirl_ports::{DefinitionRecord, Error, InboxItem};
+use swirl_ports::{DefinitionRecord, Error, InboxItem, InstanceKey, KeyHolder};
 
 use crate::branch;
 use crate::kept::KeptEvent;
@@ -26,6 +27,8 @@ pub(crate) enum Key {
     Definition(u64),
     /// A workflow's schedule.
     Mark(Arc<str>),
+    /// Which instance has a key.
+    Named(InstanceKey),
     Header(Seq),
     State(Seq),
     Child(Seq, InstanceId),
@@ -65,6 +68,14 @@ struct StateRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+struct NamedRecord {
+    workflow: Arc<str>,
+    key: Arc<str>,
+    instance: InstanceId,
+    since: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
 struct ForkState {
     open: u32,
     needed: u32,
@@ -94,6 +105,10 @@ impl Key {
             Key::Installation => format!("installation/{:016x}", 0),
             Key::Definition(n) => format!("definition/{n:016x}"),
             Key::Mark(workflow) => format!("mark/{:016x}/{workflow}", 0),
+            // With the length, no two workflows and keys have one text.
+            Key::Named(InstanceKey { workflow, key }) => {
+                format!("named/{:016x}/{workflow}/{key}", workflow.len())
+            }
             Key::Header(seq) => format!("header/{seq:016x}"),
             Key::State(seq) => format!("instance/{seq:016x}"),
             Key::Child(seq, id) => format!("child/{seq:016x}/{id}"),
@@ -123,11 +138,12 @@ const RUN_NUMBERS: u64 = 1 << 40;
 pub(crate) const HISTORY: &str = "history/";
 
 /// Kinds in the order in which they are read: what others belong to comes first.
-pub(crate) const KINDS: [&str; 19] = [
+pub(crate) const KINDS: [&str; 20] = [
     "counter/",
     "installation/",
     "definition/",
     "mark/",
+    "named/",
     "header/",
     "instance/",
     "child/",
@@ -180,6 +196,14 @@ impl State {
                 .marks
                 .get(workflow)
                 .map_or(Ok(None), |at| json(&(workflow, at))),
+            Key::Named(key) => self.named.get(key).map_or(Ok(None), |holder| {
+                json(&NamedRecord {
+                    workflow: key.workflow.clone(),
+                    key: key.key.clone(),
+                    instance: holder.instance.clone(),
+                    since: holder.since,
+                })
+            }),
             Key::Header(seq) => inst(seq).map_or(Ok(None), |i| json(&*i.instance.header)),
             Key::State(seq) => inst(seq).map_or(Ok(None), |inst| {
                 json(&StateRecord {
@@ -278,6 +302,18 @@ impl State {
             "mark" => {
                 let (workflow, at) = read(key, value)?;
                 self.marks.insert(workflow, at);
+            }
+            "named" => {
+                let record: NamedRecord = read(key, value)?;
+                let holder = KeyHolder {
+                    instance: record.instance,
+                    since: record.since,
+                };
+                let key = InstanceKey {
+                    workflow: record.workflow,
+                    key: record.key,
+                };
+                self.named.insert(key, holder);
             }
             "header" => {
                 let header: Header = read(key, value)?;

@@ -16,7 +16,7 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::{Fork, Role, Scope, Timer};
 use swirl_model::time::Timestamp;
-use swirl_ports::DefinitionRecord;
+use swirl_ports::{DefinitionRecord, InstanceKey, KeyHolder};
 
 use crate::Options;
 use crate::buckets::Places;
@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub definitions: BTreeMap<u64, DefinitionRecord>,
     /// Up to when each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
+    /// Which instances have keys.
+    pub named: HashMap<InstanceKey, KeyHolder>,
     pub ended: BTreeSet<(Timestamp, Seq)>,
     /// Those that failed stay however much succeeds.
     pub faulted: BTreeSet<(Timestamp, Seq)>,

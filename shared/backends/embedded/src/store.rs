@@ -13,8 +13,8 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::store::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
-    NewInstance, OutboxEntry, Released, Result, Store, Summary,
+    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, InstanceKey,
+    KeyHolder, Lease, NewInstance, OutboxEntry, Released, Result, Store, Summary,
 };
 
 use crate::Embedded;
@@ -34,6 +34,19 @@ impl Store for Embedded {
             None => None,
         };
         self.write(|state| state.create(new, page)).await
+    }
+
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>> {
+        self.read(|state| state.named.get(key).cloned())
+    }
+
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool> {
+        self.write(|state| state.take_key(key, to, from)).await
     }
 
     /// A lease lasts as long as the process: nobody else could take it over.

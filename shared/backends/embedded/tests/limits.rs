@@ -13,7 +13,7 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Work};
 use swirl_ports::store::Record;
-use swirl_ports::{Commit, Error, Filter, InboxItem, Store};
+use swirl_ports::{Commit, Error, Filter, InboxItem, InstanceKey, KeyHolder, Store};
 
 fn backend(store: Embedded) -> Backend {
     let store = Arc::new(store);
@@ -56,6 +56,51 @@ async fn end(b: &Backend, id: &str, status: EndStatus) {
             .at(cursor),
     )
     .await;
+}
+
+/// The key that people call an instance by goes with it, unless another instance has it by now.
+#[test]
+fn a_key_goes_with_its_instance() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        keep_ended_ms: 100,
+        ..Options::default()
+    };
+    let open = || backend(Embedded::open(folder.path(), options.clone()).unwrap());
+    let b = open();
+    let key = |id: &str| InstanceKey {
+        workflow: "flow".into(),
+        key: format!("key of {id}").into(),
+    };
+    let holder = |id: &str| KeyHolder {
+        instance: InstanceId::new(id),
+        since: at(0),
+    };
+    for id in ["a", "b"] {
+        let mut new = new(id);
+        new.header.instance_key = Some(key(id).key.to_string());
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        block_on(async {
+            let taken = b.store.take_key(&key(id), &holder(id), None).await;
+            assert!(taken.unwrap());
+            b.create(new).await;
+            b.act(&root(id), change(vec![end]).at(Cursor::Ended)).await;
+        });
+    }
+    let (name, next, before) = (key("b"), holder("next"), holder("b"));
+    let taken = b.store.take_key(&name, &next, Some(&before));
+    assert!(block_on(taken).unwrap());
+    block_on(b.events.expire(at(101))).unwrap();
+    assert!(ids(&b).is_empty());
+    drop(b);
+    let b = open();
+    assert_eq!(block_on(b.store.key_holder(&key("a"))).unwrap(), None);
+    let found = block_on(b.store.key_holder(&key("b"))).unwrap();
+    assert_eq!(found, Some(holder("next")));
 }
 
 /// Nothing at all is left of an instance that is removed: not even after a restart.

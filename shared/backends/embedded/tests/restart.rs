@@ -42,6 +42,19 @@ impl Store for Restarting {
         self.get().create(new).await
     }
 
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>> {
+        self.get().key_holder(key).await
+    }
+
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool> {
+        self.get().take_key(key, to, from).await
+    }
+
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         let acquired = self.get().acquire(scope, lease_ms).await?;
         if let Acquired::Held(_) = acquired {

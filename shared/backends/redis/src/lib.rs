@@ -19,6 +19,7 @@ mod keys;
 mod lazy;
 mod lifecycle;
 mod listing;
+mod named;
 mod news;
 mod options;
 mod origins;

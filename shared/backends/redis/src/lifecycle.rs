@@ -10,7 +10,9 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::{Created, InboxItem, NewInstance, OutboxEntry, Result, Store, Whole};
+use swirl_ports::{
+    Created, InboxItem, InstanceKey, NewInstance, OutboxEntry, Result, Store, Whole,
+};
 
 use crate::Redis;
 use crate::keys::Span;
@@ -60,7 +62,10 @@ impl Redis {
         } else {
             self.begun(&header, events).await?
         };
-        let is_plain = self.options().plain && correlation.is_empty() && root.timers.is_empty();
+        let is_plain = self.options().plain
+            && correlation.is_empty()
+            && root.timers.is_empty()
+            && header.instance_key.is_none();
         let found = if is_plain {
             self.run(&START, self.start_call(&header, &root, watched)?)
                 .await?
@@ -98,6 +103,8 @@ impl Redis {
         keys.extend(self.keys().listings(shard));
         let mut call = self.call_instance(&CREATE, &keys, id, Some(&root.id));
         self.beginning(&mut call, header, root, watched)?;
+        let key = InstanceKey::of(header).map(|key| self.named_key(&key));
+        call.arg(key.unwrap_or_default());
         call.arg(correlation.len());
         for (name, value) in correlation {
             call.arg(&**name).arg(value);
@@ -379,7 +386,11 @@ impl Redis {
         keys.extend(self.keys().listings(shard));
         let mut call = self.call_instance(&REMOVE, &keys, id, None);
         call.arg(at);
-        self.run::<i64>(&REMOVE, call).await?;
+        if let Value::BulkString(key) = self.run(&REMOVE, call.clone()).await? {
+            self.give_up_key(&String::from_utf8_lossy(&key), id).await?;
+            call.arg(1);
+            self.run::<i64>(&REMOVE, call).await?;
+        }
         Ok(())
     }
 }

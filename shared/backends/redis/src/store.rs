@@ -15,8 +15,8 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::store::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, Lease,
-    NewInstance, OutboxEntry, Released, Result, Store, Summary,
+    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, InstanceKey,
+    KeyHolder, Lease, NewInstance, OutboxEntry, Released, Result, Store, Summary,
 };
 use tokio::time::{sleep, timeout};
 
@@ -48,6 +48,19 @@ const PAUSE: Duration = Duration::from_millis(200);
 impl Store for Redis {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         self.create_instance(new).await
+    }
+
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>> {
+        self.holder_of(key).await
+    }
+
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool> {
+        self.hand_key(key, to, from).await
     }
 
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {

@@ -9,7 +9,7 @@ use swirl_contract::whole::whole;
 use swirl_model::event::Command;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::Cursor;
-use swirl_ports::{Created, Filter};
+use swirl_ports::{Created, Filter, InstanceKey, KeyHolder};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -260,4 +260,49 @@ async fn success_does_not_evict_failure() {
     assert_eq!(left(1_010).await, ["bad", "worse"]);
     assert_eq!(left(4_990).await, ["bad", "worse"]);
     assert!(left(5_010).await.is_empty());
+}
+
+/// The key that people call an instance by goes with it, unless another instance has it by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_goes_with_its_instance() {
+    let server = RedisServer::start().unwrap();
+    let (store, b) = connect(&server).await;
+    for (id, key) in [("a", "left"), ("b", "taken")] {
+        let mut new = new(id);
+        new.header.instance_key = Some(key.to_owned());
+        let key = InstanceKey::of(&new.header).unwrap();
+        let holder = |id: &str| KeyHolder {
+            instance: root(id).instance,
+            since: at(0),
+        };
+        let (mine, next) = (holder(id), holder("next"));
+        assert!(b.store.take_key(&key, &mine, None).await.unwrap());
+        if id == "b" {
+            assert!(b.store.take_key(&key, &next, Some(&mine)).await.unwrap());
+        }
+        b.create(new).await;
+        let end = Command::End {
+            status: EndStatus::Completed,
+            output: None,
+            error: None,
+        };
+        b.act(&root(id), change(vec![end]).at(Cursor::Ended)).await;
+    }
+    assert_eq!(
+        server.cli(&["KEYS", "*:named:*"]).unwrap().lines().count(),
+        2
+    );
+    store.expire_instances(at(1_000_000)).await.unwrap();
+    let all = Filter {
+        limit: 10,
+        ..Filter::default()
+    };
+    assert!(b.store.list(&all).await.unwrap().is_empty());
+    let left = server.cli(&["KEYS", "*"]).unwrap();
+    assert_eq!(
+        left.lines().count(),
+        2,
+        "the meta data, and the key of 'next': {left}"
+    );
+    assert!(left.contains(":named:"), "{left}");
 }

@@ -84,7 +84,7 @@ impl Ctx<'_> {
                 if let Some(repeat) = &action.repeat
                     && !self.may_begin(repeat)?
                 {
-                    return self.next_action(run);
+                    return self.repeated(run, repeat);
                 }
                 if let Some(condition) = action.condition
                     && !self.view().condition(condition, &self.scope.data)?
@@ -111,6 +111,9 @@ impl Ctx<'_> {
     }
 
     fn attempt(&mut self, mut run: ListRun, action: &Action) -> Step {
+        if let Some(repeat) = &action.repeat {
+            self.wait_to_stop(&run, repeat)?;
+        }
         run.attempt += 1;
         let call = self.seq();
         let name = self.action_name(action);

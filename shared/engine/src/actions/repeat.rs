@@ -1,7 +1,7 @@
 //! Actions that are done again and again ([`Repeat`]).
 
 use swirl_model::WorkflowError;
-use swirl_model::event::Event;
+use swirl_model::event::{Event, Slot};
 use swirl_model::scope::{ActionStep, ListRun};
 use swirl_model::workflow::{ExprId, Repeat};
 
@@ -23,20 +23,51 @@ impl Ctx<'_> {
             return self.next_action(run);
         };
         let times = run.times.saturating_add(1);
-        if repeat.max.is_some_and(|max| times >= max) {
-            return self.next_action(run);
+        if run.stopped || repeat.max.is_some_and(|max| times >= max) {
+            return self.repeated(run, &repeat);
         }
         if let Some(test) = repeat.test
             && !repeat.before
             && !self.goes_on(test)?
         {
-            return self.next_action(run);
+            return self.repeated(run, &repeat);
         }
         self.list(ListRun {
             times,
             ..ListRun::new(run.list, run.index, run.end)
         });
         Ok(())
+    }
+
+    /// An action is not done any more.
+    pub(super) fn repeated(&mut self, run: ListRun, repeat: &Repeat) -> Step {
+        if !repeat.stop_on.is_empty() {
+            self.unsubscribe_state();
+        }
+        self.next_action(run)
+    }
+
+    /// Waits for the events that end a repetition, for as long as it lasts. A fault gives the wait up,
+    /// so each attempt looks.
+    pub(super) fn wait_to_stop(&mut self, run: &ListRun, repeat: &Repeat) -> Step {
+        if repeat.stop_on.is_empty() || run.stopped || self.scope.wait.is_some() {
+            return Ok(());
+        }
+        let mut filters = Vec::with_capacity(repeat.stop_on.len());
+        for event in &repeat.stop_on {
+            filters.extend(self.event_match(*event)?);
+        }
+        self.subscribe(vec![Slot { slot: 0, filters }]);
+        Ok(())
+    }
+
+    /// One of the events has come.
+    pub(crate) fn stop_repeating(&mut self) {
+        let Some(mut run) = self.scope.list().cloned() else {
+            return;
+        };
+        run.stopped = true;
+        self.list(run);
     }
 
     /// An error of an action that no handler takes may not end its repetition. False: it does.

@@ -181,6 +181,7 @@ fn what_fails_behind_an_action_does_not_call_it_again() {
                 before,
                 max: Some(3),
                 past_errors: true,
+                stop_on: Vec::new(),
             });
         })
     };

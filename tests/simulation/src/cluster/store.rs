@@ -2,6 +2,7 @@
 //! took effect, a folder that is opened again; and a log of what took effect.
 
 mod broken;
+mod definitions;
 mod untaken;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use async_trait::async_trait;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
 use swirl_model::event::{Command, EventMatch, HistoryEntry, Input};
-use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
@@ -338,6 +339,20 @@ impl Store for SharedStore {
         self.call(|inner| self.create_now(inner, new)).await
     }
 
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>> {
+        self.call(|inner| block_on(inner.key_holder(key))).await
+    }
+
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool> {
+        self.call(|inner| block_on(inner.take_key(key, to, from)))
+            .await
+    }
+
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.call(|inner| {
             self.expire_leases();
@@ -557,34 +572,5 @@ impl EventLog for SharedStore {
 
     async fn expire(&self, now: Timestamp) -> Result<()> {
         self.call(|inner| block_on(inner.expire(now))).await
-    }
-}
-
-#[async_trait]
-impl Definitions for SharedStore {
-    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
-        self.state().deployed += 1;
-        self.call(|inner| block_on(inner.put(record))).await
-    }
-
-    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
-        self.call(|inner| block_on(inner.get(id))).await
-    }
-
-    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
-        self.call(|inner| block_on(inner.all())).await
-    }
-
-    /// The embedded store has none: it is made for one process.
-    async fn revision(&self) -> Result<u64> {
-        self.call(|_| Ok(self.state().deployed)).await
-    }
-
-    async fn mark(&self, name: &str) -> Result<Option<Timestamp>> {
-        self.call(|inner| block_on(inner.mark(name))).await
-    }
-
-    async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()> {
-        self.call(|inner| block_on(inner.set_mark(name, at))).await
     }
 }

@@ -1,5 +1,5 @@
 -- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 the process that
--- waits for the end ('' if none), 11 number of correlation values, then name and value of each, then sequence, due time and kind of timers.
+-- waits for the end ('' if none), 11 the key of the key that people call it by ('' if none), 12 number of correlation values, then name and value of each, then sequence, due time and kind of timers.
 -- KEYS: 10 keys by which instances were started, 11.. listings.
 -- Returns nothing, or the header of the instance that is there.
 
@@ -17,12 +17,13 @@ if ARGV[9] ~= '' then
   call('ZADD', KEYS[10], 0, ARGV[9] .. '\1' .. INST)
 end
 if ARGV[10] ~= '' then write('w', ARGV[10]) end
+if ARGV[11] ~= '' then write('nk', ARGV[11]) end
 put_scope('r', ARGV[5], 0, ARGV[6])
 list_add(11, 'r', place)
-local at = 12
+local at = 13
 -- One of this name that was removed may not be out of the index yet.
-if ARGV[11] ~= '0' then call('HDEL', EVENTS, 'over') end
-for _ = 1, tonumber(ARGV[11]) do
+if ARGV[12] ~= '0' then call('HDEL', EVENTS, 'over') end
+for _ = 1, tonumber(ARGV[12]) do
   correlate(ARGV[at], ARGV[at + 1])
   at = at + 2
 end

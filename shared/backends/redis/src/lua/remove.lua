@@ -1,9 +1,10 @@
--- Removes an instance that has ended. ARGV: 4 only if it ended before this. KEYS: those of
+-- Removes an instance that has ended. ARGV: 4 only if it ended before this, 5 '1' if it has no key any more. KEYS: those of
 -- Span::All, 10 keys by which instances were started, 11.. listings.
--- Returns 1, or 0: it still has something to do or to say, or isn't what it was.
+-- Returns 1, or 0: it still has something to do or to say, or isn't what it was; or the key of the key that
+-- people call it by, which it is to give up first.
 -- A faulted one of an earlier build that stands among the others is put in its place instead.
 
-begin('end', 'O', 'lw', 'key')
+begin('end', 'O', 'lw', 'key', 'nk')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
 if not STATUS then
   call('ZREM', ENDED, INST)
@@ -26,6 +27,7 @@ for _, field in ipairs(fields) do
   if kind == 'l:' and lease_of(scope).till > NOW then return 0 end
   if kind == 'm:' and over() and not marks_of(scope).ended then return 0 end
 end
+if ARGV[5] ~= '1' and read('nk') then return read('nk') end
 for _, field in ipairs(fields) do
   local kind, scope = string.sub(field, 1, 2), string.sub(field, 3)
   if kind == 'm:' then ready[INST .. '/' .. scope] = false end

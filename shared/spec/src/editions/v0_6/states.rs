@@ -4,6 +4,7 @@ use swirl_model::workflow::{Count, Repeat};
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::Sight;
+use crate::build::names::EventUse;
 use crate::codes;
 use crate::source::Node;
 
@@ -191,11 +192,11 @@ pub(super) fn repeat(ctx: &mut Ctx<'_>, node: &Node) -> Option<Repeat> {
         "stopOnEvents",
     ];
     let obj = ctx.object(node, "'repeat'", known)?;
+    let mut stop_on = Vec::new();
     if let Some(node) = obj.get("stopOnEvents") {
-        let message = "a repetition that an event ends is not carried out";
-        let hint =
-            "use 'expression' or 'max', or write 'specVersion: \"0.8\"' with a switch on events";
-        ctx.error(node, codes::UNKNOWN_PROPERTY, message, hint.to_owned());
+        for name in ctx.full_list(node, "'stopOnEvents'").unwrap_or_default() {
+            stop_on.extend(ctx.event(name, "'stopOnEvents'", EventUse::Consume));
+        }
     }
     let before = ctx.boolean(obj, "checkBefore", true);
     let past_errors = ctx.boolean(obj, "continueOnError", false);
@@ -214,13 +215,15 @@ pub(super) fn repeat(ctx: &mut Ctx<'_>, node: &Node) -> Option<Repeat> {
             None => None,
         }
     });
-    if !obj.has("expression") && !obj.has("max") {
-        ctx.missing(obj, "'repeat'", &["expression", "max"]);
+    let ends = ["expression", "max", "stopOnEvents"];
+    if !ends.iter().any(|property| obj.has(property)) {
+        ctx.missing(obj, "'repeat'", &ends);
     }
     Some(Repeat {
         test,
         before,
         max,
         past_errors,
+        stop_on,
     })
 }

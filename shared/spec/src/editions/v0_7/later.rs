@@ -18,6 +18,19 @@ pub(super) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
             warn(ctx, node, later);
         }
     }
+    if let Some(reference) = action.get_mut("subFlowRef") {
+        goes_on(reference);
+    }
+}
+
+/// Before 0.8 a sub-workflow that nobody waits for goes on when its parent ends (decision 56).
+fn goes_on(reference: &mut Node) {
+    let invoke = reference.get("invoke").and_then(Node::as_str);
+    let detached = invoke.is_some_and(|word| word.eq_ignore_ascii_case("async"));
+    if detached && reference.get("onParentComplete").is_none() {
+        let word = reference.text_here("continue");
+        reference.put("onParentComplete", word);
+    }
 }
 
 pub(super) fn in_event_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {

@@ -31,6 +31,13 @@ const OAUTH2: &[&str] = &[
 
 impl Ctx<'_> {
     pub fn auth_definitions(&mut self, node: &Node) {
+        // Decision 96.
+        if node.get("name").is_some() || node.get("properties").is_some() {
+            let message = "'auth' is one definition, and should be a list of them".to_owned();
+            self.loose(node, message, "write it as a list of one".to_owned());
+            self.auth_definition(node);
+            return;
+        }
         let read = self.each(node, "auth", |ctx, item| ctx.auth_definition(item));
         self.names.auth.unread |= !read;
     }

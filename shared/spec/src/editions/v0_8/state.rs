@@ -272,7 +272,7 @@ mod tests {
             ),
             (
                 "name: A, type: switch, dataConditions: [{condition: .a, transition: Z}], eventConditions: [], defaultCondition: {end: true}",
-                "error exclusive-properties /states/0 5\nwarning unreachable-state /states/1 6",
+                "error exclusive-properties /states/0 5",
             ),
             (
                 "name: A, type: parallel, branches: [{name: x, actions: []}, {name: x, actions: []}], transition: Z",

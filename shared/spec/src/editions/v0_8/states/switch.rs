@@ -45,6 +45,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
                 "a switch state",
                 &["dataConditions", "eventConditions"],
             );
+            // What else is wrong with them is reported at once.
+            on_all(ctx, obj);
             return None;
         }
         (None, None) => {
@@ -76,6 +78,17 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
     };
     Some((kind, timeouts.state))
+}
+
+/// Reads conditions of both kinds for their findings alone.
+fn on_all(ctx: &mut Ctx<'_>, obj: Obj<'_>) {
+    let items = |property| obj.get(property).and_then(Node::items).unwrap_or_default();
+    for item in items("dataConditions") {
+        on_data(ctx, item);
+    }
+    for item in items("eventConditions") {
+        on_event(ctx, item);
+    }
 }
 
 /// `None` after a finding that makes it unusable.

@@ -1,0 +1,115 @@
+//! Instances by workflow and key, in the place of their id.
+
+use serde_json::json;
+
+use super::{having, started};
+use crate::http::JSON;
+use crate::process::Dev;
+
+/// Fails where its input says so, after it has waited.
+pub const ORDERS: &str = r#"
+name: orders
+version: "1.0.0"
+specVersion: "0.9"
+key: "${ .order }"
+events:
+  - name: go
+    type: orders.go
+    source: /test
+    correlation: [{contextAttributeName: order, contextAttributeValue: "${ .order }"}]
+functions: [{name: count, type: expression, operation: "if .fails then error(\"no\") else {done: true} end"}]
+start: begin
+states:
+  - name: begin
+    type: inject
+    data: {}
+    transition: wait
+  - name: wait
+    type: event
+    onEvents: [{eventRefs: [go]}]
+    transition: count
+  - name: count
+    type: operation
+    actions: [{name: count, functionRef: count}]
+    end: true
+"#;
+
+const START: &str = "/api/v1/workflows/orders/instances";
+
+pub async fn check(dev: &Dev) {
+    let first = begun(dev, json!({"order": "a/7", "fails": true})).await;
+    let one = dev.get("/api/v1/instances/orders%2Fa%2F7").await.is(200);
+    assert_eq!(
+        (&one["id"], &one["instanceKey"]),
+        (&json!(first), &json!("a/7"))
+    );
+    let body = json!({"order": "a/7"}).to_string();
+    let answer = dev.post(START, &[JSON], body).await;
+    let refused = answer.refused(409, "key-in-use");
+    assert_eq!(refused["instance"], json!(first));
+    let line = &dev.get("/api/v1/instances?workflow=orders").await.is(200)["instances"];
+    assert_eq!(line.as_array().unwrap().len(), 1);
+    assert_eq!(line[0]["instanceKey"], "a/7");
+    // Another key is another instance.
+    let other = begun(dev, json!({"order": "b"})).await;
+    let path = "/api/v1/instances/orders%2Fb/cancel";
+    let accepted = dev.post(path, &[JSON], "").await.is(202);
+    assert_eq!(accepted, json!({"id": other, "accepted": "cancel"}));
+    having(dev, &other, "cancelled").await;
+
+    // What failed leaves its key to the next, and cannot go on while that runs.
+    go(dev, "a/7").await;
+    having(dev, &first, "faulted").await;
+    let next = begun(dev, json!({"order": "a/7"})).await;
+    for (word, body) in [
+        ("retry", ""),
+        ("skip", "null"),
+        ("rerun", r#"{"state": "count"}"#),
+    ] {
+        let path = format!("/api/v1/instances/{first}/{word}");
+        let refused = dev
+            .post(&path, &[JSON], body)
+            .await
+            .refused(409, "key-in-use");
+        assert_eq!(refused["instance"], json!(next));
+    }
+    let shown = dev.swirl(&["get", "orders/a/7"]);
+    assert_eq!(shown["id"], json!(next));
+    let history = dev.get("/api/v1/instances/orders%2Fa%2F7/history").await;
+    assert_eq!(history.is(200)["id"], json!(next));
+    go(dev, "a/7").await;
+    having(dev, &next, "completed").await;
+    let path = format!("/api/v1/instances/{first}/skip");
+    dev.post(&path, &[JSON], "null").await.is(202);
+    having(dev, &first, "completed").await;
+    let one = dev.get("/api/v1/instances/orders%2Fa%2F7").await.is(200);
+    assert_eq!(one["id"], json!(first), "it has taken its key again");
+    dev.get("/api/v1/instances/orders%2Fnone")
+        .await
+        .refused(404, "unknown-instance");
+}
+
+/// Starts one, and returns its id once it waits.
+async fn begun(dev: &Dev, input: serde_json::Value) -> String {
+    let id = started(dev, "orders", input).await;
+    let path = format!("/api/v1/instances/{id}");
+    let waits = |one: &serde_json::Value| one["scopes"][0]["waitsFor"].is_array();
+    dev.until(&path, "waiting", waits).await;
+    id
+}
+
+async fn go(dev: &Dev, order: &str) {
+    let event = json!({"specversion": "1.0", "id": uuid(), "source": "/test",
+        "type": "orders.go", "order": order});
+    let headers = [("content-type", "application/cloudevents+json")];
+    dev.post("/api/v1/events", &headers, event.to_string())
+        .await
+        .is(202);
+}
+
+/// Another one for each event.
+fn uuid() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("go-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}

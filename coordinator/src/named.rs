@@ -1,0 +1,103 @@
+//! Instances by the keys that people call them by (decision 101). Of two running instances of a workflow
+//! each has another key; one that has ended leaves its key to the next.
+//!
+//! A key is taken before its instance is created, and is believed to be in use from then on.
+
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::{Header, Status};
+use swirl_model::time::Timestamp;
+use swirl_ports::{InstanceKey, KeyHolder};
+
+use crate::{Error, Service};
+
+/// How long who took a key may need to create its instance, or to let it go on.
+const GRACE_MS: i64 = 60_000;
+/// How often a key is looked at that others take at the same moment.
+const TRIES: usize = 8;
+
+/// What stands between a workflow and a key. No id has it.
+const BETWEEN: char = '/';
+
+/// Who runs under a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct InUse {
+    pub key: String,
+    pub by: InstanceId,
+}
+
+impl Service {
+    /// The instance that is called so: an id, or workflow and key with a slash between them, which mean
+    /// the instance that took the key last.
+    pub async fn called(&self, name: &str) -> Result<InstanceId, Error> {
+        if let Some((workflow, key)) = name.split_once(BETWEEN) {
+            let key = InstanceKey {
+                workflow: workflow.into(),
+                key: key.into(),
+            };
+            if let Some(holder) = self.store.key_holder(&key).await? {
+                return Ok(holder.instance);
+            }
+        }
+        Ok(InstanceId::new(name))
+    }
+
+    /// Takes the key of an instance that is to be created.
+    pub(crate) async fn take_key(&self, header: &Header) -> Result<Result<(), InUse>, Error> {
+        let Some(key) = InstanceKey::of(header) else {
+            return Ok(Ok(()));
+        };
+        // What is created once more is found again, whoever has its key by now.
+        if self.store.instance(&header.id).await?.is_some() {
+            return Ok(Ok(()));
+        }
+        self.take(&key, header).await
+    }
+
+    /// Takes the key of an instance that has failed and is to go on.
+    pub(crate) async fn take_key_again(&self, header: &Header) -> Result<Result<(), InUse>, Error> {
+        match InstanceKey::of(header) {
+            Some(key) => self.take(&key, header).await,
+            None => Ok(Ok(())),
+        }
+    }
+
+    async fn take(&self, key: &InstanceKey, header: &Header) -> Result<Result<(), InUse>, Error> {
+        let now = self.clock.now();
+        let to = KeyHolder {
+            instance: header.id.clone(),
+            since: now,
+        };
+        for _ in 0..TRIES {
+            let found = self.store.key_holder(key).await?;
+            if let Some(holder) = &found {
+                // What an instance goes on as takes its key from it.
+                let own = holder.instance == header.id
+                    || header.continued_from.as_ref() == Some(&holder.instance);
+                if !own && self.is_in_use(holder, now).await? {
+                    return Ok(Err(InUse {
+                        key: key.key.to_string(),
+                        by: holder.instance.clone(),
+                    }));
+                }
+            }
+            if self.store.take_key(key, &to, found.as_ref()).await? {
+                return Ok(Ok(()));
+            }
+        }
+        let message = format!("the key '{}' is being taken by others", key.key);
+        Err(swirl_ports::Error::Unavailable(message).into())
+    }
+
+    async fn is_in_use(&self, holder: &KeyHolder, now: Timestamp) -> Result<bool, Error> {
+        let recent = now.0.saturating_sub(holder.since.0) < GRACE_MS;
+        let Some(instance) = self.store.instance(&holder.instance).await? else {
+            return Ok(recent);
+        };
+        let state = &instance.state;
+        // Somebody lets it go on just now.
+        let revived = state.status == Status::Faulted
+            && recent
+            && state.ended_at.is_some_and(|at| at < holder.since);
+        Ok(!state.status.ended() || revived)
+    }
+}

@@ -1,0 +1,38 @@
+//! Definitions in the store that all processes share.
+
+use async_trait::async_trait;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+use swirl_ports::{DefinitionRecord, Definitions, Result};
+
+use super::SharedStore;
+use crate::wait::block_on;
+
+#[async_trait]
+impl Definitions for SharedStore {
+    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
+        self.state().deployed += 1;
+        self.call(|inner| block_on(inner.put(record))).await
+    }
+
+    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
+        self.call(|inner| block_on(inner.get(id))).await
+    }
+
+    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
+        self.call(|inner| block_on(inner.all())).await
+    }
+
+    /// The embedded store has none: it is made for one process.
+    async fn revision(&self) -> Result<u64> {
+        self.call(|_| Ok(self.state().deployed)).await
+    }
+
+    async fn mark(&self, name: &str) -> Result<Option<Timestamp>> {
+        self.call(|inner| block_on(inner.mark(name))).await
+    }
+
+    async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.set_mark(name, at))).await
+    }
+}
