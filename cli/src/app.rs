@@ -9,19 +9,19 @@ use swirl_coordinator::{Deployed, Deployment, Service};
 use swirl_embedded::SystemClock;
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
-use swirl_model::workflow::{AuthDef, Template, Workflow};
-use swirl_ports::{Clock, DefinitionRecord};
+use swirl_model::workflow::Workflow;
+use swirl_ports::{Clock, DefinitionRecord, Secrets};
 use swirl_runtime::Lower;
 use swirl_spec::Options;
-use swirl_spec::resource::{FileResources, MapResources, Resources};
+use swirl_spec::resource::{FileResources, MapResources};
 use swirl_worker::Caller;
-use swirl_worker::auth::Auth;
 use swirl_worker::functions::Settings;
 use swirl_worker::http::{Http, HttpConfig};
 use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
 use swirl_worker::secrets::{Chain, Environment, Fixed};
 
 use crate::commands::validate::{Read, human};
+use crate::documents::{self, Missing};
 
 /// The largest file that a definition may refer to, in bytes.
 const RESOURCE_BYTES_MAX: usize = 4 << 20;
@@ -33,6 +33,8 @@ pub struct App {
     pub caller: Arc<Caller>,
     /// Resources that every definition finds by URI, unless it brings its own.
     pub given: Vec<(String, String)>,
+    /// For the credentials with which documents are fetched.
+    pub secrets: Arc<dyn Secrets>,
 }
 
 /// Why a definition is not deployed.
@@ -41,6 +43,9 @@ pub enum DeployError {
     /// The findings, as they are shown to people.
     #[error("{0}")]
     Refused(String),
+    /// Calls that can't succeed, by the documents that describe the functions.
+    #[error("{}", .0.join("\n"))]
+    Arguments(Vec<String>),
     #[error(transparent)]
     Other(#[from] anyhow::Error),
 }
@@ -71,6 +76,7 @@ impl App {
             fetcher: HttpResources::new(options)?,
             caller: Arc::new(Caller::with_settings(Http::new(http)?, settings)),
             given: Vec::new(),
+            secrets: Arc::new(Chain::new()),
         })
     }
 
@@ -95,6 +101,24 @@ impl App {
         let folder = file.parent().unwrap_or(Path::new(""));
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
         self.read(&document, file, files, &[], colour)
+    }
+
+    /// The documents that describe a definition's functions, and those that cannot be had.
+    pub fn documents(
+        &self,
+        workflow: &Workflow,
+        files: FileResources,
+        given: &[(String, String)],
+    ) -> (Vec<(String, String)>, Vec<Missing>) {
+        let mut fetcher = Fetcher {
+            given: map(given),
+            http: self.fetcher.clone(),
+            files,
+        };
+        let mut found = Vec::new();
+        let (caller, secrets) = (&self.caller, &self.secrets);
+        let missing = documents::fetch(caller, workflow, &mut fetcher, secrets, &mut found);
+        (found, missing)
     }
 
     /// Reads a document. What it refers to is looked for in `given`; `files` are those that it may
@@ -126,38 +150,39 @@ impl App {
             file: name.to_owned(),
             text: text.clone(),
             reading,
+            missing: Vec::new(),
         };
         let Some(workflow) = &shown.reading.workflow else {
             return Err(DeployError::Refused(human(&shown, colour)));
         };
-        self.fetch_documents(workflow, &mut fetcher, &mut resources)?;
+        let missing = documents::fetch(
+            &self.caller,
+            workflow,
+            &mut fetcher,
+            &self.secrets,
+            &mut resources,
+        );
+        if !missing.is_empty() {
+            let lines: Vec<String> = missing
+                .iter()
+                .map(|missing| {
+                    let reason = &missing.reason;
+                    format!("the document of a function cannot be had: {reason}")
+                })
+                .collect();
+            return Err(DeployError::Refused(lines.join("\n")));
+        }
+        let problems = self.caller.check(workflow, &resources);
+        if !problems.is_empty() {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            return Err(DeployError::Arguments(lines));
+        }
         Ok(Deployment {
             name: name.display().to_string(),
             document: text,
             resources,
             workflow: workflow.clone(),
         })
-    }
-
-    /// The documents that describe the functions' services, and what these refer to in turn.
-    fn fetch_documents(
-        &self,
-        workflow: &Workflow,
-        fetcher: &mut Fetcher,
-        resources: &mut Vec<(String, String)>,
-    ) -> Result<(), DeployError> {
-        for needed in Caller::needs(workflow) {
-            fetch_document(needed.uri, needed.auth, fetcher, resources)?;
-        }
-        loop {
-            let needed = self.caller.needs_also(workflow, resources);
-            if needed.is_empty() {
-                return Ok(());
-            }
-            for (uri, auth) in needed {
-                fetch_document(&uri, auth, fetcher, resources)?;
-            }
-        }
     }
 
     /// Deploys; the functions are callable before the first instance can be.
@@ -179,37 +204,6 @@ impl App {
             .await
             .map_err(|error| DeployError::Other(anyhow!(error)))
     }
-}
-
-fn fetch_document(
-    uri: &str,
-    auth: Option<&AuthDef>,
-    fetcher: &mut Fetcher,
-    resources: &mut Vec<(String, String)>,
-) -> Result<(), DeployError> {
-    if resources.iter().any(|(known, _)| known == uri) {
-        return Ok(());
-    }
-    if let Some(auth) = auth {
-        let Template::Literal(properties) = &auth.properties else {
-            let message = format!(
-                "the auth definition '{}' is used to fetch '{uri}', so its properties must be \
-                 constants: no workflow runs yet that could evaluate them",
-                auth.name
-            );
-            return Err(DeployError::Refused(message));
-        };
-        let auth = Auth::from_properties(auth.scheme, properties)
-            .map_err(|error| DeployError::Refused(error.to_string()))?;
-        fetcher.http = fetcher.http.clone().with_auth(uri, auth);
-    }
-    let content = fetcher.fetch(uri, None).map_err(|error| {
-        DeployError::Refused(format!("the document of a function cannot be had: {error}"))
-    })?;
-    let content = String::from_utf8(content)
-        .map_err(|_| DeployError::Refused(format!("'{uri}' is no text in UTF-8")))?;
-    resources.push((uri.to_owned(), content));
-    Ok(())
 }
 
 fn prepare(

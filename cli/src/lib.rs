@@ -8,6 +8,7 @@ pub mod config;
 mod dev;
 pub mod diagram;
 mod doctor;
+mod documents;
 mod functions;
 mod logging;
 mod node;

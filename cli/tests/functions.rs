@@ -111,3 +111,298 @@ fn a_proto_file_is_read_with_its_imports() {
         "{wrong:?}"
     );
 }
+
+const OPENAPI: &str = "openapi: 3.0.3
+paths:
+  /orders/{id}:
+    put:
+      operationId: putOrder
+      parameters: [{$ref: 'parts.yaml#/parameters/id'}, {name: sentAt, in: query, schema: {type: string, format: date-time}}]
+      requestBody: {content: {application/json: {schema: {$ref: 'parts.yaml#/schemas/order'}}}}
+      responses: {'200': {content: {application/json: {schema: {type: object, required: [id]}}}}}
+";
+const PARTS: &str = "parameters: {id: {name: id, in: path, required: true, schema: {type: integer}}}
+schemas: {order: {type: object, required: [customer], properties: {customer: {type: string}, urgent: {type: boolean}}}}
+";
+
+fn order(arguments: &str, metadata: &str) -> String {
+    definition(&format!(
+        "type: rest, operation: 'openapi.yaml#putOrder'{metadata}"
+    ))
+    .replace("{a: 1}", arguments)
+}
+
+fn services(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// The document is a file with another beside it, and the function says where the service is.
+#[test]
+fn arguments_are_checked_before_anything_runs() {
+    const SERVER: &str = ", metadata: {server: 'http://127.0.0.1:1'}";
+    let folder = services(&[("openapi.yaml", OPENAPI), ("parts.yaml", PARTS)]);
+    let all = |command: &str, arguments: &str, metadata: &str| {
+        std::fs::write(folder.path().join("w.sw.yaml"), order(arguments, metadata)).unwrap();
+        let done = swirl(folder.path(), &[], &[command, "w.sw.yaml"]);
+        let text = format!("{}{}", text(&done.stdout), text(&done.stderr));
+        (done.status.code(), text)
+    };
+    let good = "{id: '${ .a // 7 }', customer: Ada, urgent: true, sentAt: '${ now | todate }'}";
+    let (code, text) = all("validate", good, SERVER);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("note:"), "{text}");
+    // Nobody listens there.
+    let (code, text) = all("run", good, SERVER);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("PUT http://127.0.0.1:1/orders/"), "{text}");
+    for (arguments, expected) in [
+        (
+            "{ID: 1, customer: Ada}",
+            "the argument `id` is missing; is `ID` meant to be it?",
+        ),
+        (
+            "{id: one, customer: Ada}",
+            "the argument `id` must be a whole number, and isn't one",
+        ),
+        (
+            "{id: 1, custmer: Ada}",
+            "the argument `customer` is missing; is `custmer` meant to be it?",
+        ),
+        (
+            "{id: 1, customer: 5}",
+            "the argument `customer` must be a text, and is a number",
+        ),
+        (
+            "{id: 1, customer: Ada, sentAt: '${ now }'}",
+            "write `${ now | todate }` for the present",
+        ),
+    ] {
+        for command in ["validate", "run"] {
+            let (code, text) = all(command, arguments, SERVER);
+            assert_eq!(code, Some(if command == "run" { 2 } else { 1 }), "{text}");
+            assert!(text.contains(expected), "{command} {arguments}: {text}");
+            if command == "validate" {
+                assert!(
+                    text.contains("w.sw.yaml:8:") && text.contains("function-arguments"),
+                    "{text}"
+                );
+            }
+        }
+    }
+    let unchecked = ", metadata: {server: 'http://127.0.0.1:1', checkArguments: false}";
+    assert_eq!(all("validate", "{id: one}", unchecked).0, Some(0));
+    // Without the address of the service there is nothing to call.
+    let (code, text) = all("validate", good, "");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("function-invalid") && text.contains("metadata: {server:"),
+        "{text}"
+    );
+    // What cannot be read is told, and is no fault.
+    std::fs::remove_file(folder.path().join("parts.yaml")).unwrap();
+    let (code, text) = all("validate", "{ID: 1}", SERVER);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("note: the document of a function cannot be had")
+            && text.contains("parts.yaml"),
+        "{text}"
+    );
+    let offline = swirl(folder.path(), &[], &["validate", "--offline", "w.sw.yaml"]);
+    assert_eq!(offline.status.code(), Some(0));
+    assert!(
+        !self::text(&offline.stdout).contains("note:"),
+        "{offline:?}"
+    );
+}
+
+#[test]
+fn scenarios_hold_calls_and_answers_against_documents() {
+    let folder = services(&[("openapi.yaml", OPENAPI), ("parts.yaml", PARTS)]);
+    let test = |arguments: &str, answer: &str| {
+        let metadata = ", metadata: {server: 'http://127.0.0.1:1'}";
+        std::fs::write(folder.path().join("w.sw.yaml"), order(arguments, metadata)).unwrap();
+        let scenario = format!(
+            "workflows: [w.sw.yaml]\ninput: {{id: one}}\nfunctions: {{f: {{return: {answer}}}}}\nexpect: {{status: completed}}\n"
+        );
+        std::fs::write(folder.path().join("w.scenario.yaml"), scenario).unwrap();
+        let done = swirl(folder.path(), &[], &["test", "w.scenario.yaml"]);
+        (done.status.code(), text(&done.stdout).to_owned())
+    };
+    let (code, text) = test("{id: 1, customer: Ada}", "{id: 1}");
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = test("{id: '${ .id }', customer: Ada}", "{id: 1}");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("a call of 'f' doesn't fit the document")
+            && text.contains("`id` must be a whole number"),
+        "{text}"
+    );
+    let (code, text) = test("{id: 1, customer: Ada}", "{number: 1}");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("the answer of 'f' doesn't fit") && text.contains("`id` is missing"),
+        "{text}"
+    );
+    // Where there is no document, nothing is held against it.
+    std::fs::remove_file(folder.path().join("openapi.yaml")).unwrap();
+    assert_eq!(test("{id: '${ .id }'}", "{number: 1}").0, Some(0));
+}
+
+/// A document that is only given to who has a token; the token is a secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_fetched_with_credentials_of_secrets() {
+    use axum::http::HeaderMap;
+    use axum::routing::get;
+    let guarded = |content: &'static str| {
+        get(move |headers: HeaderMap| async move {
+            let given = headers
+                .get("authorization")
+                .map(|value| value.to_str().unwrap().to_owned());
+            match given.as_deref() {
+                Some("Bearer t-0ps3cret") => Ok(content),
+                _ => Err(axum::http::StatusCode::UNAUTHORIZED),
+            }
+        })
+    };
+    let router = axum::Router::new()
+        .route("/openapi.yaml", guarded(OPENAPI))
+        .route("/parts.yaml", guarded(PARTS))
+        .route(
+            "/orders/7",
+            axum::routing::put(async || axum::Json(serde_json::json!({"id": 7}))),
+        );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let folder = tempfile::tempdir().unwrap();
+    let function = format!(
+        "type: rest, operation: '{base}/openapi.yaml#putOrder', authRef: {{resource: docs}}"
+    );
+    let text_of = definition(&function)
+        .replace("{a: 1}", "{id: 7, customer: Ada}")
+        .replace("{output: .arguments}", "{output: '{id}'}")
+        .replace(
+            "states:",
+            "secrets: [TOKEN]\nauth: [{name: docs, scheme: bearer, properties: {token: '${ \"t-\" + $SECRETS.TOKEN }'}}]\nstates:",
+        );
+    std::fs::write(folder.path().join("w.sw.yaml"), text_of).unwrap();
+    let path = folder.path().to_owned();
+    let run = move |more: &[&str]| swirl(&path, &[], &[&["run", "w.sw.yaml"], more].concat());
+    tokio::task::spawn_blocking(move || {
+        let done = run(&["--secret", "TOKEN=0ps3cret"]);
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        assert_eq!(text(&done.stdout), "{\n  \"id\": 7\n}\n", "{done:?}");
+        let refused = run(&[]);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let told = text(&refused.stderr);
+        assert!(
+            told.contains("the auth definition 'docs'")
+                && told.contains("the secret 'TOKEN' has no value"),
+            "{told}"
+        );
+        let wrong = run(&["--secret", "TOKEN=0therwise"]);
+        let told = text(&wrong.stderr);
+        assert!(
+            told.contains("answered 401") && !told.contains("0therwise"),
+            "{told}"
+        );
+    })
+    .await
+    .unwrap();
+}
+
+/// What is told of calls of other types than `rest`, by the documents beside the definition.
+#[test]
+fn arguments_of_all_types_are_checked() {
+    const ASYNCAPI: &str = "asyncapi: 2.6.0
+info: {title: t, version: 1.0.0}
+servers: {broker: {url: 'nats://127.0.0.1:1', protocol: nats}}
+channels:
+  light/{lamp}:
+    parameters: {lamp: {schema: {type: string}}}
+    publish: {operationId: send, message: {payload: {type: object, required: [lumens], properties: {lumens: {type: integer}, sentAt: {type: string, format: date-time}}}}}
+";
+    const PROTO: &str = "syntax = \"proto3\"; service S { rpc M(A) returns (A); } message A { int32 count = 1; bool on = 2; }";
+    let folder = services(&[("a.yaml", ASYNCAPI), ("s.proto", PROTO)]);
+    let asyncapi = "type: asyncapi, operation: 'a.yaml#send'";
+    let graphql =
+        "type: graphql, operation: 'http://h/g#query#pet', metadata: {argumentTypes: {id: 'ID!'}}";
+    let http = "type: http, operation: {method: GET, uri: 'http://h/{id}'}";
+    for (function, arguments, expected) in [
+        (
+            "type: rpc, operation: 's.proto#S#M'",
+            "{count: '${ .n }'}",
+            None,
+        ),
+        (
+            "type: rpc, operation: 's.proto#S#M'",
+            "{cuont: '${ .n }'}",
+            Some("no field `cuont`; did you mean `count`?"),
+        ),
+        (
+            "type: rpc, operation: 's.proto#S#M'",
+            "{count: 1.5}",
+            Some("`count`"),
+        ),
+        (
+            "type: rpc, operation: 's.proto#S#N'",
+            "{count: 1}",
+            Some("has no method `N`"),
+        ),
+        (
+            asyncapi,
+            "{lamp: '${ .n }', lumens: 5, sentAt: '${ now | todate }'}",
+            None,
+        ),
+        (
+            asyncapi,
+            "{lmp: x, lumens: 5}",
+            Some("the parameter `lamp` of the channel is missing; is `lmp` meant to be it?"),
+        ),
+        (
+            asyncapi,
+            "{lamp: x, lumens: 5, sentAt: '${ now }'}",
+            Some("write `${ now | todate }`"),
+        ),
+        (asyncapi, "{lamp: x, lumns: 5}", Some("`lumens` is missing")),
+        (graphql, "{id: '${ .n }'}", None),
+        (graphql, "{}", Some("the argument `id` is missing")),
+        (http, "{id: '${ .n }'}", None),
+        (http, "{id: 1, more: 1}", Some("`more` has no place")),
+    ] {
+        let mut text = definition(function).replace("{a: 1}", arguments);
+        if function == graphql {
+            let call = format!("arguments: {arguments}");
+            text = text.replace(&call, &format!("{call}, selectionSet: '{{ id }}'"));
+        }
+        if function == http {
+            text = text
+                .replace("id: w\n", "name: w\n")
+                .replace("'0.8'", "'0.9'")
+                .replace("name: A", "name: a")
+                .replace("[{functionRef", "[{name: ask, functionRef");
+        }
+        std::fs::write(folder.path().join("w.sw.yaml"), text).unwrap();
+        let done = swirl(folder.path(), &[], &["validate", "w.sw.yaml"]);
+        let told = format!("{}{}", self::text(&done.stdout), self::text(&done.stderr));
+        match expected {
+            None => assert_eq!(
+                done.status.code(),
+                Some(0),
+                "{function} {arguments}: {told}"
+            ),
+            Some(expected) => {
+                assert_eq!(
+                    done.status.code(),
+                    Some(1),
+                    "{function} {arguments}: {told}"
+                );
+                assert!(told.contains(expected), "{function} {arguments}: {told}");
+            }
+        }
+    }
+}

@@ -84,7 +84,10 @@ impl Service {
             .await?
         {
             Ok(_) if ends_with_parent => self.follow_parent(start).await,
-            Ok(_) => self.follow_continued(start).await,
+            Ok(_) => {
+                self.follow_suspended(start).await?;
+                self.follow_continued(start).await
+            }
             Err(error) => self.refuse(start, error).await,
         }
     }

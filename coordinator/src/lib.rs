@@ -17,6 +17,7 @@ mod schedules;
 pub mod server;
 mod service;
 mod start;
+mod subflows;
 mod timers;
 mod windows;
 

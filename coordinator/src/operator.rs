@@ -23,8 +23,25 @@ pub enum Action {
 }
 
 impl Service {
-    /// Why the engine would refuse the action for where the instance stands.
+    /// Why the action is refused for where the instance stands, or its parent.
     pub async fn refusal(
+        &self,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Option<String>, Error> {
+        if matches!(action, Action::Retry | Action::Skip(_) | Action::Rerun(_))
+            && let Some(parent) = self.parent_gone_on(instance).await?
+        {
+            return Ok(Some(format!(
+                "the instance that waited for this sub-workflow, {parent}, has taken its failure and \
+                 gone on"
+            )));
+        }
+        let rejection = self.rejection(instance, action).await?;
+        Ok(rejection.map(|rejection| rejection.to_string()))
+    }
+
+    async fn rejection(
         &self,
         instance: &Instance,
         action: &Action,
@@ -71,6 +88,9 @@ impl Service {
                 let poke = self.store.suspend(id, on, self.clock.now()).await?;
                 let found = poke.is_some();
                 self.queue.push(poke.unwrap_or_default()).await;
+                if found {
+                    self.suspend_awaited(id, on).await?;
+                }
                 return Ok(found);
             }
             Action::Cancel if status.ended() => return Ok(false),
@@ -78,6 +98,7 @@ impl Service {
                 status: EndStatus::Cancelled,
             },
             _ if !faulted => return Ok(false),
+            _ if self.parent_gone_on(&instance).await?.is_some() => return Ok(false),
             _ if self.key_in_use(&instance).await?.is_some() => return Ok(false),
             Action::Retry => Input::Retry,
             Action::Skip(result) => Input::Skip { result },

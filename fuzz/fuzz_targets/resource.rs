@@ -77,7 +77,8 @@ fuzz_target!(|input: &[u8]| {
     }
     let content = String::from_utf8_lossy(document).into_owned();
     let resources = [("doc".to_owned(), content)];
-    let _ = CALLER.needs_also(workflow, &resources);
+    let _ = CALLER.gather(workflow).missing(&resources);
+    let _ = CALLER.check(workflow, &resources);
     let id = Definition::id_of(workflow);
     if let Err(problems) = CALLER.prepare(&id, workflow, &resources) {
         assert!(!problems.is_empty());

@@ -13,16 +13,18 @@ use swirl_model::error::names;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{
-    ActionKind, AuthDef, Function, FunctionId, FunctionKind, Period, Workflow,
+    ActionKind, AuthId, Function, FunctionId, FunctionKind, Period, Workflow,
 };
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller};
+use url::Url;
 
 use crate::auth::Auth;
 use crate::breaker::{self, Breakers};
 use crate::functions::{
-    self, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES, asyncapi::Brokers,
-    custom::CustomCaller, rest::RestCaller, rpc, rpc::RpcCaller, service::Services,
+    self, Checks, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES,
+    asyncapi::Brokers, custom::CustomCaller, rest::Library, rest::RestCaller, rpc, rpc::RpcCaller,
+    service::Services,
 };
 use crate::http::Http;
 
@@ -37,15 +39,77 @@ const MARGIN: Duration = Duration::from_secs(5);
 pub struct Problem {
     pub function: String,
     pub message: String,
+    /// Where the action stands that calls it; empty for what concerns the function itself.
+    pub pointer: String,
 }
 
 /// A document that a deployment must fetch before [`Caller::prepare`].
-#[derive(Debug, Clone, Copy)]
-pub struct Needed<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needed {
     /// Without the fragment.
-    pub uri: &'a str,
+    pub uri: String,
     /// The definition's auth for fetching it (`authRef.resource`; language 0.8, "Auth Definition").
-    pub auth: Option<&'a AuthDef>,
+    pub auth: Option<AuthId>,
+}
+
+/// Finds the documents that a definition's functions need, those that are referred to by others
+/// among them.
+#[derive(Debug)]
+pub struct Gather<'a> {
+    workflow: &'a Workflow,
+    settings: &'a Settings,
+    library: Library,
+}
+
+impl<'a> Gather<'a> {
+    pub fn new(workflow: &'a Workflow, settings: &'a Settings) -> Gather<'a> {
+        Gather {
+            workflow,
+            settings,
+            library: Library::default(),
+        }
+    }
+
+    /// The documents that are still missing, as far as those that are there tell; to be asked again
+    /// until there are none. What is wrong with a document is told by [`Caller::prepare`].
+    pub fn missing(&mut self, resources: &[(String, String)]) -> Vec<Needed> {
+        let documents = Documents {
+            resources,
+            settings: self.settings,
+            for_checks: false,
+        };
+        let mut all = Caller::needs(self.workflow);
+        all.retain(|needed| documents.get(&needed.uri).is_none());
+        for function in &self.workflow.functions {
+            let others = match function.kind {
+                FunctionKind::Rpc => rpc::imports(function, &documents),
+                FunctionKind::Rest => {
+                    let missing = self.library.missing(function, &documents);
+                    missing.into_iter().collect()
+                }
+                _ => continue,
+            };
+            for uri in others {
+                // Credentials go nowhere but where they were meant for.
+                let near = functions::find(functions::word(&function.kind))
+                    .and_then(|kind| (kind.document)(function))
+                    .is_some_and(|own| same_origin(own, &uri));
+                let auth = function.resource_auth.filter(|_| near);
+                match all.iter_mut().find(|known| known.uri == uri) {
+                    Some(known) => known.auth = known.auth.or(auth),
+                    None => all.push(Needed { uri, auth }),
+                }
+            }
+        }
+        all
+    }
+}
+
+fn same_origin(one: &str, other: &str) -> bool {
+    match (Url::parse(one), Url::parse(other)) {
+        (Ok(one), Ok(other)) => one.origin() == other.origin(),
+        _ => false,
+    }
 }
 
 /// Calls the functions of all prepared definitions over shared connections.
@@ -93,45 +157,34 @@ impl Caller {
 
     /// The documents that a definition's functions refer to, each once. What the reader itself
     /// fetches (lists, schemas) isn't among them.
-    pub fn needs(workflow: &Workflow) -> Vec<Needed<'_>> {
-        let mut needed: Vec<Needed<'_>> = Vec::new();
+    pub fn needs(workflow: &Workflow) -> Vec<Needed> {
+        let mut needed: Vec<Needed> = Vec::new();
         for function in &workflow.functions {
             let kind = functions::find(functions::word(&function.kind));
             let Some(uri) = kind.and_then(|kind| (kind.document)(function)) else {
                 continue;
             };
-            let auth = function.resource_auth.map(|auth| &workflow[auth]);
+            let auth = function.resource_auth;
             match needed.iter_mut().find(|known| known.uri == uri) {
                 Some(known) => known.auth = known.auth.or(auth),
-                None => needed.push(Needed { uri, auth }),
+                None => needed.push(Needed {
+                    uri: uri.to_owned(),
+                    auth,
+                }),
             }
         }
         needed
     }
 
-    /// The documents that those which are there refer to in turn, and that are still missing; to be
-    /// asked again until there are none.
-    pub fn needs_also<'a>(
-        &self,
-        workflow: &'a Workflow,
-        resources: &[(String, String)],
-    ) -> Vec<(String, Option<&'a AuthDef>)> {
-        let documents = Documents {
-            resources,
-            settings: &self.settings,
-        };
-        let functions = workflow.functions.iter();
-        let mut needed: Vec<(String, Option<&AuthDef>)> = Vec::new();
-        for function in functions.filter(|function| function.kind == FunctionKind::Rpc) {
-            let auth = function.resource_auth.map(|auth| &workflow[auth]);
-            for uri in rpc::imports(function, &documents) {
-                match needed.iter_mut().find(|(known, _)| *known == uri) {
-                    Some((_, known)) => *known = known.or(auth),
-                    None => needed.push((uri, auth)),
-                }
-            }
-        }
-        needed
+    /// What [`Gather`] is for.
+    pub fn gather<'a>(&'a self, workflow: &'a Workflow) -> Gather<'a> {
+        Gather::new(workflow, &self.settings)
+    }
+
+    /// What the calls of a definition would fail for, whatever its data is, by the documents that
+    /// describe its functions. A definition that was deployed once isn't asked again.
+    pub fn check(&self, workflow: &Workflow, resources: &[(String, String)]) -> Vec<Problem> {
+        Checks::new(workflow, resources, &self.settings).calls(workflow)
     }
 
     /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources`
@@ -149,6 +202,7 @@ impl Caller {
         let documents = Documents {
             resources,
             settings: &self.settings,
+            for_checks: false,
         };
         let mut results: Vec<Option<CompileResult>> = Vec::new();
         results.resize_with(workflow.functions.len(), || None);
@@ -169,6 +223,7 @@ impl Caller {
                     problems.push(Problem {
                         function: function.name.to_string(),
                         message,
+                        pointer: String::new(),
                     });
                     continue;
                 }
@@ -178,6 +233,7 @@ impl Caller {
                     problems.push(Problem {
                         function: function.name.to_string(),
                         message,
+                        pointer: String::new(),
                     });
                     continue;
                 }

@@ -1,9 +1,10 @@
 //! The HTTP client that all function types share: one pool of connections, with limits.
 //!
 //! It knows nothing of operations: a request goes out, an answer of bounded size comes back, and
-//! what can go wrong between becomes a [`CallError`] without the URL's query. It follows no
-//! redirect, keeps no cookie and never repeats a request by itself: a repeat is the workflow's
-//! decision. Dropping a call's future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and
+//! what can go wrong between becomes a [`CallError`] without the URL's query. It follows redirects
+//! within one origin, and only for who asks it to ([`Http::send_on`]), keeps no cookie and never
+//! repeats a request by itself: a repeat is the workflow's decision. Answers may be compressed; the
+//! limit of their size holds for what they become. Dropping a call's future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and
 //! `NO_PROXY` are honoured.
 
 use std::error::Error as _;
@@ -12,11 +13,14 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder};
 use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::{CallError, CallErrorKind};
+
+/// How many redirects one request may take.
+const REDIRECTS_MAX: u32 = 5;
 
 /// What a call may cost at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +125,7 @@ impl Http {
         self.breakers.as_ref()
     }
 
-    pub(crate) fn request(&self, method: reqwest::Method, url: Url) -> RequestBuilder {
+    pub(crate) fn request(&self, method: Method, url: Url) -> RequestBuilder {
         self.client.request(method, url)
     }
 
@@ -151,6 +155,28 @@ impl Http {
             )),
         }
         result
+    }
+
+    /// [`Http::send`], also to where redirects lead within the same origin: of GET and HEAD, and of
+    /// any method with its body for 307 and 308. `make` makes the request for a URL. An answer that
+    /// leads elsewhere, or one too often, is given as it is.
+    pub(crate) async fn send_on(
+        &self,
+        method: &Method,
+        url: &Url,
+        what: &str,
+        make: impl Fn(Url) -> Result<RequestBuilder, CallError>,
+    ) -> Result<Answer, CallError> {
+        let mut at = url.clone();
+        let mut left = REDIRECTS_MAX;
+        loop {
+            let answer = self.send(make(at.clone())?, &at, what).await?;
+            match onward(method, &at, &answer) {
+                Some(target) if left > 0 => at = target,
+                _ => return Ok(answer),
+            }
+            left -= 1;
+        }
     }
 
     async fn exchange(
@@ -206,6 +232,18 @@ impl Http {
         };
         CallError::new(CallErrorKind::Connection, message)
     }
+}
+
+/// Where a redirect leads, if it is followed.
+fn onward(method: &Method, from: &Url, answer: &Answer) -> Option<Url> {
+    let follows = match answer.status {
+        301..=303 => matches!(*method, Method::GET | Method::HEAD),
+        307 | 308 => true,
+        _ => false,
+    };
+    let location = answer.header(LOCATION.as_str()).filter(|_| follows)?;
+    let target = from.join(location).ok()?;
+    (target.origin() == from.origin()).then_some(target)
 }
 
 /// The innermost reason: the outer ones repeat what we say ourselves, and the URL with its query.

@@ -14,5 +14,5 @@ pub mod pool;
 pub mod resources;
 pub mod secrets;
 
-pub use caller::{Caller, Problem};
+pub use caller::{Caller, Gather, Needed, Problem};
 pub use error::{CallError, CallErrorKind};

@@ -47,7 +47,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     runtime.block_on(async {
         let stop = cluster::stop().context("signals cannot be listened to")?;
         let hosts = &config.http.allow_hosts;
-        let app = Arc::new(App::new(hosts, config.functions.clone())?);
+        let mut app = App::new(hosts, config.functions.clone())?;
+        app.secrets = secrets(&config.secrets)?;
+        let app = Arc::new(app);
         let (cluster, redis) = cluster::connect(&config, "coordinator", app.lower()).await?;
         // Documents come over the API only, with the files that they refer to.
         let reader = Arc::new(DocumentReader::new(app, hosts, Path::new("/nonexistent"))?);

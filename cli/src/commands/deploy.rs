@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::json;
 
-use swirl_spec::resource::{FileResources, ResourceError, Resources, scheme};
+use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
-use swirl_worker::Caller;
 
 use crate::client::{Server, findings, timeline::shown};
+use crate::documents;
 use crate::functions::GivenArgs;
 use crate::resources::GivenOr;
 use crate::terminal::{Output, Terminal};
@@ -83,13 +83,8 @@ fn files_of(document: &str, file: &Path, given: &[(String, String)]) -> Vec<(Str
     let mut found: Vec<(String, String)> = used
         .map(|(uri, content)| (uri.clone(), String::from_utf8_lossy(content).into_owned()))
         .collect();
-    for needed in reading.workflow.iter().flat_map(Caller::needs) {
-        if let Ok(content) = files.fetch(needed.uri, None)
-            && let Ok(content) = String::from_utf8(content)
-            && !found.iter().any(|(uri, _)| uri == needed.uri)
-        {
-            found.push((needed.uri.to_owned(), content));
-        }
+    if let Some(workflow) = &reading.workflow {
+        documents::find(workflow, &files, &mut found);
     }
     found
 }
@@ -98,10 +93,7 @@ struct OnlyFiles(FileResources);
 
 impl Resources for OnlyFiles {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
-        let web = |uri: &str| {
-            scheme(uri).is_some_and(|s| ["http", "https"].contains(&&*s.to_ascii_lowercase()))
-        };
-        if web(uri) || base.is_some_and(web) {
+        if documents::is_http(uri) || base.is_some_and(documents::is_http) {
             return Err(ResourceError::Failed {
                 uri: uri.to_owned(),
                 reason: "the server fetches it".to_owned(),

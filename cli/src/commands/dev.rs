@@ -118,18 +118,15 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let address = listener.local_addr()?;
     let mut app = App::new(&args.allow_host, args.functions.settings()?)?;
     app.given = args.given.resources()?;
+    let secrets = secrets(&args.secret)?;
+    app.secrets = secrets.clone();
     let app = Arc::new(app);
     let store = match (&args.store, args.memory) {
         (Some(store), _) => Some(store.clone()),
         (None, true) => None,
         (None, false) => Some(args.folder.join(".swirl")),
     };
-    let mut node = Node::new(
-        store.as_deref(),
-        app.lower(),
-        app.caller.clone(),
-        secrets(&args.secret)?,
-    )?;
+    let mut node = Node::new(store.as_deref(), app.lower(), app.caller.clone(), secrets)?;
     match &store {
         Some(store) => tracing::info!("instances are kept in {}", store.display()),
         None => tracing::info!("instances are kept in memory"),

@@ -118,6 +118,7 @@ async fn run_one(
     let mut app = App::new(&args.allow_host, args.functions.settings()?)?;
     app.given = args.given.resources()?;
     let secrets = secrets(&args.secret)?;
+    app.secrets = secrets.clone();
     let mut node = Node::new(
         args.store.as_deref(),
         app.lower(),
@@ -133,6 +134,10 @@ async fn run_one(
                 return Ok(2);
             }
             Err(DeployError::Other(error)) => return Err(error),
+            Err(arguments @ DeployError::Arguments(_)) => {
+                terminal.message(&arguments.to_string());
+                return Ok(2);
+            }
         }
     }
     let Some((workflow, version)) = main else {

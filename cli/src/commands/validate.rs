@@ -6,11 +6,16 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use swirl_embedded::SystemClock;
 use swirl_ports::Clock;
-use swirl_spec::diagnostic::Severity;
+use swirl_spec::codes;
+use swirl_spec::diagnostic::{Diagnostic, Severity};
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
+use swirl_spec::source::{self, Limits, Node};
 use swirl_spec::{Options, Reading};
+use swirl_worker::functions::{self, Checks, Settings as FunctionSettings};
 
+use crate::app::{App, secrets};
+use crate::documents::Missing;
 use crate::functions::GivenArgs;
 use crate::resources::GivenOr;
 use crate::scenario::discover;
@@ -26,6 +31,10 @@ const RESOURCE_BYTES_MAX: usize = 4 << 20;
 ///
 /// All findings are shown at once, each with its place, a code and what to do; 'swirl explain CODE'
 /// says more. Also shown is which edition of the language a definition was taken for, and why.
+///
+/// The documents that describe functions are loaded, from files and from the web as a deployment would,
+/// and the arguments of calls are checked against them. One that cannot be had is told, and is no
+/// fault of the definition.
 ///
 /// Exit code 0 when all are valid (warnings aside, unless --deny-warnings is given), 1 when some are not, 2 when a file could not be
 /// read.
@@ -45,6 +54,15 @@ pub struct Args {
     #[arg(long)]
     deny_warnings: bool,
 
+    /// Don't load the documents that describe functions (OpenAPI, AsyncAPI, proto): calls aren't
+    /// checked against them then.
+    #[arg(long)]
+    offline: bool,
+
+    /// A host from which documents may be fetched, beside this machine; may be given again.
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+
     #[command(flatten)]
     given: GivenArgs,
 }
@@ -55,6 +73,8 @@ pub struct Read {
     /// What lines and columns refer to.
     pub text: String,
     pub reading: Reading,
+    /// Documents of functions that could not be had.
+    pub missing: Vec<Missing>,
 }
 
 impl Read {
@@ -87,11 +107,62 @@ impl Read {
             file: file.to_owned(),
             text,
             reading,
+            missing: Vec::new(),
         })
     }
 
+    /// Loads the documents that describe the functions, and checks the calls against them.
+    fn check_calls(&mut self, app: &App, given: &[(String, String)]) {
+        let Some(workflow) = &self.reading.workflow else {
+            return;
+        };
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
+        let (resources, missing) = app.documents(workflow, files, given);
+        let checks = Checks::new(workflow, &resources, &FunctionSettings::default());
+        let root = source::parse(self.text.as_bytes(), &Limits::default()).ok();
+        let place = |pointer: &str| {
+            let node = root.as_ref().and_then(|root| root.at(pointer));
+            node.map(Node::place).unwrap_or_default()
+        };
+        let mut found = Vec::new();
+        for problem in checks.refused() {
+            let function = workflow.functions.iter();
+            let mut function = function.filter(|known| *known.name == *problem.function);
+            let Some(function) = function.next() else {
+                continue;
+            };
+            let is_missing = |uri: &str| missing.iter().any(|missing| missing.uri == uri);
+            // The operator says what carries these out.
+            let custom = functions::word(&function.kind) == "custom";
+            let refers =
+                |missing: &Missing| problem.message.contains(&format!("`{}`", missing.uri));
+            if custom
+                || functions::document(function).is_some_and(is_missing)
+                || missing.iter().any(refers)
+            {
+                continue;
+            }
+            let pointer = root
+                .as_ref()
+                .and_then(|root| own_place(root, &function.name));
+            let place = place(&pointer.unwrap_or_default());
+            let message = problem.to_string();
+            found.push(Diagnostic::error(codes::FUNCTION_INVALID, place, message));
+        }
+        for problem in checks.calls(workflow) {
+            let message = problem.to_string();
+            let place = place(&problem.pointer);
+            found.push(Diagnostic::error(codes::FUNCTION_ARGUMENTS, place, message));
+        }
+        for finding in found {
+            self.reading.diagnostics.push(finding);
+        }
+        self.missing = missing;
+    }
+
     fn valid(&self) -> bool {
-        self.reading.workflow.is_some()
+        self.reading.workflow.is_some() && !self.reading.diagnostics.has_errors()
     }
 
     fn warned(&self) -> bool {
@@ -120,11 +191,22 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }
     }
     let given = args.given.resources()?;
+    let app = match args.offline {
+        true => None,
+        false => {
+            let mut app = App::new(&args.allow_host, FunctionSettings::default())?;
+            app.secrets = secrets(&[])?;
+            Some(app)
+        }
+    };
     let mut reads = Vec::new();
     let mut valid = true;
     for file in files {
         match Read::file_with(&file, &given) {
-            Ok(read) => {
+            Ok(mut read) => {
+                if let Some(app) = &app {
+                    read.check_calls(app, &given);
+                }
                 valid &= read.valid() && !(args.deny_warnings && read.warned());
                 if terminal.output == Output::Text {
                     terminal.result(&human(&read, terminal.colours()))?;
@@ -165,8 +247,24 @@ pub fn human(read: &Read, colour: bool) -> String {
         Some(detected) => format!("edition {}, because {}", detected.edition, detected.why),
         None => "of no known edition".to_owned(),
     };
+    for missing in &read.missing {
+        let reason = &missing.reason;
+        text.push_str(&format!(
+            "{name}: note: the document of a function cannot be had, so its calls were not checked: \
+             {reason}\n"
+        ));
+    }
     text.push_str(&format!("{name}: {verdict} ({edition})\n"));
     text
+}
+
+/// Where a function stands in the document, if it stands there.
+fn own_place(root: &Node, name: &str) -> Option<String> {
+    let functions = root.get("functions")?.items()?;
+    let own = |function: &&Node| function.get("name").and_then(Node::as_str) == Some(name);
+    let function = functions.iter().find(own)?;
+    let place = function.get("operation").unwrap_or(function);
+    Some(place.pointer().to_owned())
 }
 
 fn as_json(reads: &[Read]) -> String {
@@ -179,6 +277,11 @@ fn as_json(reads: &[Read]) -> String {
             let edition = read.reading.edition.as_ref();
             file["edition"] = json!(edition.map(|detected| detected.edition.word()));
             file["because"] = json!(edition.map(|detected| &detected.why));
+            if !read.missing.is_empty() {
+                let missing = read.missing.iter();
+                let rows = missing.map(|one| json!({"uri": one.uri, "reason": one.reason}));
+                file["notChecked"] = rows.collect();
+            }
             file
         })
         .collect();

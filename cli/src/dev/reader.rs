@@ -93,6 +93,10 @@ impl Reader for DocumentReader {
             )
             .map_err(|error| match error {
                 DeployError::Refused(text) => finding("function-document", &text),
+                DeployError::Arguments(lines) => lines
+                    .iter()
+                    .flat_map(|line| finding("function-arguments", line))
+                    .collect(),
                 DeployError::Other(error) => finding("function-document", &format!("{error:#}")),
             })
     }

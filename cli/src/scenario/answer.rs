@@ -78,6 +78,16 @@ pub enum AnswerError {
         arguments: String,
         message: String,
     },
+    #[error(
+        "a call of '{function}' doesn't fit the document that describes it: {problems} (if the document \
+         is wrong, say 'checkArguments: false' in the function's metadata)"
+    )]
+    Call { function: String, problems: String },
+    #[error(
+        "the answer of '{function}' doesn't fit the document that describes it: {problems} (if the \
+         document is wrong, say 'checkArguments: false' in the function's metadata)"
+    )]
+    Return { function: String, problems: String },
 }
 
 /// A `return` that isn't well formed.
@@ -102,6 +112,11 @@ impl Answers {
             .map(|(name, answers)| (name.clone(), (answers.clone(), AtomicUsize::new(0))))
             .collect();
         Answers { functions }
+    }
+
+    /// Whether the scenario lists the function.
+    pub fn has(&self, function: &str) -> bool {
+        self.functions.contains_key(function)
     }
 
     /// The next answer of a function: in turn, the last one repeats. `now_ms` is virtual unix time.

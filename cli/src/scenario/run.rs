@@ -1,6 +1,7 @@
 //! Runs a scenario in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_coordinator::{Action, Deployed, Deployment, StartRequest};
@@ -14,6 +15,7 @@ use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Clock, Store, Summary};
 use swirl_spec::diagnostic::{Diagnostic, Place};
 use swirl_spec::{Options, Reading};
+use swirl_worker::functions::{Checks, Settings};
 use swirl_world::{Act, Mock, Which, World};
 
 use super::answer::{AnswerError, Answered, Answers};
@@ -21,6 +23,7 @@ use super::file::{Operation, Scenario, Target, WorkflowSource};
 use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
 use super::rows::millis;
 use super::{RunError, Runner};
+use crate::documents;
 use crate::resources::ScenarioResources;
 
 /// The real engine, driver and coordinator, in memory and in virtual time.
@@ -39,12 +42,13 @@ impl Runner for VirtualRunner {
             });
         }
         let unknown = unknown_functions(scenario, &readings);
+        let checks = checks(scenario, &readings);
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
         let mut world = World::new(
             scenario.clock,
             Box::new(|record| Err(format!("{} was not deployed", record.id))),
-            mock(answers, trouble.clone()),
+            mock(answers, checks, trouble.clone()),
             scenario.secrets.clone(),
         );
         let first = match deploy(&mut world, readings)? {
@@ -202,28 +206,74 @@ pub(super) fn is_sysout(function: &Function) -> bool {
 
 type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
 
-fn mock(answers: Answers, trouble: Arc<Mutex<Option<AnswerError>>>) -> Caller {
+/// The documents of functions that the scenario gives, or that lie beside it: mocked calls and answers
+/// are held against them. Nothing is fetched.
+fn checks(scenario: &Scenario, readings: &[(String, Reading)]) -> BTreeMap<DefinitionId, Checks> {
+    let settings = Settings::default();
+    let mut checks = BTreeMap::new();
+    for (name, reading) in readings {
+        let Some(workflow) = &reading.workflow else {
+            continue;
+        };
+        let from = ScenarioResources::new(&scenario.resources, Path::new(name));
+        let mut resources = Vec::new();
+        documents::find(workflow, &from, &mut resources);
+        if !resources.is_empty() {
+            let checked = Checks::new(workflow, &resources, &settings);
+            checks.insert(Definition::id_of(workflow), checked);
+        }
+    }
+    checks
+}
+
+fn mock(
+    answers: Answers,
+    checks: BTreeMap<DefinitionId, Checks>,
+    trouble: Arc<Mutex<Option<AnswerError>>>,
+) -> Caller {
+    let fail = move |error: AnswerError| {
+        let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.get_or_insert(error);
+        Mock::Never
+    };
     Box::new(move |request| {
         let now = request.at;
         // Functions that log are carried out, never mocked (decision 99).
         if is_sysout(&request.function) {
             return Mock::Silent;
         }
-        match answers.next(&request.function.name, &request.arguments, now.0) {
+        let function = &*request.function.name;
+        let checks = checks.get(&request.definition);
+        let found = checks.map(|checks| checks.call(&request.function, &request.arguments));
+        if let Some(problems) = found.filter(|found| !found.is_empty())
+            && answers.has(function)
+        {
+            return fail(AnswerError::Call {
+                function: function.to_owned(),
+                problems: problems.join("; "),
+            });
+        }
+        match answers.next(function, &request.arguments, now.0) {
             None => Mock::Unknown,
             Some(Ok(Answered::Never)) => Mock::Never,
-            Some(Ok(Answered::Return { data, after })) => Mock::Answer {
-                after_ms: after.millis_from(now),
-                result: Ok(data),
-            },
+            Some(Ok(Answered::Return { data, after })) => {
+                let found = checks.map(|checks| checks.answer(&request.function, &data));
+                if let Some(problems) = found.filter(|found| !found.is_empty()) {
+                    return fail(AnswerError::Return {
+                        function: function.to_owned(),
+                        problems: problems.join("; "),
+                    });
+                }
+                Mock::Answer {
+                    after_ms: after.millis_from(now),
+                    result: Ok(data),
+                }
+            }
             Some(Ok(Answered::Error { error, after })) => Mock::Answer {
                 after_ms: after.millis_from(now),
                 result: Err(error),
             },
-            Some(Err(error)) => {
-                *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Mock::Never
-            }
+            Some(Err(error)) => fail(error),
         }
     })
 }

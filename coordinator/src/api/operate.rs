@@ -108,7 +108,7 @@ async fn operate(
         return Err(Problem::conflict("wrong-status", reason));
     }
     if let Some(reason) = api.service.refusal(&instance, &action).await? {
-        return Err(Problem::conflict("wrong-status", reason.to_string()));
+        return Err(Problem::conflict("wrong-status", reason));
     }
     let continues = matches!(action, Action::Retry | Action::Skip(_) | Action::Rerun(_));
     if continues && let Some(by) = api.service.key_in_use(&instance).await? {

@@ -2,6 +2,7 @@
 
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::Header;
+use swirl_model::scope::{ActionStep, Scope, Work};
 
 /// A short id for what these parts name: the same parts give the same id, always.
 pub fn derive(parts: &[&str]) -> String {
@@ -24,6 +25,18 @@ pub fn continuation_id(header: &Header) -> InstanceId {
         return InstanceId::new(derive(&[&header.seed(), "continue"]));
     }
     chained_id(&header.id)
+}
+
+/// The instance that a scope waits for: its sub-workflow, or what it goes on as after `continueAs`.
+pub fn awaited(header: &Header, scope: &Scope) -> Option<InstanceId> {
+    if scope.fault.is_some() {
+        return None;
+    }
+    if let Some(ActionStep::Subflow { call }) = scope.list().map(|run| &run.step) {
+        return Some(InstanceId::new(child_id(header, &scope.id, *call)));
+    }
+    let work = scope.position().map(|position| &position.work);
+    matches!(work, Some(Work::Continue { .. })).then(|| continuation_id(header))
 }
 
 /// The same, of a sub-workflow or of a continuation: its id is never used again.

@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
+use swirl_model::ids::InstanceId;
 use swirl_model::instance::Header;
 use swirl_model::scope::{ActionStep, Scope};
-use swirl_model::workflow::{ActionKind, AuthScheme, FunctionId};
+use swirl_model::workflow::{ActionKind, AuthId, AuthScheme, FunctionId};
 use swirl_model::{Data, WorkflowError};
 
 use crate::definition::Definition;
@@ -82,14 +83,7 @@ pub fn pending_request(
             None => None,
         };
         let auth = match def.workflow[kind.function].auth {
-            Some(id) => {
-                let auth = &def.workflow[id];
-                Some(Auth {
-                    name: auth.name.clone(),
-                    scheme: auth.scheme,
-                    properties: view.template(&auth.properties, &data)?,
-                })
-            }
+            Some(id) => Some(auth(&view, id, &data)?),
             None => None,
         };
         Ok(Request {
@@ -108,4 +102,45 @@ pub fn pending_request(
         })
     };
     Some(request())
+}
+
+fn auth(view: &View<'_>, id: AuthId, data: &Data) -> Result<Auth, WorkflowError> {
+    let auth = &view.def.workflow[id];
+    Ok(Auth {
+        name: auth.name.clone(),
+        scheme: auth.scheme,
+        properties: view.template(&auth.properties, data)?,
+    })
+}
+
+/// An `auth` definition where no instance runs: for the documents that a deployment fetches. Its
+/// expressions see constants, the secrets and the clock of `env`; data, input and instance are null.
+pub fn auth_without_instance(
+    def: &Definition,
+    id: AuthId,
+    env: &Env,
+) -> Result<Auth, WorkflowError> {
+    let header = Header {
+        id: InstanceId::new(""),
+        definition: def.id.clone(),
+        version: def.id.version.to_string(),
+        input: Data::NULL,
+        started_at: env.now,
+        parent: None,
+        continued_from: None,
+        key: None,
+        instance_key: None,
+        timeout: None,
+        depth: 0,
+        trace: Default::default(),
+    };
+    let view = View {
+        def,
+        env,
+        header: &header,
+        params: &[],
+        last_error: None,
+        error: None,
+    };
+    auth(&view, id, &Data::NULL)
 }

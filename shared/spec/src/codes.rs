@@ -88,6 +88,9 @@ codes! {
     EXPRESSION_LANGUAGE = "expression-language": "An expression language that is not known.";
     EXPRESSION_NOT_EVALUATED = "expression-not-evaluated": "An expression where nothing is evaluated.";
     EXPRESSION_NOT_MARKED = "expression-not-marked": "A text that looks like an expression without its '${ }'.";
+    FUNCTION_ARGUMENTS = "function-arguments": "Arguments that do not fit the document that describes the function.";
+    FUNCTION_DOCUMENT = "function-document": "A document that describes a function cannot be had.";
+    FUNCTION_INVALID = "function-invalid": "A function that cannot be called by the document that describes it.";
     FUNCTION_TYPE_UNKNOWN = "function-type-unknown": "A function type that the language does not have.";
     ID_NOT_CONSTANT = "id-not-constant": "An 'id' that is an expression.";
     IGNORED_PROPERTY = "ignored-property": "A property without effect where it stands.";

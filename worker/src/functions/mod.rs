@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use swirl_model::Data;
-use swirl_model::workflow::{Function, FunctionKind};
+use swirl_model::workflow::{AuthScheme, Function, FunctionKind};
 use swirl_ports::CallRequest;
 
 use crate::CallError;
 use crate::auth::Auth;
+pub use checks::Checks;
+pub(crate) use known::Known;
 
 pub(crate) mod asyncapi;
+mod checks;
 pub mod custom;
+mod fits;
 mod graphql;
 mod http;
+mod known;
 mod odata;
 pub mod rest;
 pub mod rpc;
@@ -59,6 +64,11 @@ pub fn word(kind: &FunctionKind) -> &str {
     }
 }
 
+/// The URI of the document that describes a function's service; none if it needs none.
+pub fn document(function: &Function) -> Option<&str> {
+    find(word(&function.kind)).and_then(|kind| (kind.document)(function))
+}
+
 /// What the operator of a runtime says of the function types.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -83,6 +93,17 @@ pub(crate) trait CompiledFunction: Send + Sync {
         request: &CallRequest,
         context: &Context<'_>,
     ) -> Result<Data, CallError>;
+
+    /// What a call with these arguments and this kind of credentials would fail for, as far as both
+    /// are known.
+    fn check(&self, _arguments: &Known, _auth: Option<AuthScheme>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What the service would not answer.
+    fn check_answer(&self, _answer: &Known) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The shared clients.
@@ -107,6 +128,8 @@ pub(crate) struct Context<'a> {
 pub(crate) struct Documents<'a> {
     pub(crate) resources: &'a [(String, String)],
     pub(crate) settings: &'a Settings,
+    /// Whether what is compiled is to know its document, so that arguments can be checked.
+    pub(crate) for_checks: bool,
 }
 
 impl<'a> Documents<'a> {

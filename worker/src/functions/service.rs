@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::auth::{Auth, Authorization, Tokens};
@@ -101,14 +101,14 @@ impl Services {
         ask: &Ask<'_>,
         authorization: Option<&Authorization>,
     ) -> Result<Answer, CallError> {
-        let mut out = self.http.request(ask.method.clone(), ask.url.clone());
+        let mut headers = HeaderMap::new();
         for (name, value) in ask.headers {
             let field = HeaderName::from_bytes(name.as_bytes());
             let (Ok(field), Ok(value)) = (field, HeaderValue::from_str(value)) else {
                 let message = format!("{}: the header `{name}` cannot be sent", ask.what);
                 return Err(CallError::arguments(message));
             };
-            out = out.header(field, value);
+            headers.append(field, value);
         }
         if let Some(authorization) = authorization {
             let value = HeaderValue::from_str(authorization.value.expose());
@@ -117,12 +117,19 @@ impl Services {
                 CallError::new(CallErrorKind::Auth, message)
             })?;
             value.set_sensitive(true);
-            out = out.header(AUTHORIZATION, value);
+            headers.append(AUTHORIZATION, value);
         }
-        if let Some(body) = ask.body {
-            out = out.body(body.to_vec());
-        }
-        self.http.send(out, ask.url, ask.what).await
+        let make = |url| {
+            let request = self.http.request(ask.method.clone(), url);
+            let request = request.headers(headers.clone());
+            Ok(match ask.body {
+                Some(body) => request.body(body.to_vec()),
+                None => request,
+            })
+        };
+        self.http
+            .send_on(&ask.method, ask.url, ask.what, make)
+            .await
     }
 }
 

@@ -100,7 +100,7 @@ async fn the_demo_service_is_called_by_a_workflows_functions() {
 
     let needed = Caller::needs(&workflow);
     assert_eq!(
-        needed.iter().map(|needed| needed.uri).collect::<Vec<_>>(),
+        needed.iter().map(|needed| &needed.uri).collect::<Vec<_>>(),
         [&uri]
     );
     let fetched = HttpResources::new(HttpOptions::default())
@@ -193,6 +193,7 @@ async fn what_cannot_be_called_is_told_at_deployment() {
         let Problem {
             function: name,
             message: text,
+            ..
         } = problem;
         assert!(name == function && text.contains(message), "{problem}");
     }
@@ -321,7 +322,7 @@ fn a_document_is_needed_once_with_the_auth_that_any_function_gives() {
     let needed = Caller::needs(&workflow);
     let needed: Vec<_> = needed
         .iter()
-        .map(|n| (n.uri, n.auth.map(|auth| auth.name.as_str())))
+        .map(|n| (n.uri.as_str(), n.auth.map(|auth| &*workflow[auth].name)))
         .collect();
     assert_eq!(needed, [("http://h/a", Some("docs")), ("http://h/c", None)]);
 }

@@ -1,11 +1,14 @@
 //! How calls fail.
 
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Redirect;
-use axum::routing::get as on_get;
+use axum::routing::{any as on_any, get as on_get};
+use flate2::Compression;
+use flate2::write::{GzEncoder, ZlibEncoder};
 use swirl_model::{Data, WorkflowError, data};
 use swirl_worker::CallErrorKind;
 use swirl_worker::functions::rest::{CallContext, RestCaller};
@@ -46,22 +49,119 @@ async fn a_status_is_an_error_with_the_body() {
 }
 
 #[tokio::test]
-async fn redirects_are_not_followed() {
+async fn redirects_are_followed_to_the_same_origin() {
+    let away = serve(Router::new().route("/to", on_any(async || "away"))).await;
+    let target = format!("{away}/to?token=s3cret");
+    let seen = async |method: Method, headers: HeaderMap, body: String| {
+        let kind = headers
+            .get("content-type")
+            .map(|kind| kind.to_str().unwrap());
+        format!("{method} {} {body}", kind.unwrap_or("-"))
+    };
     let base = serve(
         Router::new()
             .route(
-                "/from",
-                on_get(async || Redirect::temporary("/to?token=s3cret")),
+                "/307",
+                on_any(async || Redirect::temporary("to?token=s3cret")),
             )
-            .route("/to", on_get(async || "arrived")),
+            .route("/303", on_any(async || Redirect::to("/to")))
+            .route(
+                "/loop",
+                on_any(async || Redirect::temporary("/loop?token=s3cret")),
+            )
+            .route(
+                "/away",
+                on_any(move || async move { Redirect::temporary(&target) }),
+            )
+            .route("/to", on_any(seen)),
     )
     .await;
-    let error = fails(&get(&base, "/from"), CallErrorKind::Status(307)).await;
-    assert_eq!(
-        error.message,
-        format!("GET {base}/from: 307 Temporary Redirect to /to; redirects are not followed")
+    for path in ["/307", "/303"] {
+        let found = call(&get(&base, path), Data::NULL).await;
+        assert_eq!(found.unwrap(), data!("GET - "), "{path}");
+    }
+    let post = |path: &str, media: &str| {
+        let body = format!("requestBody: {{content: {{{media}: {{}}}}}}");
+        operation(
+            &base,
+            &format!("paths: {{{path}: {{post: {{operationId: op, {body}}}}}}}"),
+        )
+    };
+    let found = call(&post("/307", "application/json"), data!({"a": 1})).await;
+    assert_eq!(found.unwrap(), data!("POST application/json {\"a\":1}"));
+    let found = call(&post("/307", "multipart/form-data"), data!({"a": 1}))
+        .await
+        .unwrap();
+    let found = found.to_text();
+    assert!(
+        found.starts_with("POST multipart/form-data") && found.contains("name=\"a\""),
+        "{found}"
     );
-    assert!(!error.can_retry);
+    // A POST doesn't become a GET.
+    let error = call(&post("/303", "application/json"), data!({"a": 1}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, CallErrorKind::Status(303));
+    for (path, place) in [
+        ("/loop", "/loop".to_owned()),
+        ("/away", format!("{away}/to")),
+    ] {
+        let error = fails(&get(&base, path), CallErrorKind::Status(307)).await;
+        let expected = format!(
+            "GET {base}{path}: 307 Temporary Redirect to {place}; a redirect is followed to the same \
+             origin, five times at most"
+        );
+        assert!(
+            error.message.starts_with(&expected) && !error.message.contains("s3cret"),
+            "{error}"
+        );
+        assert!(!error.can_retry);
+    }
+}
+
+/// What a service compresses is read as what it was, and its size is what it becomes.
+#[tokio::test]
+async fn compressed_answers_are_read_within_the_limit() {
+    let json = b"{\"a\":1}";
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let mut deflate = ZlibEncoder::new(Vec::new(), Compression::default());
+    deflate.write_all(json).unwrap();
+    // A stream of one uncompressed block.
+    let brotli = [&[0x0b, 0x03, 0x80][..], json, &[0x03]].concat();
+    let bomb = gzip(&vec![b'0'; 9 << 20]);
+    assert!(bomb.len() < 20_000);
+    let answer = |encoding: &'static str, bytes: Vec<u8>| {
+        on_any(move || async move {
+            let headers = [
+                ("content-type", "application/json"),
+                ("content-encoding", encoding),
+            ];
+            (headers, bytes)
+        })
+    };
+    let base = serve(
+        Router::new()
+            .route("/gzip", answer("gzip", gzip(json)))
+            .route("/deflate", answer("deflate", deflate.finish().unwrap()))
+            .route("/br", answer("br", brotli))
+            .route("/broken", answer("gzip", json.to_vec()))
+            .route("/bomb", answer("gzip", bomb)),
+    )
+    .await;
+    for path in ["/gzip", "/deflate", "/br"] {
+        let found = call(&get(&base, path), Data::NULL).await;
+        assert_eq!(found.unwrap(), data!({"a": 1}), "{path}");
+    }
+    let error = fails(&get(&base, "/bomb"), CallErrorKind::Limit).await;
+    assert!(
+        error.message.contains("larger than 8388608 bytes"),
+        "{error}"
+    );
+    call(&get(&base, "/broken"), Data::NULL).await.unwrap_err();
 }
 
 #[tokio::test]

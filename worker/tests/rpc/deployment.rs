@@ -83,7 +83,7 @@ fn the_proto_file_is_a_document_that_is_needed() {
     };
     let needed: Vec<_> = Caller::needs(&workflow)
         .iter()
-        .map(|needed| needed.uri)
+        .map(|needed| needed.uri.clone())
         .collect();
     assert_eq!(needed, [URI]);
 }
@@ -107,8 +107,8 @@ fn imports_are_needed_also() {
         format!("{head} import \"acme/v1/m.proto\"; service S {{ rpc M(A) returns (A); }}"),
     )];
     let needed = |resources: &[_]| -> Vec<String> {
-        let needed = caller.needs_also(&workflow, resources);
-        needed.into_iter().map(|(uri, _)| uri).collect()
+        let needed = caller.gather(&workflow).missing(resources);
+        needed.into_iter().map(|needed| needed.uri).collect()
     };
     let missing = needed(&resources);
     assert_eq!(missing, ["http://h/protos/acme/v1/m.proto"]);

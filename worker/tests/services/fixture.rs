@@ -144,10 +144,8 @@ impl Callable {
             .iter()
             .map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned()))
             .collect();
-        let needed: Vec<&str> = Caller::needs(&workflow)
-            .iter()
-            .map(|needed| needed.uri)
-            .collect();
+        let needed = Caller::needs(&workflow);
+        let needed: Vec<&str> = needed.iter().map(|needed| &*needed.uri).collect();
         assert_eq!(
             needed,
             documents.iter().map(|(uri, _)| *uri).collect::<Vec<_>>()

@@ -77,6 +77,20 @@ states:
     end: true
 "#;
 
+/// Takes the failure of its sub-workflow.
+const TAKER: &str = r#"
+id: taker
+version: "1.0.0"
+specVersion: "0.8"
+errors: [{name: Any, code: "*"}]
+states:
+  - name: Sub
+    type: operation
+    actions: [{subFlowRef: faulty}]
+    onErrors: [{errorRef: Any, end: true}]
+    end: true
+"#;
+
 fn greeting(version: &str) -> String {
     format!(
         "id: greeting\nversion: {version}\nspecVersion: '0.8'\nstates:\n  - name: Greet\n    \
@@ -91,6 +105,7 @@ async fn every_route() {
     for (name, document) in [
         ("waiter", WAITER),
         ("faulty", FAULTY),
+        ("taker", TAKER),
         ("orders", called::ORDERS),
     ] {
         let file = folder.path().join(format!("{name}.sw.yaml"));

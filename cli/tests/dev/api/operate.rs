@@ -12,6 +12,7 @@ pub async fn check(dev: &Dev) {
     retried(dev).await;
     skipped(dev).await;
     rerun(dev).await;
+    taken_by_the_parent(dev).await;
     for word in ["cancel", "suspend", "resume", "retry"] {
         operate(dev, "none", word, "")
             .await
@@ -78,6 +79,34 @@ async fn faulted(dev: &Dev, key: &str, failures: u32) -> String {
     let id = started(dev, "faulty", json!({"key": key, "failures": failures})).await;
     having(dev, &id, "faulted").await;
     id
+}
+
+/// Nobody would take what the retry of this sub-workflow comes to.
+async fn taken_by_the_parent(dev: &Dev) {
+    let parent = started(dev, "taker", json!({"key": "taken", "failures": 1})).await;
+    having(dev, &parent, "completed").await;
+    let all = dev
+        .get("/api/v1/instances?workflow=faulty&status=faulted")
+        .await
+        .is(200);
+    let mut child = None;
+    for one in all["instances"].as_array().unwrap() {
+        let id = one["id"].as_str().unwrap();
+        let shown = dev.get(&format!("/api/v1/instances/{id}")).await.is(200);
+        if shown["parent"] == parent.as_str() {
+            child = Some(id);
+        }
+    }
+    let child = child.unwrap();
+    for (word, body) in [
+        ("retry", ""),
+        ("skip", "null"),
+        ("rerun", r#"{"state": "Work"}"#),
+    ] {
+        let answer = operate(dev, child, word, body).await;
+        assert!(answer.text.contains(&parent), "{}", answer.text);
+        answer.refused(409, "wrong-status");
+    }
 }
 
 async fn events(dev: &Dev, id: &str) -> Vec<String> {

@@ -63,6 +63,17 @@ impl Address {
         })
     }
 
+    /// The names of the parameters that must be given as arguments.
+    pub(super) fn needed(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Parameter(parameter) => {
+                let is_had = parameter.location.is_some() || parameter.default.is_some();
+                (!is_had).then_some(parameter.name.as_str())
+            }
+            Piece::Text(_) => None,
+        })
+    }
+
     /// The address with its parameters filled in.
     pub(super) fn fill(
         &self,

@@ -62,6 +62,7 @@ impl Document {
         Node {
             value: &self.root,
             at: "#".to_owned(),
+            document: None,
         }
     }
 
@@ -85,6 +86,7 @@ impl Document {
             node = Node {
                 value,
                 at: format!("#{pointer}"),
+                document: None,
             };
         }
         Err(format!("{}: too many references in a row", node.at))

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use swirl_model::Data;
-use swirl_model::workflow::Function;
+use swirl_model::workflow::{AuthScheme, Function};
 use swirl_ports::CallRequest;
 
+use super::check;
 use super::compile::{self, Sending};
 use super::document::Document;
-use super::message::Parts;
+use super::message::{Message, Parts};
 use super::send::{self, Outgoing};
 use crate::functions::service::{TRACEPARENT, in_time};
 use crate::functions::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
 };
 use crate::{CallError, CallErrorKind};
 
@@ -43,19 +44,21 @@ fn parts(function: &Function) -> Result<(&str, &str), String> {
 }
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
-    let mut read: HashMap<&str, Result<Document, String>> = HashMap::new();
+    let mut read: HashMap<&str, Result<Arc<Document>, String>> = HashMap::new();
     let mut compile = |function| {
         let (uri, id) = parts(function)?;
         let document = read.entry(uri).or_insert_with(|| {
             let content = documents.get(uri);
-            Document::parse(content.ok_or("it isn't among the definition's resources")?)
+            let content = content.ok_or("it isn't among the definition's resources")?;
+            Document::parse(content).map(Arc::new)
         });
         let document = document.as_ref();
         let sending = document
             .map_err(Clone::clone)
             .and_then(|document| compile::sending(document, id, &function.metadata))
             .map_err(|reason| format!("`{uri}`: {reason}"))?;
-        Ok(Arc::new(AsyncapiFunction(sending)) as Compiled)
+        let document = document.ok().filter(|_| documents.for_checks).cloned();
+        Ok(Arc::new(AsyncapiFunction { sending, document }) as Compiled)
     };
     functions
         .iter()
@@ -63,7 +66,11 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-struct AsyncapiFunction(Sending);
+struct AsyncapiFunction {
+    sending: Sending,
+    /// Kept only where arguments are checked.
+    document: Option<Arc<Document>>,
+}
 
 #[async_trait]
 impl CompiledFunction for AsyncapiFunction {
@@ -73,9 +80,10 @@ impl CompiledFunction for AsyncapiFunction {
         request: &CallRequest,
         context: &Context<'_>,
     ) -> Result<Data, CallError> {
+        let sending = &self.sending;
         let refuse =
-            |reason: String| CallError::arguments(format!("operation `{}`: {reason}", self.0.id));
-        let mut outgoing = outgoing(&self.0, request).map_err(refuse)?;
+            |reason: String| CallError::arguments(format!("operation `{}`: {reason}", sending.id));
+        let mut outgoing = outgoing(sending, request).map_err(refuse)?;
         let is_given = |(name, _): &(String, String)| name.eq_ignore_ascii_case(TRACEPARENT);
         if let Some(trace) = request.trace
             && !outgoing.headers.iter().any(is_given)
@@ -94,17 +102,37 @@ impl CompiledFunction for AsyncapiFunction {
             );
             return Err(CallError::new(CallErrorKind::Limit, message));
         }
-        let sent = send::send(clients, &self.0, &outgoing, context.auth);
+        let sent = send::send(clients, sending, &outgoing, context.auth);
         in_time(context.timeout, &outgoing.what, sent).await
+    }
+
+    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+        match &self.document {
+            Some(document) => check::arguments(document, &self.sending, arguments),
+            None => Vec::new(),
+        }
     }
 }
 
 fn outgoing<'a>(sending: &Sending, request: &'a CallRequest) -> Result<Outgoing<'a>, String> {
-    let parts = Parts::of(
-        Value::from(&request.arguments),
-        &sending.messages,
-        sending.address.parameters(),
-    )?;
+    let (parts, message, address) = filled(sending, Value::from(&request.arguments))?;
+    Ok(Outgoing {
+        what: send::what(&sending.server, &sending.method, &address),
+        address,
+        payload: message.encode(&parts.payload)?,
+        content_type: message.content_type.clone(),
+        headers: parts.header_texts()?,
+        key: &request.key,
+        secrets: request.secrets.expose(),
+    })
+}
+
+/// The parts of a message, the one that they fit, and the address.
+pub(super) fn filled(
+    sending: &Sending,
+    arguments: Value,
+) -> Result<(Parts, &Message, String), String> {
+    let parts = Parts::of(arguments, &sending.messages, sending.address.parameters())?;
     let mut refused = None;
     let fits = sending.messages.iter().find(|message| {
         let result = message.check(&parts.payload, &parts.headers);
@@ -123,13 +151,5 @@ fn outgoing<'a>(sending: &Sending, request: &'a CallRequest) -> Result<Outgoing<
     let address = sending
         .address
         .fill(&parts.parameters, &parts.payload, protocol)?;
-    Ok(Outgoing {
-        what: send::what(&sending.server, &sending.method, &address),
-        address,
-        payload: message.encode(&parts.payload)?,
-        content_type: message.content_type.clone(),
-        headers: parts.header_texts()?,
-        key: &request.key,
-        secrets: request.secrets.expose(),
-    })
+    Ok((parts, message, address))
 }

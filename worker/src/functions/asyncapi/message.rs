@@ -27,6 +27,8 @@ pub(super) struct Message {
     headers: Option<Validator>,
     /// The names of the payload's properties, as far as its schema tells.
     properties: Vec<String>,
+    /// The schema's JSON pointer in the document.
+    pub(super) payload_at: Option<String>,
 }
 
 impl Message {
@@ -40,6 +42,7 @@ impl Message {
             payload: None,
             headers: None,
             properties: Vec::new(),
+            payload_at: None,
         })
     }
 
@@ -64,6 +67,9 @@ impl Message {
             name: node.text("name").unwrap_or(name).to_owned(),
             kind: kind(&content_type, &node.at)?,
             content_type,
+            payload_at: payload
+                .as_ref()
+                .map(|found| found.at.trim_start_matches('#').to_owned()),
             payload: payload.map(|at| validator(document, &at)).transpose()?,
             headers: headers.map(|at| validator(document, &at)).transpose()?,
             properties: properties

@@ -23,6 +23,7 @@
 //! the reply; else null, once the broker has taken the message.
 
 mod address;
+mod check;
 mod compile;
 mod document;
 mod function;

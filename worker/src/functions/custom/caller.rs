@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use swirl_model::Data;
 use swirl_ports::CallRequest;
 use tokio::sync::Semaphore;
@@ -80,15 +80,7 @@ impl CustomCaller {
         authorization: Option<&Authorization>,
         what: &str,
     ) -> Result<Answer, CallError> {
-        let mut out = self
-            .http
-            .request(Method::POST, url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json")
-            .header(IDEMPOTENCY_KEY, &request.key);
-        if let Some(trace) = request.trace {
-            out = out.header(TRACEPARENT, trace.to_string());
-        }
+        let mut headers = HeaderMap::new();
         if let Some(authorization) = authorization {
             let value = HeaderValue::from_str(authorization.value.expose());
             let mut value = value.map_err(|_| {
@@ -96,9 +88,22 @@ impl CustomCaller {
                 CallError::new(CallErrorKind::Auth, message)
             })?;
             value.set_sensitive(true);
-            out = out.header(AUTHORIZATION, value);
+            headers.insert(AUTHORIZATION, value);
         }
-        self.http.send(out.body(call.to_vec()), url, what).await
+        let make = |url| {
+            let mut out = self
+                .http
+                .request(Method::POST, url)
+                .header(CONTENT_TYPE, "application/json")
+                .header(ACCEPT, "application/json")
+                .header(IDEMPOTENCY_KEY, &request.key)
+                .headers(headers.clone());
+            if let Some(trace) = request.trace {
+                out = out.header(TRACEPARENT, trace.to_string());
+            }
+            Ok(out.body(call.to_vec()))
+        };
+        self.http.send_on(&Method::POST, url, what, make).await
     }
 
     /// Runs a command. Dropping the future kills it.

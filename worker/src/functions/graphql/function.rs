@@ -7,18 +7,18 @@ use async_trait::async_trait;
 use reqwest::Method;
 use serde_json::{Map, Value};
 use swirl_model::Data;
-use swirl_model::workflow::Function;
+use swirl_model::workflow::{AuthScheme, Function};
 use swirl_ports::CallRequest;
 use swirl_spec::graphql;
 use url::Url;
 
-use super::answer;
 use super::introspection::Types;
 use super::query::{self, Kind};
+use super::{answer, check};
 use crate::CallError;
 use crate::functions::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
 use crate::functions::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
 };
 use crate::http::shown;
 
@@ -165,5 +165,12 @@ impl CompiledFunction for GraphqlFunction {
             result
         };
         in_time(context.timeout, &self.what, exchange).await
+    }
+
+    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+        match self.types.told() {
+            Some(types) => check::arguments(types, arguments),
+            None => Vec::new(),
+        }
     }
 }

@@ -58,6 +58,11 @@ impl Types {
         }
     }
 
+    /// What the definition says.
+    pub(super) fn told(&self) -> Option<&HashMap<String, String>> {
+        self.given.as_deref()
+    }
+
     /// # Errors
     /// The service cannot be reached, or asks to try again later. That it doesn't tell is no error.
     pub(super) async fn get(&self, question: &Question<'_>) -> Result<Known, CallError> {

@@ -16,6 +16,7 @@
 //! error, partial data or not.
 
 mod answer;
+mod check;
 mod function;
 mod introspection;
 mod query;

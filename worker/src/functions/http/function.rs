@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::Data;
-use swirl_model::workflow::Function;
+use swirl_model::workflow::{AuthScheme, Function};
 use swirl_ports::CallRequest;
 
 use super::request::{self, Template};
@@ -12,7 +12,7 @@ use crate::CallError;
 use crate::functions::rest::answer;
 use crate::functions::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time};
 use crate::functions::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
 };
 use crate::http::shown;
 
@@ -75,5 +75,9 @@ impl CompiledFunction for HttpFunction {
             answer::data(&reply.answer, &what, &reply.secrets, "")
         };
         in_time(context.timeout, &what, exchange).await
+    }
+
+    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+        request::check(&self.0, arguments)
     }
 }

@@ -7,7 +7,12 @@ use swirl_model::Data;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
+use crate::functions::Known;
+use crate::functions::fits::did_you_mean;
 use crate::functions::service::service_url;
+
+/// The arguments that don't stand in the URI.
+const PLACES: [&str; 3] = ["body", "headers", "cookies"];
 
 /// An operation as the definition has it.
 pub(super) struct Template {
@@ -54,6 +59,41 @@ impl Template {
             cookies: pairs(operation.get("cookies"), "cookies")?,
         })
     }
+}
+
+/// What [`make`] would refuse, as far as the arguments are known.
+pub(super) fn check(template: &Template, arguments: &Known) -> Vec<String> {
+    let mut names = Vec::new();
+    // The template was read, so it can be filled.
+    let _ = fill(&template.uri, |name| {
+        names.push(name.to_owned());
+        Ok(String::new())
+    });
+    let given: Vec<&str> = match arguments {
+        Known::Unknown => return Vec::new(),
+        Known::Null => Vec::new(),
+        Known::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
+        other => {
+            let kind = other.kind();
+            return vec![format!("the arguments must be an object, and are {kind}")];
+        }
+    };
+    let missing = names.iter().filter(|name| !given.contains(&name.as_str()));
+    let mut found: Vec<String> = missing
+        .map(|name| format!("the argument `{name}` is missing"))
+        .collect();
+    for name in &given {
+        if names.iter().any(|known| known == name) || PLACES.contains(name) {
+            continue;
+        }
+        let free = names.iter().map(String::as_str).chain(PLACES);
+        let hint = did_you_mean(name, free.filter(|known| !given.contains(known)));
+        found.push(format!(
+            "the argument `{name}` has no place: it is not in the uri, and not `body`, `headers` or \
+             `cookies`{hint}"
+        ));
+    }
+    found
 }
 
 /// # Errors
@@ -203,6 +243,23 @@ mod tests {
             request.url,
             headers.join(", ")
         ))
+    }
+
+    #[test]
+    fn what_has_no_place_is_found_before() {
+        let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
+        let template = Template::read(template).unwrap();
+        let found = |arguments: Value| check(&template, &Known::from(arguments));
+        assert!(found(serde_json::json!({"petId": 1, "headers": {}})).is_empty());
+        assert_eq!(
+            found(serde_json::json!({"petID": 1})),
+            [
+                "the argument `petId` is missing",
+                "the argument `petID` has no place: it is not in the uri, and not `body`, `headers` or \
+                 `cookies`; did you mean `petId`?"
+            ]
+        );
+        assert!(check(&template, &Known::Unknown).is_empty());
     }
 
     #[test]

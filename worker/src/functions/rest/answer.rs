@@ -47,7 +47,10 @@ fn failure(answer: &Answer, what: &str, secrets: &[String], hint: &str) -> CallE
         if let Some(location) = answer.location() {
             message.push_str(&format!(" to {location}"));
         }
-        message.push_str("; redirects are not followed");
+        message.push_str(
+            "; a redirect is followed to the same origin, five times at most, and only as 307 or 308 \
+             if there may be a body",
+        );
     }
     if matches!(answer.status, 401 | 403) && !hint.is_empty() {
         message.push_str(&format!(" ({hint})"));

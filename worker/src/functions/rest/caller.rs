@@ -172,24 +172,27 @@ impl RestCaller {
             .map_err(|_| CallError::arguments(format!("`{}` is no HTTP method", request.method)))?;
         let headers = request.all_headers()?;
         let has_type = headers.contains_key(CONTENT_TYPE);
-        let mut out = self
-            .http
-            .request(method, request.url.clone())
-            .headers(headers);
-        match &request.body {
-            Body::Empty => {}
-            Body::Bytes {
-                content_type,
-                bytes,
-            } => {
-                if !has_type {
-                    out = out.header(CONTENT_TYPE, content_type);
+        let make = |url| {
+            let mut out = self
+                .http
+                .request(method.clone(), url)
+                .headers(headers.clone());
+            match &request.body {
+                Body::Empty => {}
+                Body::Bytes {
+                    content_type,
+                    bytes,
+                } => {
+                    if !has_type {
+                        out = out.header(CONTENT_TYPE, content_type);
+                    }
+                    out = out.body(bytes.clone());
                 }
-                out = out.body(bytes.clone());
+                Body::Multipart(parts) => out = out.multipart(form(parts)?),
             }
-            Body::Multipart(parts) => out = out.multipart(form(parts)?),
-        }
-        self.http.send(out, &request.url, what).await
+            Ok(out)
+        };
+        self.http.send_on(&method, &request.url, what, make).await
     }
 }
 

@@ -1,7 +1,10 @@
 //! OpenAPI 3.0 and 3.1: from a document to an [`Operation`].
 
-use super::document::{Error, Found, Node, OpenApi};
+use url::Url;
+
+use super::document::{Error, Found, OpenApi};
 use super::media::{accept, body_kind, content_type};
+use super::node::Node;
 use super::operation::{BodyKind, Location, Operation, Parameter, RequestBody, Scheme, Style};
 use super::{schema, schemes, server};
 
@@ -261,6 +264,17 @@ pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Oper
             secret: true,
         });
     }
+    for scheme in operation.security.iter_mut().flatten() {
+        if let Scheme::Bearer {
+            token_url,
+            discovery_url,
+        } = scheme
+        {
+            for url in [token_url, discovery_url].into_iter().flatten() {
+                *url = below(&operation.server, url);
+            }
+        }
+    }
     for parameter in &mut operation.parameters {
         let lower = parameter.name.to_ascii_lowercase();
         let ours = [
@@ -292,6 +306,12 @@ pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Oper
         rest = after;
     }
     Ok(operation)
+}
+
+/// A URL of the document that may be relative: to the server, as OpenAPI says.
+fn below(server: &str, url: &str) -> String {
+    let joined = Url::parse(&format!("{server}/")).and_then(|server| server.join(url));
+    joined.map_or_else(|_| url.to_owned(), String::from)
 }
 
 #[cfg(test)]
@@ -396,6 +416,27 @@ paths:
                 vec![],
             ]
         );
+    }
+
+    #[test]
+    fn token_urls_are_relative_to_the_server() {
+        for (server, url, expected) in [
+            ("https://h/api", "token", "https://h/api/token"),
+            ("https://h/api", "/oauth/token", "https://h/oauth/token"),
+            ("https://h", "token", "https://h/token"),
+            ("https://h/api", "https://t/token", "https://t/token"),
+            ("https://h/api", "http://[", "http://["),
+        ] {
+            assert_eq!(below(server, url), expected);
+        }
+        let text = DOCUMENT.replace("https://t/token", "../token");
+        let document = OpenApi::parse(text.as_bytes(), "").unwrap();
+        let upload = document.operation("upload").unwrap();
+        let bearer = Scheme::Bearer {
+            token_url: Some("https://h/token".to_owned()),
+            discovery_url: None,
+        };
+        assert_eq!(upload.security[0][1], bearer);
     }
 
     #[test]

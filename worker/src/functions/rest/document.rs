@@ -1,23 +1,27 @@
 //! Reading an OpenAPI document and finding things in it.
 //!
 //! References are followed where something is needed, not up front: an operation that can be
-//! called isn't refused for a broken reference elsewhere. Only references within the document are
-//! followed; one that leaves it is an error that names it.
+//! called isn't refused for a broken reference elsewhere. One that leads to another document is an
+//! error that names it until [`OpenApi::add`] takes that document in.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 use url::Url;
 
+use super::node::Node;
 use super::operation::Operation;
-use super::{compile, swagger2};
+use super::read::{format, hint, read};
+use super::{compile, reference, swagger2};
 
 /// The largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// How many documents one may refer to, by way of others too.
+const OTHERS_MAX: usize = 50;
+
 /// How many references may lead from one to the next.
 const REF_HOPS_MAX: usize = 32;
-
-/// How many operation ids an error lists.
-const IDS_LISTED_MAX: usize = 10;
 
 /// The keys of a path item that are operations.
 const METHODS: [&str; 8] = [
@@ -35,8 +39,13 @@ pub enum Error {
     NotOpenApi,
     #[error("OpenAPI version {version} is not supported; use 3.0, 3.1 or Swagger 2.0")]
     Version { version: String },
-    #[error("{at}: the reference `{reference}` leaves the document; bundle the documents into one")]
-    RemoteReference { at: String, reference: String },
+    #[error("{at}: the reference `{reference}` leads to `{uri}`, and that document isn't there")]
+    MissingDocument {
+        at: String,
+        reference: String,
+        /// In the form in which [`OpenApi::add`] takes it.
+        uri: String,
+    },
     #[error("{at}: the reference `{reference}` points to nothing")]
     BrokenReference { at: String, reference: String },
     #[error("{at}: the reference `{reference}` leads back to itself")]
@@ -75,15 +84,14 @@ pub(crate) enum Format {
 #[derive(Debug, Clone)]
 pub struct OpenApi {
     root: Value,
+    /// Where it came from, as the definition writes it.
+    name: String,
     uri: Option<Url>,
     pub(crate) format: Format,
-}
-
-/// A value of the document and its JSON pointer, for messages.
-#[derive(Debug, Clone)]
-pub(crate) struct Node<'a> {
-    pub(crate) value: &'a Value,
-    pub(crate) at: String,
+    /// What it refers to, by URI.
+    others: BTreeMap<String, Value>,
+    /// Bytes of all documents.
+    bytes: usize,
 }
 
 impl OpenApi {
@@ -98,11 +106,44 @@ impl OpenApi {
         }
         let root = read(bytes)?;
         let format = format(&root)?;
+        let mut uri = Url::parse(document_uri).ok();
+        if let Some(uri) = &mut uri {
+            uri.set_fragment(None);
+        }
         Ok(OpenApi {
             root,
-            uri: Url::parse(document_uri).ok(),
+            name: match &uri {
+                Some(uri) if reference::is_http(document_uri) => uri.to_string(),
+                _ => reference::without_fragment(document_uri).to_owned(),
+            },
+            uri,
             format,
+            others: BTreeMap::new(),
+            bytes: bytes.len(),
         })
+    }
+
+    /// Takes in a document that [`Error::MissingDocument`] named: OpenAPI, or any part of it.
+    ///
+    /// # Errors
+    /// It is no JSON or YAML, or together they are too many or too large.
+    pub fn add(&mut self, uri: &str, bytes: &[u8]) -> Result<(), Error> {
+        let invalid = |message| Error::invalid(uri, message);
+        if self.others.len() >= OTHERS_MAX {
+            let message = format!("it refers to more than {OTHERS_MAX} documents");
+            return Err(invalid(message));
+        }
+        let together = self.bytes + bytes.len();
+        if together > DOCUMENT_BYTES_MAX {
+            return Err(Error::TooLarge { bytes: together });
+        }
+        let root = read(bytes).map_err(|error| match error {
+            Error::Syntax { message } => invalid(format!("it is neither JSON nor YAML: {message}")),
+            other => other,
+        })?;
+        self.bytes = together;
+        self.others.insert(uri.to_owned(), root);
+        Ok(())
     }
 
     /// The operation with this `operationId`, with all that a call needs.
@@ -110,7 +151,15 @@ impl OpenApi {
     /// # Errors
     /// [`Error::UnknownOperation`] with near or available ids, or what is wrong with it.
     pub fn operation(&self, id: &str) -> Result<Operation, Error> {
-        let found = self.find(id)?;
+        self.operation_at(id, None)
+    }
+
+    /// The same, with the address of the service for a document that says none.
+    pub(crate) fn operation_at(&self, id: &str, server: Option<&Url>) -> Result<Operation, Error> {
+        let found = Found {
+            server: server.cloned(),
+            ..self.find(id)?
+        };
         match self.format {
             Format::OpenApi3 => compile::operation(self, id, &found),
             Format::Swagger2 => swagger2::operation(self, id, &found),
@@ -121,6 +170,7 @@ impl OpenApi {
         Node {
             value: &self.root,
             at: "#".to_owned(),
+            document: None,
         }
     }
 
@@ -136,15 +186,29 @@ impl OpenApi {
             let Some(reference) = node.value.get("$ref").and_then(Value::as_str) else {
                 return Ok(node);
             };
-            let pointer = self.local(&node.at, reference)?;
+            let (document, pointer) = self.target(&node, reference)?;
             let broken = || Error::BrokenReference {
                 at: node.at.clone(),
                 reference: reference.to_owned(),
             };
-            let value = self.root.pointer(&pointer).ok_or_else(broken)?;
+            let (document, root) = match &document {
+                None => (None, &self.root),
+                Some(uri) => match self.others.get_key_value(uri) {
+                    Some((uri, root)) => (Some(uri.as_str()), root),
+                    None => {
+                        return Err(Error::MissingDocument {
+                            at: node.at.clone(),
+                            reference: reference.to_owned(),
+                            uri: uri.clone(),
+                        });
+                    }
+                },
+            };
+            let value = root.pointer(&pointer).ok_or_else(broken)?;
             node = Node {
                 value,
-                at: format!("#{pointer}"),
+                at: format!("{}#{pointer}", document.unwrap_or_default()),
+                document,
             };
         }
         let reference = node
@@ -158,27 +222,23 @@ impl OpenApi {
         })
     }
 
-    /// The JSON pointer of a reference into this document.
-    fn local(&self, at: &str, reference: &str) -> Result<String, Error> {
+    /// The document and the JSON pointer that a reference leads to.
+    fn target(&self, node: &Node<'_>, reference: &str) -> Result<(Option<String>, String), Error> {
         let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let is_self = document.is_empty()
-            || self.uri.as_ref().is_some_and(|uri| {
-                let mut own = uri.clone();
-                own.set_fragment(None);
-                uri.join(document).is_ok_and(|target| target == own)
-            });
-        if !is_self {
-            let reference = reference.to_owned();
-            return Err(Error::RemoteReference {
-                at: at.to_owned(),
-                reference,
-            });
-        }
         let pointer = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
-        Ok(pointer.into_owned())
+        let own = node.document;
+        let target = match document {
+            "" => own.map(str::to_owned),
+            document => {
+                let joined = reference::join(own.unwrap_or(&self.name), document)
+                    .map_err(|reason| Error::invalid(&node.at, reason))?;
+                Some(joined).filter(|joined| *joined != self.name)
+            }
+        };
+        Ok((target, pointer.into_owned()))
     }
 
-    fn find(&self, id: &str) -> Result<Found<'_>, Error> {
+    pub(crate) fn find(&self, id: &str) -> Result<Found<'_>, Error> {
         let mut ids = Vec::new();
         let mut found: Option<Found<'_>> = None;
         let mut unread = None;
@@ -220,6 +280,7 @@ impl OpenApi {
                     method,
                     item: item.clone(),
                     operation,
+                    server: None,
                 });
             }
         }
@@ -241,119 +302,8 @@ pub(crate) struct Found<'a> {
     pub(crate) method: String,
     pub(crate) item: Node<'a>,
     pub(crate) operation: Node<'a>,
-}
-
-impl<'a> Node<'a> {
-    pub(crate) fn get(&self, key: &str) -> Option<Node<'a>> {
-        let value = self.value.get(key).filter(|value| !value.is_null())?;
-        Some(Node {
-            value,
-            at: format!("{}/{}", self.at, escape(key)),
-        })
-    }
-
-    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
-        self.value.get(key)?.as_str()
-    }
-
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
-        self.value.get(key)?.as_bool()
-    }
-
-    /// An object's members; nothing for another kind.
-    pub(crate) fn members(&self) -> Vec<(&'a str, Node<'a>)> {
-        let members = self.value.as_object().map(Map::iter).into_iter().flatten();
-        members
-            .map(|(key, value)| {
-                (
-                    key.as_str(),
-                    Node {
-                        value,
-                        at: format!("{}/{}", self.at, escape(key)),
-                    },
-                )
-            })
-            .collect()
-    }
-
-    /// An array's items; nothing for another kind.
-    pub(crate) fn items(&self) -> Vec<Node<'a>> {
-        let items = self.value.as_array().into_iter().flatten().enumerate();
-        items
-            .map(|(index, value)| Node {
-                value,
-                at: format!("{}/{index}", self.at),
-            })
-            .collect()
-    }
-}
-
-fn escape(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
-pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let json = match serde_json::from_slice(bytes) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    // A document that opens as JSON may still be YAML in flow style, but its errors are JSON's.
-    let is_json = bytes.trim_ascii_start().starts_with(b"{");
-    // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` is no boolean.
-    let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| Error::Syntax {
-        message: if is_json {
-            json.to_string()
-        } else {
-            yaml.to_string()
-        },
-    })
-}
-
-fn format(root: &Value) -> Result<Format, Error> {
-    // `3.0` without quotes is a number in YAML.
-    let version = |key| match root.get(key)? {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    match (version("openapi"), version("swagger")) {
-        (Some(version), _) => match version.split('.').collect::<Vec<_>>()[..] {
-            ["3", "0" | "1", ..] => Ok(Format::OpenApi3),
-            ["3"] => Ok(Format::OpenApi3),
-            _ => Err(Error::Version { version }),
-        },
-        (None, Some(version)) => match version.as_str() {
-            "2.0" | "2" => Ok(Format::Swagger2),
-            _ => Err(Error::Version { version }),
-        },
-        (None, None) => Err(Error::NotOpenApi),
-    }
-}
-
-pub(crate) fn hint(id: &str, ids: &mut [String]) -> String {
-    if ids.is_empty() {
-        return "none of its operations has an `operationId`".to_owned();
-    }
-    let likeness = |other: &String| strsim::jaro_winkler(&id.to_lowercase(), &other.to_lowercase());
-    let nearest = ids
-        .iter()
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    if let Some(nearest) = nearest.filter(|nearest| likeness(nearest) > 0.85) {
-        return format!("did you mean `{nearest}`?");
-    }
-    ids.sort();
-    let listed: Vec<_> = ids
-        .iter()
-        .take(IDS_LISTED_MAX)
-        .map(|id| format!("`{id}`"))
-        .collect();
-    let more = match ids.len() - listed.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("there are {}{more}", listed.join(", "))
+    /// Where the service is, if the document doesn't say.
+    pub(crate) server: Option<Url>,
 }
 
 #[cfg(test)]
@@ -501,7 +451,10 @@ paths:
         for (reference, expected) in [
             (
                 "other.yaml#/a",
-                format!("{at} `other.yaml#/a` leaves the document; bundle the documents into one"),
+                format!(
+                    "{at} `other.yaml#/a` leads to `https://example.org/other.yaml`, and that \
+                     document isn't there"
+                ),
             ),
             ("#/nothing", format!("{at} `#/nothing` points to nothing")),
         ] {
@@ -520,7 +473,74 @@ paths:
         assert!(
             operation(elsewhere, "b")
                 .unwrap_err()
-                .contains("`x.yaml` leaves the document")
+                .contains("`x.yaml` leads to `https://example.org/x.yaml`")
         );
+    }
+
+    #[test]
+    fn references_lead_to_other_documents() {
+        let text = "openapi: 3.0.0
+servers: [{url: /v1}]
+paths:
+  /pets/{id}: {$ref: 'paths/pet.yaml'}
+";
+        let pet = "get:
+  operationId: getPet
+  parameters: [{$ref: '../common.yaml#/parameters/id'}, {$ref: '#/x-own'}]
+x-own: {name: q, in: query}
+";
+        let common = "parameters: {id: {$ref: '#/parameters/the'}, the: {name: id, in: path}, loop: {$ref: 'common.yaml#/parameters/back'}, back: {$ref: '#/parameters/loop'}}";
+        let mut document = parse(text).unwrap();
+        let mut asked = Vec::new();
+        let found = loop {
+            match document.operation("getPet") {
+                Ok(found) => break found,
+                Err(Error::MissingDocument { uri, .. }) => {
+                    let content = if uri.ends_with("pet.yaml") {
+                        pet
+                    } else {
+                        common
+                    };
+                    document.add(&uri, content.as_bytes()).unwrap();
+                    asked.push(uri);
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(
+            asked,
+            [
+                "https://example.org/paths/pet.yaml",
+                "https://example.org/common.yaml"
+            ]
+        );
+        let names: Vec<_> = found.parameters.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(
+            (names, found.server.as_str()),
+            (vec!["id", "q"], "https://example.org/v1")
+        );
+        // Round and round in another document is told, too.
+        let node = Node {
+            value: &serde_json::json!({"$ref": "common.yaml#/parameters/loop"}),
+            ..document.root()
+        };
+        let error = document.resolve(node).unwrap_err().to_string();
+        assert!(error.ends_with("leads back to itself"), "{error}");
+    }
+
+    #[test]
+    fn documents_that_are_referred_to_are_bounded() {
+        let mut document = parse("openapi: 3.0.0").unwrap();
+        for index in 0..OTHERS_MAX {
+            document.add(&format!("{index}.yaml"), b"{}").unwrap();
+        }
+        let error = document.add("more.yaml", b"{}").unwrap_err().to_string();
+        assert!(error.contains("more than 50 documents"), "{error}");
+        let mut document = parse("openapi: 3.0.0").unwrap();
+        let large = vec![b' '; DOCUMENT_BYTES_MAX];
+        let error = document.add("large.yaml", &large).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+        let error = document.add("x.yaml", b"{a: [").unwrap_err().to_string();
+        assert!(error.starts_with("x.yaml: it is neither"), "{error}");
     }
 }

@@ -1,18 +1,17 @@
 //! `rest` as a function type: `operation` is `<URI of an OpenAPI document>#<operation id>`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::Data;
-use swirl_model::workflow::Function;
+use swirl_model::workflow::{AuthScheme, Function};
 use swirl_ports::CallRequest;
 
-use super::{CallContext, OpenApi, Operation, inline};
+use super::{CallContext, Library, OpenApi, Operation, Refused, check, inline, security};
 use crate::CallError;
 use crate::functions::service::TRACEPARENT;
 use crate::functions::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -28,7 +27,7 @@ fn document(function: &Function) -> Option<&str> {
     parts(function).ok().map(|(uri, _)| uri)
 }
 
-fn parts(function: &Function) -> Result<(&str, &str), String> {
+pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
     let operation = &function.operation;
     let parts = operation.split_once('#');
     let Some((uri, id)) = parts.filter(|(uri, id)| !uri.is_empty() && !id.is_empty()) else {
@@ -41,33 +40,41 @@ fn parts(function: &Function) -> Result<(&str, &str), String> {
 }
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
-    let mut read: HashMap<&str, Result<OpenApi, String>> = HashMap::new();
-    let mut compile = |function| {
+    let mut library = Library::default();
+    let mut compile = |function: &Function| {
         if inline::is_inline(function) {
             return inline::compile(function);
         }
-        let (uri, id) = parts(function)?;
-        let document = read.entry(uri).or_insert_with(|| {
-            let content = documents
-                .get(uri)
-                .ok_or("it isn't among the definition's resources")?;
-            OpenApi::parse(content.as_bytes(), uri).map_err(|error| error.to_string())
-        });
-        let document = document
-            .as_ref()
-            .map_err(|reason| format!("`{uri}`: {reason}"))?;
-        let operation = document
-            .operation(id)
-            .map_err(|error| format!("`{uri}`: {error}"))?;
-        Ok(Arc::new(RestFunction(operation)) as Compiled)
+        let (operation, document) =
+            library
+                .operation(function, documents)
+                .map_err(|refused| match refused {
+                    Refused::Wrong(reason) => reason,
+                    Refused::Missing(uri) => format!(
+                        "`{uri}`, which its document refers to, isn't among the definition's \
+                         resources"
+                    ),
+                })?;
+        let document = documents.for_checks.then(|| document.clone());
+        Ok(Arc::new(RestFunction::new(operation, document)) as Compiled)
     };
-    functions
-        .iter()
-        .map(|function| compile(*function))
-        .collect()
+    functions.iter().map(|function| compile(function)).collect()
 }
 
-pub(super) struct RestFunction(pub(super) Operation);
+pub(super) struct RestFunction {
+    operation: Operation,
+    /// Kept only where arguments are checked.
+    document: Option<OpenApi>,
+}
+
+impl RestFunction {
+    pub(super) fn new(operation: Operation, document: Option<OpenApi>) -> RestFunction {
+        RestFunction {
+            operation,
+            document,
+        }
+    }
+}
 
 #[async_trait]
 impl CompiledFunction for RestFunction {
@@ -88,7 +95,23 @@ impl CompiledFunction for RestFunction {
         };
         clients
             .rest
-            .call(&self.0, &request.arguments, &context)
+            .call(&self.operation, &request.arguments, &context)
             .await
+    }
+
+    fn check(&self, arguments: &Known, auth: Option<AuthScheme>) -> Vec<String> {
+        let Some(document) = &self.document else {
+            return Vec::new();
+        };
+        let mut found = check::arguments(document, &self.operation, arguments);
+        found.extend(auth.and_then(|auth| security::misfit(&self.operation, auth, arguments)));
+        found
+    }
+
+    fn check_answer(&self, answer: &Known) -> Vec<String> {
+        match &self.document {
+            Some(document) => check::answer(document, &self.operation.id, answer),
+            None => Vec::new(),
+        }
     }
 }

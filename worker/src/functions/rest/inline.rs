@@ -29,17 +29,25 @@ pub(super) fn is_inline(function: &Function) -> bool {
     function.operation.starts_with('{')
 }
 
+/// The address that the function's metadata gives.
+pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
+    let Some(given) = function.metadata.get(SERVER) else {
+        return Ok(None);
+    };
+    let text = given.as_str().ok_or("`metadata.server` must be a text")?;
+    let url = service_url(text, "`metadata.server`")?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(format!(
+            "`metadata.server` `{text}` must have no query and no fragment"
+        ));
+    }
+    Ok(Some(text.to_owned()))
+}
+
 pub(super) fn compile(function: &Function) -> CompileResult {
     let mut paths: Value = serde_json::from_str(&function.operation)
         .map_err(|error| format!("the inline OpenAPI paths are not valid JSON: {error}"))?;
-    let server = match function.metadata.get(SERVER) {
-        Some(given) => {
-            let text = given.as_str().ok_or("`metadata.server` must be a text")?;
-            service_url(text, "`metadata.server`")?;
-            Some(text.to_owned())
-        }
-        None => None,
-    };
+    let server = server(function)?;
     let mut has_server = server.is_some();
     for item in paths.as_object_mut().into_iter().flatten() {
         let (_, item) = item;
@@ -61,7 +69,7 @@ pub(super) fn compile(function: &Function) -> CompileResult {
         .map_err(|error| error.to_string())?;
     let operation = document.operation(ID).map_err(|error| error.to_string())?;
     if has_server {
-        return Ok(Arc::new(RestFunction(operation)));
+        return Ok(Arc::new(RestFunction::new(operation, None)));
     }
     Ok(Arc::new(NoServer(function.name.to_string())))
 }

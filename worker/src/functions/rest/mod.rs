@@ -20,17 +20,22 @@
 //! # Results
 //!
 //! JSON gives its value, other text a string, anything else a string of base64; no body gives
-//! null. Any status but 2xx is an error; redirects are not followed.
+//! null. Any status but 2xx is an error; redirects are followed to the same origin only.
 
 pub(crate) mod answer;
 mod body;
 mod caller;
+mod check;
 mod compile;
 mod document;
 mod function;
 mod inline;
+mod library;
 pub(crate) mod media;
+mod node;
 mod operation;
+mod read;
+mod reference;
 mod request;
 mod schema;
 mod schemes;
@@ -41,8 +46,11 @@ mod swagger2;
 
 pub use caller::{CallContext, RestCaller};
 pub use document::{DOCUMENT_BYTES_MAX, Error, OpenApi};
-pub(crate) use document::{Node, hint, read};
 pub(crate) use function::TYPE;
+pub(crate) use library::{Library, Refused};
+pub(crate) use node::Node;
+pub(crate) use read::{hint, read};
+
 pub use operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,
 };

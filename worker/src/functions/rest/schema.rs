@@ -6,7 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::document::{Error, Node, OpenApi};
+use super::document::{Error, OpenApi};
+use super::node::Node;
 use super::operation::Property;
 
 /// How deep `allOf`, `anyOf` and `oneOf` are followed.

@@ -1,6 +1,7 @@
 //! The `security` of a document: what an operation asks for.
 
-use super::document::{Error, Found, Node, OpenApi};
+use super::document::{Error, Found, OpenApi};
+use super::node::Node;
 use super::operation::{Location, Scheme};
 
 /// Of OpenAPI 3.

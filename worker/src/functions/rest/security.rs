@@ -6,11 +6,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use swirl_model::workflow::AuthScheme;
 
 use super::operation::{Location, Operation, Scheme};
 use super::request::Request;
 use super::style;
 use crate::auth::Auth;
+use crate::functions::Known;
 use crate::{CallError, CallErrorKind};
 
 /// How a credential is sent.
@@ -68,6 +70,49 @@ pub(crate) fn carrier(
         auth.scheme(),
     );
     Err(CallError::new(CallErrorKind::Auth, message))
+}
+
+/// Why credentials of this kind can never be sent with these arguments; none if they can.
+pub(crate) fn misfit(
+    operation: &Operation,
+    scheme: AuthScheme,
+    arguments: &Known,
+) -> Option<String> {
+    let may_be_given = |scheme: &Scheme| match (scheme, arguments) {
+        (Scheme::ApiKey { location, name }, Known::Object(members)) => {
+            let qualified = format!("{}.{name}", location.name());
+            let mut names = members.iter().map(|(name, _)| name);
+            names.any(|given| given == name || *given == qualified)
+        }
+        (Scheme::ApiKey { .. }, Known::Unknown) => true,
+        _ => false,
+    };
+    let fits = |alternative: &Vec<Scheme>| {
+        let open: Vec<&Scheme> = alternative
+            .iter()
+            .filter(|scheme| !may_be_given(scheme))
+            .collect();
+        match (&open[..], scheme) {
+            ([], _) | ([Scheme::Basic], AuthScheme::Basic) => true,
+            ([Scheme::Bearer { .. } | Scheme::ApiKey { .. }], scheme) => {
+                scheme != AuthScheme::Basic
+            }
+            _ => false,
+        }
+    };
+    if operation.security.is_empty() || operation.security.iter().any(fits) {
+        return None;
+    }
+    let word = match scheme {
+        AuthScheme::Basic => "basic",
+        AuthScheme::Bearer => "bearer",
+        AuthScheme::OAuth2 => "oauth2",
+    };
+    Some(format!(
+        "operation `{}` asks for {}; the function's auth of scheme `{word}` cannot give that",
+        operation.id,
+        wanted(operation),
+    ))
 }
 
 fn is_given(request: &Request, scheme: &Scheme) -> bool {

@@ -3,21 +3,31 @@
 use serde_json::Value;
 use url::Url;
 
-use super::document::{Error, Found, Node, OpenApi};
+use super::document::{Error, Found, OpenApi};
+use super::node::Node;
 
-/// The first server of the operation, else of its path, else of the document, else `/`.
+/// The first server of the operation, else of its path, else of the document, else the one that is
+/// given, else `/`. What is relative is so to where the document came from, else to the given one.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let first = [&found.operation, &found.item, &root]
         .into_iter()
         .find_map(|level| level.get("servers")?.items().into_iter().next());
     let Some(server) = first else {
-        return absolute(document, "/", &root.at);
+        return match &found.server {
+            Some(given) => Ok(given.as_str().trim_end_matches('/').to_owned()),
+            None => absolute(document, "/", &root.at, None),
+        };
     };
     let template = server
         .text("url")
         .ok_or_else(|| Error::invalid(&server.at, "a server needs a `url` that is a string"))?;
-    absolute(document, &fill(template, &server)?, &server.at)
+    absolute(
+        document,
+        &fill(template, &server)?,
+        &server.at,
+        found.server.as_ref(),
+    )
 }
 
 /// The scheme of the document's own URI if it is listed or none is, else `https` before `http`.
@@ -53,8 +63,14 @@ pub(crate) fn swagger2(document: &OpenApi, found: &Found<'_>) -> Result<String, 
     let base = root.text("basePath").unwrap_or_default();
     let base = base.trim_start_matches('/');
     match root.text("host") {
-        Some(host) => absolute(document, &format!("{scheme}://{host}/{base}"), "#/host"),
-        None => absolute(document, &format!("/{base}"), "#/basePath"),
+        Some(host) => {
+            let url = format!("{scheme}://{host}/{base}");
+            absolute(document, &url, "#/host", None)
+        }
+        None => match &found.server {
+            Some(given) if base.is_empty() => Ok(given.as_str().trim_end_matches('/').to_owned()),
+            given => absolute(document, &format!("/{base}"), "#/basePath", given.as_ref()),
+        },
     }
 }
 
@@ -85,8 +101,16 @@ fn fill(template: &str, server: &Node<'_>) -> Result<String, Error> {
     Ok(url)
 }
 
-fn absolute(document: &OpenApi, server: &str, at: &str) -> Result<String, Error> {
-    let url = match (Url::parse(server), document.uri()) {
+fn absolute(
+    document: &OpenApi,
+    server: &str,
+    at: &str,
+    given: Option<&Url>,
+) -> Result<String, Error> {
+    let own = document
+        .uri()
+        .filter(|uri| matches!(uri.scheme(), "http" | "https"));
+    let url = match (Url::parse(server), own.or(given).or(document.uri())) {
         (Ok(url), _) => Ok(url),
         (Err(url::ParseError::RelativeUrlWithoutBase), Some(uri)) => uri.join(server),
         (Err(error), _) => Err(error),
@@ -96,7 +120,8 @@ fn absolute(document: &OpenApi, server: &str, at: &str) -> Result<String, Error>
         Ok(_) | Err(url::ParseError::RelativeUrlWithoutBase) => {
             let message = format!(
                 "the server URL `{server}` gives no http or https address, and the document wasn't \
-                 read from one; give an absolute URL in `servers` (Swagger 2.0: `host`)"
+                 read from one; give an absolute URL in `servers` (Swagger 2.0: `host`), or give the \
+                 function `metadata: {{server: \"https://host\"}}`"
             );
             return Err(Error::invalid(at, message));
         }

@@ -3,8 +3,9 @@
 //! `body` and `formData` parameters become a request body, `collectionFormat` a style.
 
 use super::compile::{finish, is_success, name_and_location, parameter_nodes, responses, whole};
-use super::document::{Error, Found, Node, OpenApi};
+use super::document::{Error, Found, OpenApi};
 use super::media::{accept, body_kind, content_type};
+use super::node::Node;
 use super::operation::{
     BodyKind, Location, Operation, Parameter, Property, RequestBody, Scheme, Style,
 };

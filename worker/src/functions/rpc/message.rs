@@ -8,14 +8,14 @@ use swirl_model::Data;
 
 /// The argument that holds what isn't an object: the messages of a stream, a message whose JSON
 /// form is a string, a number or a list.
-const MESSAGES: &str = "messages";
-const VALUE: &str = "value";
+pub(super) const MESSAGES: &str = "messages";
+pub(super) const VALUE: &str = "value";
 
 /// How deep arguments may be nested: readers of protobuf refuse what is deeper, and ours recurses.
 const NESTING_MAX: usize = 100;
 
 /// Messages of these types have a JSON form that is no object.
-const NOT_OBJECTS: [&str; 14] = [
+pub(super) const NOT_OBJECTS: [&str; 14] = [
     "google.protobuf.BoolValue",
     "google.protobuf.BytesValue",
     "google.protobuf.DoubleValue",

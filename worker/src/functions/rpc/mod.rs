@@ -21,6 +21,7 @@
 
 mod caller;
 mod channels;
+mod check;
 mod codec;
 mod function;
 mod message;

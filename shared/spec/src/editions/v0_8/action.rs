@@ -101,7 +101,7 @@ impl Ctx<'_> {
             .errors
             .map(|reader| (reader.of_action)(self, obj))
             .unwrap_or_default();
-        let pointer = self.problem_pointer(node);
+        let pointer = self.spot(node).place.pointer;
         let repeat = match (parts.repeat, obj.get("repeat")) {
             (Some(read), Some(node)) => Some(read(self, node)?),
             _ => None,

@@ -1,0 +1,514 @@
+//! Whether what is known of a value fits a JSON schema of a document.
+//!
+//! Kinds, enumerations, dates, required and unknown members are looked at; lengths, ranges and
+//! patterns are left to the service. Where a schema can't be followed, anything fits.
+
+use std::cell::Cell;
+
+use serde_json::Value;
+use swirl_model::time::Timestamp;
+
+use super::Known;
+use super::rest::Node;
+
+/// How many schemas are looked at for one value. A schema may refer to itself many times over.
+const SCHEMAS_MAX: u32 = 10_000;
+
+/// How deep schemas are followed.
+const DEPTH_MAX: u32 = 64;
+
+/// How much a name must be like another to be suggested for it.
+const LIKENESS_MIN: f64 = 0.85;
+
+/// Follows references within a document and to those beside it.
+pub(crate) trait Resolve {
+    fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>>;
+}
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As JSON, sent to the service.
+    Sent,
+    /// As JSON, answered by the service.
+    Answered,
+    /// As the text of a parameter: a number may be one of digits.
+    Text,
+}
+
+pub(crate) struct Fits<'d> {
+    document: &'d dyn Resolve,
+    form: Form,
+    left: Cell<u32>,
+}
+
+impl<'d> Fits<'d> {
+    pub(crate) fn new(document: &'d dyn Resolve, form: Form) -> Fits<'d> {
+        Fits {
+            document,
+            form,
+            left: Cell::new(SCHEMAS_MAX),
+        }
+    }
+
+    /// What doesn't fit, as sentences about `what`.
+    pub(crate) fn check(&self, schema: Node<'d>, value: &Known, what: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        self.look(schema, value, what, DEPTH_MAX, &mut found);
+        found
+    }
+
+    fn look(
+        &self,
+        schema: Node<'d>,
+        value: &Known,
+        what: &str,
+        depth: u32,
+        found: &mut Vec<String>,
+    ) {
+        if depth == 0 || self.left.get() == 0 || *value == Known::Unknown {
+            return;
+        }
+        self.left.set(self.left.get() - 1);
+        let Some(schema) = self.document.follow(schema) else {
+            return;
+        };
+        if *value == Known::Null && schema.flag("nullable") == Some(true) {
+            return;
+        }
+        let types = types(&schema);
+        // A parameter's single value is a list of one.
+        if self.form == Form::Text
+            && types == ["array"]
+            && !matches!(value, Known::List(_) | Known::Object(_))
+        {
+            if let Some(items) = schema.get("items") {
+                self.look(items, value, what, depth - 1, found);
+            }
+            return;
+        }
+        if let Some(message) = self.dated(&schema, value) {
+            found.push(format!("{what} {message}"));
+            return;
+        }
+        if !types.is_empty() && !types.iter().any(|kind| self.is_of(kind, value)) {
+            let kinds: Vec<&str> = types.iter().map(|kind| word(kind)).collect();
+            let is = match value {
+                Known::Text(Some(_)) if self.form == Form::Text => "isn't one",
+                value => &format!("is {}", value.kind()),
+            };
+            found.push(format!("{what} must be {}, and {is}", kinds.join(" or ")));
+            return;
+        }
+        if let Some(message) = self.listed(&schema, value) {
+            found.push(format!("{what} {message}"));
+            return;
+        }
+        match value {
+            Known::Object(members) => self.members(&schema, members, what, depth, found),
+            Known::List(list) => {
+                if let Some(items) = schema.get("items").filter(|items| items.value.is_object()) {
+                    for (index, item) in list.iter().enumerate() {
+                        let what = format!("{what}[{index}]");
+                        self.look(items.clone(), item, &what, depth - 1, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+        for part in list(&schema, "allOf") {
+            self.look(part, value, what, depth - 1, found);
+        }
+        for key in ["anyOf", "oneOf"] {
+            let mut first = None;
+            let parts = list(&schema, key);
+            let fits = parts.is_empty()
+                || parts.into_iter().any(|part| {
+                    let mut refused = Vec::new();
+                    self.look(part, value, what, depth - 1, &mut refused);
+                    let fits = refused.is_empty();
+                    first = first.take().or(refused.into_iter().next());
+                    fits
+                });
+            if !fits {
+                let reason = first.unwrap_or_default();
+                found.push(format!("{what} fits none of `{key}`; the first: {reason}"));
+            }
+        }
+    }
+
+    fn is_of(&self, kind: &str, value: &Known) -> bool {
+        let text = self.form == Form::Text;
+        match (kind, value) {
+            ("null", value) => *value == Known::Null,
+            ("boolean", Known::Bool(_)) => true,
+            ("boolean", Known::Text(given)) if text => match given {
+                Some(given) => matches!(given.as_str(), "true" | "false"),
+                None => true,
+            },
+            ("number" | "integer", Known::Number(None)) => true,
+            ("number", Known::Number(Some(_))) => true,
+            ("integer", Known::Number(Some(number))) => {
+                number.as_f64().is_none_or(|number| number.fract() == 0.0)
+            }
+            ("number" | "integer", Known::Text(given)) if text => match given {
+                Some(given) => given.trim().parse::<f64>().is_ok(),
+                None => true,
+            },
+            ("string" | "file", Known::Text(_)) => true,
+            ("string", Known::Number(_) | Known::Bool(_)) => text,
+            ("array", Known::List(_)) => true,
+            ("object", Known::Object(_)) => true,
+            // A kind that isn't one of JSON Schema says nothing.
+            (kind, _) => !KINDS.contains(&kind),
+        }
+    }
+
+    fn dated(&self, schema: &Node<'d>, value: &Known) -> Option<String> {
+        let format = schema.text("format")?;
+        let (is_date, example) = match format {
+            "date-time" => (is_date_time as fn(&str) -> bool, "${ now | todate }"),
+            "date" => (
+                is_date as fn(&str) -> bool,
+                "${ now | strftime(\"%Y-%m-%d\") }",
+            ),
+            _ => return None,
+        };
+        match value {
+            Known::Number(_) => Some(format!(
+                "must be a text of the format `{format}`, and is a number; write `{example}` for the \
+                 present"
+            )),
+            Known::Text(Some(text)) if !is_date(text) => Some(format!(
+                "must be a text of the format `{format}`, and isn't"
+            )),
+            _ => None,
+        }
+    }
+
+    fn listed(&self, schema: &Node<'d>, value: &Known) -> Option<String> {
+        let allowed = schema.get("enum")?.value.as_array()?;
+        let whole = value.whole()?;
+        let same = |allowed: &Value| match (allowed, &whole) {
+            (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+            (allowed, Value::String(text)) if self.form == Form::Text && !allowed.is_string() => {
+                written(allowed) == *text
+            }
+            (Value::String(text), other) if self.form == Form::Text && !other.is_string() => {
+                written(other) == *text
+            }
+            (one, other) => one == other,
+        };
+        if allowed.iter().any(same) {
+            return None;
+        }
+        let names: Vec<&str> = allowed.iter().filter_map(Value::as_str).collect();
+        let hint = match &whole {
+            Value::String(text) => did_you_mean(text, names.iter().copied()),
+            _ => String::new(),
+        };
+        let shown: Vec<String> = allowed
+            .iter()
+            .take(10)
+            .map(|value| {
+                format!(
+                    "`{}`",
+                    value.as_str().map_or(value.to_string(), str::to_owned)
+                )
+            })
+            .collect();
+        Some(format!("must be one of {}{hint}", shown.join(", ")))
+    }
+
+    fn members(
+        &self,
+        schema: &Node<'d>,
+        members: &[(String, Known)],
+        what: &str,
+        depth: u32,
+        found: &mut Vec<String>,
+    ) {
+        let properties = schema.get("properties").map(|all| all.members());
+        let properties = properties.unwrap_or_default();
+        let declared = |name: &str| properties.iter().find(|(known, _)| *known == name);
+        let given = |name: &str| members.iter().find(|(known, _)| known == name);
+        let strays = || {
+            let strays = members.iter().map(|(name, _)| name.as_str());
+            strays.filter(|name| declared(name).is_none())
+        };
+        for name in list(schema, "required") {
+            let Some(name) = name.value.as_str() else {
+                continue;
+            };
+            if given(name).is_some() || self.is_others(declared(name)) {
+                continue;
+            }
+            let hint = match nearest(name, strays()) {
+                Some(stray) => format!("; is `{stray}` meant to be it?"),
+                None => String::new(),
+            };
+            found.push(format!("{} is missing{hint}", member(what, name)));
+        }
+        let closed = schema.value.get("additionalProperties") == Some(&Value::Bool(false))
+            && schema.get("patternProperties").is_none();
+        for (name, value) in members {
+            match declared(name) {
+                Some((_, schema)) => {
+                    let what = member(what, name);
+                    self.look(schema.clone(), value, &what, depth - 1, found);
+                }
+                None if closed => {
+                    let free = properties.iter().map(|(name, _)| *name);
+                    let hint = did_you_mean(name, free.filter(|name| given(name).is_none()));
+                    found.push(format!("{} isn't known{hint}", member(what, name)));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Whether a member is for the other direction: what the service sets, or never shows.
+    fn is_others(&self, declared: Option<&(&str, Node<'d>)>) -> bool {
+        let Some(schema) = declared.and_then(|(_, node)| self.document.follow(node.clone())) else {
+            return false;
+        };
+        match self.form {
+            Form::Answered => schema.flag("writeOnly") == Some(true),
+            Form::Sent | Form::Text => schema.flag("readOnly") == Some(true),
+        }
+    }
+}
+
+fn written(value: &Value) -> String {
+    value.to_string()
+}
+
+const KINDS: [&str; 8] = [
+    "array", "boolean", "file", "integer", "null", "number", "object", "string",
+];
+
+fn word(kind: &str) -> &str {
+    match kind {
+        "array" => "a list",
+        "boolean" => "true or false",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "object" => "an object",
+        "string" | "file" => "a text",
+        other => other,
+    }
+}
+
+fn types<'a>(schema: &Node<'a>) -> Vec<&'a str> {
+    match schema.value.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn list<'a>(schema: &Node<'a>, key: &str) -> Vec<Node<'a>> {
+    schema.get(key).map(|list| list.items()).unwrap_or_default()
+}
+
+fn member(what: &str, name: &str) -> String {
+    match what {
+        "" => format!("`{name}`"),
+        what => match what.strip_suffix('`') {
+            Some(what) => format!("{what}.{name}`"),
+            None => format!("{what}: `{name}`"),
+        },
+    }
+}
+
+fn is_date_time(text: &str) -> bool {
+    Timestamp::parse(text).is_ok()
+}
+
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && Timestamp::parse(&format!("{text}T00:00:00Z")).is_ok()
+}
+
+/// The name that is most like another, if one is.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let likeness = |other: &str| strsim::jaro_winkler(&lower, &other.to_lowercase());
+    let best = known.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    best.filter(|best| likeness(best) >= LIKENESS_MIN)
+}
+
+/// The end of a sentence, or nothing.
+pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match nearest(name, known) {
+        Some(best) => format!("; did you mean `{best}`?"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Whole(Value);
+
+    impl Resolve for Whole {
+        fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
+            match node.text("$ref") {
+                Some(to) => Some(Node {
+                    value: self.0.pointer(to.trim_start_matches('#'))?,
+                    ..node
+                }),
+                None => Some(node),
+            }
+        }
+    }
+
+    fn check(schema: Value, value: Value, form: Form) -> Vec<String> {
+        let document = Whole(schema);
+        let node = Node {
+            value: &document.0,
+            at: "#".to_owned(),
+            document: None,
+        };
+        Fits::new(&document, form).check(node, &Known::from(value), "`a`")
+    }
+
+    #[test]
+    fn kinds_lists_and_dates_are_compared() {
+        for (schema, value, expected) in [
+            (json!({"type": "string"}), json!("x"), ""),
+            (
+                json!({"type": "string"}),
+                json!(1),
+                "`a` must be a text, and is a number",
+            ),
+            (json!({"type": "integer"}), json!(1.0), ""),
+            (
+                json!({"type": "integer"}),
+                json!(1.5),
+                "`a` must be a whole number, and is a number",
+            ),
+            (json!({"type": ["string", "null"]}), json!(null), ""),
+            (json!({"type": "string", "nullable": true}), json!(null), ""),
+            (
+                json!({"type": "string"}),
+                json!(null),
+                "`a` must be a text, and is null",
+            ),
+            (json!({"type": "strange"}), json!(1), ""),
+            (
+                json!({"enum": ["red", "green"]}),
+                json!("gren"),
+                "`a` must be one of `red`, `green`; did you mean `green`?",
+            ),
+            (json!({"enum": [1, 2]}), json!(2.0), ""),
+            (
+                json!({"format": "date-time"}),
+                json!("2024-01-01T00:00:00Z"),
+                "",
+            ),
+            (
+                json!({"format": "date-time"}),
+                json!("yesterday"),
+                "`a` must be a text of the format `date-time`, and isn't",
+            ),
+            (
+                json!({"format": "date"}),
+                json!("2024-02-30"),
+                "`a` must be a text of the format `date`, and isn't",
+            ),
+            (
+                json!({"items": {"type": "string"}}),
+                json!(["x", 1]),
+                "`a`[1] must be a text, and is a number",
+            ),
+            (json!(true), json!(1), ""),
+        ] {
+            let found = check(schema.clone(), value, Form::Sent);
+            assert_eq!(found.join("; "), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn members_are_known_and_there() {
+        let schema = json!({
+            "type": "object", "required": ["customer", "id", "total"], "additionalProperties": false,
+            "properties": {
+                "customer": {"type": "string"}, "id": {"readOnly": true}, "total": {"type": "number"},
+            },
+        });
+        let found = check(
+            schema.clone(),
+            json!({"custmer": "Ada", "total": "9"}),
+            Form::Sent,
+        );
+        assert_eq!(
+            found,
+            [
+                "`a.customer` is missing; is `custmer` meant to be it?",
+                "`a.custmer` isn't known; did you mean `customer`?",
+                "`a.total` must be a number, and is a text"
+            ]
+        );
+        let found = check(
+            schema,
+            json!({"customer": "Ada", "total": 1}),
+            Form::Answered,
+        );
+        assert_eq!(found, ["`a.id` is missing"]);
+    }
+
+    #[test]
+    fn parts_and_alternatives_are_followed() {
+        let schema = json!({
+            "allOf": [{"required": ["x"]}],
+            "oneOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "boolean"}}}],
+        });
+        assert!(check(schema.clone(), json!({"x": true}), Form::Sent).is_empty());
+        let found = check(schema, json!({"x": 1}), Form::Sent);
+        assert_eq!(
+            found,
+            ["`a` fits none of `oneOf`; the first: `a.x` must be a text, and is a number"]
+        );
+    }
+
+    #[test]
+    fn a_text_stands_for_a_number_where_all_is_text() {
+        for (schema, value, fits) in [
+            (json!({"type": "integer"}), json!("5"), true),
+            (json!({"type": "integer"}), json!("five"), false),
+            (json!({"type": "string"}), json!(5), true),
+            (json!({"type": "boolean"}), json!("true"), true),
+            (
+                json!({"type": "array", "items": {"type": "integer"}}),
+                json!(5),
+                true,
+            ),
+            (
+                json!({"type": "array", "items": {"type": "integer"}}),
+                json!("x"),
+                false,
+            ),
+            (
+                json!({"type": "string", "format": "date-time"}),
+                json!(1),
+                false,
+            ),
+            (json!({"enum": ["1"]}), json!(1), true),
+            (json!({"type": "string"}), json!({"a": 1}), false),
+        ] {
+            let found = check(schema.clone(), value, Form::Text);
+            assert_eq!(found.is_empty(), fits, "{schema}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_contains_itself_many_times_ends() {
+        let schema = json!({
+            "allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}],
+        });
+        assert!(check(schema, json!({"a": 1}), Form::Sent).is_empty());
+    }
+}

@@ -1,0 +1,174 @@
+//! What is known of a value before an instance runs.
+
+use serde_json::{Number, Value};
+use swirl_model::workflow::{ExprSource, Language, Template, Workflow};
+
+/// A value, as far as the definition tells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Known {
+    Null,
+    Bool(bool),
+    /// None: some number.
+    Number(Option<Number>),
+    /// None: some text.
+    Text(Option<String>),
+    List(Vec<Known>),
+    Object(Vec<(String, Known)>),
+    Unknown,
+}
+
+impl Known {
+    pub(crate) fn of(template: &Template, workflow: &Workflow) -> Known {
+        match template {
+            Template::Literal(data) => Known::from(Value::from(data)),
+            Template::Expression(id) => infer(&workflow[*id]),
+            Template::Text(_) => Known::Text(None),
+            Template::Array(items) => {
+                Known::List(items.iter().map(|item| Known::of(item, workflow)).collect())
+            }
+            Template::Object(members) => Known::Object(
+                members
+                    .iter()
+                    .map(|(name, value)| (name.clone(), Known::of(value, workflow)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// As messages call it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Known::Null => "null",
+            Known::Bool(_) => "true or false",
+            Known::Number(_) => "a number",
+            Known::Text(_) => "a text",
+            Known::List(_) => "a list",
+            Known::Object(_) => "an object",
+            Known::Unknown => "not known",
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Known> {
+        match self {
+            Known::Object(members) => {
+                let mut members = members.iter();
+                members
+                    .find(|(known, _)| known == name)
+                    .map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value, if all of it is known.
+    pub(crate) fn whole(&self) -> Option<Value> {
+        Some(match self {
+            Known::Null => Value::Null,
+            Known::Bool(value) => Value::Bool(*value),
+            Known::Number(value) => Value::Number(value.clone()?),
+            Known::Text(text) => Value::String(text.clone()?),
+            Known::List(items) => {
+                Value::Array(items.iter().map(Known::whole).collect::<Option<_>>()?)
+            }
+            Known::Object(members) => {
+                let members = members
+                    .iter()
+                    .map(|(name, value)| Some((name.clone(), value.whole()?)));
+                Value::Object(members.collect::<Option<_>>()?)
+            }
+            Known::Unknown => return None,
+        })
+    }
+}
+
+impl From<Value> for Known {
+    fn from(value: Value) -> Known {
+        match value {
+            Value::Null => Known::Null,
+            Value::Bool(value) => Known::Bool(value),
+            Value::Number(number) => Known::Number(Some(number)),
+            Value::String(text) => Known::Text(Some(text)),
+            Value::Array(items) => Known::List(items.into_iter().map(Known::from).collect()),
+            Value::Object(members) => Known::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name, Known::from(value)))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// Filters of jq that give a number, or a text, whatever they are given.
+const NUMBERS: [&str; 7] = [
+    "ceil",
+    "floor",
+    "length",
+    "now",
+    "round",
+    "tonumber",
+    "utf8bytelength",
+];
+const TEXTS: [&str; 7] = [
+    "@base64",
+    "@json",
+    "@text",
+    "ascii_downcase",
+    "todate",
+    "tojson",
+    "tostring",
+];
+
+/// What an expression gives, where its text tells: a literal, or one that ends in a filter of one kind.
+fn infer(source: &ExprSource) -> Known {
+    if source.language != Language::Jq {
+        return Known::Unknown;
+    }
+    let text = source.text.trim();
+    // An interpolation isn't valid JSON, so what reads as a string has none.
+    if let Ok(value @ (Value::Number(_) | Value::String(_) | Value::Bool(_))) =
+        serde_json::from_str::<Value>(text)
+    {
+        return Known::from(value);
+    }
+    let last = text.rsplit('|').next().unwrap_or_default().trim();
+    if NUMBERS.contains(&last) {
+        Known::Number(None)
+    } else if TEXTS.contains(&last) {
+        Known::Text(None)
+    } else {
+        Known::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Known {
+        infer(&ExprSource {
+            language: Language::Jq,
+            text: text.to_owned(),
+            params: Vec::new(),
+            pointer: String::new(),
+        })
+    }
+
+    #[test]
+    fn some_expressions_tell_what_they_give() {
+        for (text, expected) in [
+            (" now ", Known::Number(None)),
+            (".items | length", Known::Number(None)),
+            ("now | todate", Known::Text(None)),
+            ("5", Known::Number(Some(5.into()))),
+            ("\"a\"", Known::Text(Some("a".to_owned()))),
+            ("\"a \\(.b)\"", Known::Unknown),
+            ("map(.a | length)", Known::Unknown),
+            ("if .a then 1 else 2 end", Known::Unknown),
+            ("null", Known::Unknown),
+            (".a", Known::Unknown),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! From bytes to a document, and what to say of operations that aren't in it.
+
+use serde_json::Value;
+
+use super::document::{Error, Format};
+
+/// How many operation ids an error lists.
+const IDS_LISTED_MAX: usize = 10;
+
+pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let json = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    // A document that opens as JSON may still be YAML in flow style, but its errors are JSON's.
+    let is_json = bytes.trim_ascii_start().starts_with(b"{");
+    // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` is no boolean.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| Error::Syntax {
+        message: if is_json {
+            json.to_string()
+        } else {
+            yaml.to_string()
+        },
+    })
+}
+
+pub(super) fn format(root: &Value) -> Result<Format, Error> {
+    // `3.0` without quotes is a number in YAML.
+    let version = |key| match root.get(key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    match (version("openapi"), version("swagger")) {
+        (Some(version), _) => match version.split('.').collect::<Vec<_>>()[..] {
+            ["3", "0" | "1", ..] => Ok(Format::OpenApi3),
+            ["3"] => Ok(Format::OpenApi3),
+            _ => Err(Error::Version { version }),
+        },
+        (None, Some(version)) => match version.as_str() {
+            "2.0" | "2" => Ok(Format::Swagger2),
+            _ => Err(Error::Version { version }),
+        },
+        (None, None) => Err(Error::NotOpenApi),
+    }
+}
+
+pub(crate) fn hint(id: &str, ids: &mut [String]) -> String {
+    if ids.is_empty() {
+        return "none of its operations has an `operationId`".to_owned();
+    }
+    let likeness = |other: &String| strsim::jaro_winkler(&id.to_lowercase(), &other.to_lowercase());
+    let nearest = ids
+        .iter()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    if let Some(nearest) = nearest.filter(|nearest| likeness(nearest) > 0.85) {
+        return format!("did you mean `{nearest}`?");
+    }
+    ids.sort();
+    let listed: Vec<_> = ids
+        .iter()
+        .take(IDS_LISTED_MAX)
+        .map(|id| format!("`{id}`"))
+        .collect();
+    let more = match ids.len() - listed.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("there are {}{more}", listed.join(", "))
+}
