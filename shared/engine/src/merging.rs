@@ -32,6 +32,8 @@ impl Ctx<'_> {
     /// The state data with what an action produced in it.
     pub fn with_merge(&self, merge: &Merge) -> Result<Data, WorkflowError> {
         let data = match (merge.replace, merge.to) {
+            // Nothing is merged; what is there may still be filtered.
+            (false, _) if merge.value.is_null() => self.scope.data.clone(),
             (false, to) => self.merged(to, &merge.value)?,
             (true, None) => merge.value.clone(),
             (true, Some(path)) => {

@@ -12,6 +12,10 @@ pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
     let lasting = |trace: &Trace| {
         let mut history = trace.history.clone();
         history.retain(|_, lines| !ended_at_once(lines) && !only_endless(lines));
+        for lines in history.values_mut() {
+            // Branches that end at one moment are joined together, or one after another.
+            lines.dedup_by(|one, other| one == other && one.contains(" Joined "));
+        }
         history
     };
     found.extend(maps("history of scope", &lasting(calm), &lasting(other)));

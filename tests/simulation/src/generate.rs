@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use crate::editions::{self, Other};
 use crate::more::KINDS;
 use crate::random::Random;
 
@@ -15,6 +16,8 @@ pub struct Case {
     pub size: usize,
     pub main: String,
     pub sub: String,
+    /// Sub-workflows of other editions.
+    pub older: Vec<String>,
     /// Milliseconds after the start, type and id.
     pub events: Vec<(i64, String)>,
 }
@@ -34,17 +37,41 @@ pub(crate) struct Writer {
 pub fn generate(seed: u64, size: usize) -> Case {
     let mut random = Random::new(seed);
     let sub_seed = random.next();
-    let main = write("main", Random::new(random.next()), size.max(1), true);
-    let sub = write("sub", Random::new(sub_seed), 1 + size / 3, false);
+    let main = Random::new(random.next());
+    let older = older(&mut Random::new(seed ^ 0x0e17));
+    let main = write("main", main, size.max(1), true, older.len());
+    let sub = write("sub", Random::new(sub_seed), 1 + size / 3, false, 0);
     let mut events = main.1;
+    for other in &older {
+        events.extend(other.events.iter().cloned());
+    }
+    if seed.is_multiple_of(3) {
+        let kinds = ["pair-a", "pair-b"].map(str::to_owned);
+        events.extend([2_000, 9_000].into_iter().zip(kinds));
+    }
     events.extend(sub.1);
     Case {
         seed,
         size,
         main: main.0,
         sub: sub.0,
+        older: older.into_iter().map(|other| other.text).collect(),
         events,
     }
+}
+
+/// None for every second case, as faults are over soon; else up to three. One that waits for events comes first.
+fn older(random: &mut Random) -> Vec<Other> {
+    let count = [0, 0, 0, 1, 2, 3][random.below(6)];
+    let kinds = (0..count).map(|place| match place {
+        0 => random.below(editions::KINDS),
+        _ => random.below(editions::KINDS - 1),
+    });
+    let kinds: Vec<usize> = kinds.collect();
+    let others = kinds.into_iter().enumerate();
+    others
+        .map(|(place, kind)| editions::generate(kind, &format!("older{place}"), random))
+        .collect()
 }
 
 const HEAD: &str = r#"functions:
@@ -59,7 +86,13 @@ errors: [{name: Bad, code: bad}, {name: Slow, code: timeout}]
 retries: [{name: often, delay: PT3S, maxAttempts: 5}, {name: few, delay: PT2S, multiplier: 2, maxAttempts: 2}]
 "#;
 
-fn write(id: &str, random: Random, size: usize, is_main: bool) -> (String, Vec<(i64, String)>) {
+fn write(
+    id: &str,
+    random: Random,
+    size: usize,
+    is_main: bool,
+    older: usize,
+) -> (String, Vec<(i64, String)>) {
     let mut writer = Writer {
         random,
         states: String::new(),
@@ -70,7 +103,20 @@ fn write(id: &str, random: Random, size: usize, is_main: bool) -> (String, Vec<(
         asks: false,
     };
     // Not a starting event state: whether an event or a client comes first would be decisive.
-    writer.line("{name: Begin, type: inject, data: {begun: true}, transition: S0}");
+    let first = if older > 0 { "O0" } else { "S0" };
+    writer.line(&format!(
+        "{{name: Begin, type: inject, data: {{begun: true}}, transition: {first}}}"
+    ));
+    for place in 0..older {
+        let next = match place + 1 {
+            next if next < older => format!("O{next}"),
+            _ => "S0".to_owned(),
+        };
+        writer.line(&format!(
+            "{{name: O{place}, type: operation, transition: {next}, actions: [{{subFlowRef: older{place}, \
+             actionDataFilter: {{toStateData: \".older{place}\"}}}}]}}"
+        ));
+    }
     for index in 0..size {
         let way = if index + 1 < size {
             format!("transition: S{}", index + 1)
@@ -292,8 +338,7 @@ mod tests {
     fn every_workflow_is_valid() {
         for seed in 0..300 {
             let case = generate(seed, 1 + (seed as usize % 9));
-            let others = crate::more::OTHERS.iter().map(|text| (*text).to_owned());
-            for text in others.chain([case.main.clone(), case.sub.clone()]) {
+            for text in crate::plans::documents(&case) {
                 let resources = swirl_spec::resource::MapResources::default();
                 let reading =
                     swirl_spec::read(text.as_bytes(), &resources, &swirl_spec::Options::default());

@@ -7,6 +7,7 @@
 
 pub mod check;
 pub mod cluster;
+pub mod editions;
 pub mod functions;
 pub mod generate;
 pub mod hard;
@@ -33,6 +34,9 @@ pub fn check_case(case: &Case, broken: Broken) -> Result<Vec<String>> {
 fn check_runs(case: &Case, broken: Broken) -> Result<(Vec<String>, Vec<rig::Trace>)> {
     let calm = rig::run(case, Faults::none(case.seed), Broken::No)?;
     let mut violations = calm.violations.clone();
+    let expected = plans::expected_in_time(case)?;
+    let found = plans::differences(&expected, calm.outcomes.clone());
+    violations.extend(found.into_iter().map(|text| format!("undisturbed: {text}")));
     let mut traces = Vec::new();
     for faults in [Faults::disturbed(case.seed), Faults::crashing(case.seed)] {
         let crashing = faults.crash > 0;

@@ -95,10 +95,10 @@ fn report(seed: u64, size: usize, mode: Mode, sizes: Size) {
             case.size,
             found.join("\n")
         );
-        println!(
-            "{}\n---\n{}\nevents: {:?}",
-            case.main, case.sub, case.events
-        );
+        for text in [&case.main, &case.sub].into_iter().chain(&case.older) {
+            println!("{text}---");
+        }
+        println!("events: {:?}", case.events);
     }
     let name = |value: &str| value.to_lowercase();
     println!(

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use swirl_coordinator::Action;
 use swirl_engine::Sizes;
+use swirl_model::instance::InstanceState;
 use swirl_model::{CloudEvent, Data};
 
 use crate::cluster::{Plan, Planned, Trace};
@@ -55,9 +56,7 @@ pub fn plan_of(case: &Case) -> Plan {
         acts.push((10 + random.below(9_000) as i64, Planned::Deploy(text)));
     }
     Plan {
-        documents: others()
-            .chain([case.sub.clone(), case.main.clone()])
-            .collect(),
+        documents: documents(case).collect(),
         acts,
     }
 }
@@ -72,7 +71,14 @@ pub fn sizes() -> Sizes {
 
 /// Documents that all cases may refer to.
 pub fn others() -> impl Iterator<Item = String> {
-    OTHERS.iter().map(|text| (*text).to_owned())
+    let all = OTHERS.iter().chain(crate::editions::OTHERS);
+    all.map(|text| (*text).to_owned())
+}
+
+/// All documents of a case, those first that others refer to.
+pub fn documents(case: &Case) -> impl Iterator<Item = String> {
+    let own = [case.sub.clone(), case.main.clone()];
+    others().chain(case.older.clone()).chain(own)
 }
 
 pub fn generated(seed: u64, size: usize) -> Plan {
@@ -97,8 +103,25 @@ pub fn operate(workflow: &str, key: &str, action: Action) -> Planned {
 
 /// What the reference interpreter makes of a case: one line for each instance, sorted.
 pub fn expected(case: &Case) -> Result<Vec<String>> {
+    let lines = outcomes(case)?.into_iter().map(|(line, _)| line);
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    Ok(lines)
+}
+
+/// The same with the time of each end, for runs in which nothing takes longer than it must.
+pub fn expected_in_time(case: &Case) -> Result<Vec<String>> {
+    let lines = outcomes(case)?
+        .into_iter()
+        .map(|(line, at)| format!("{line} at {at}"));
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    Ok(lines)
+}
+
+fn outcomes(case: &Case) -> Result<Vec<(String, i64)>> {
     let mut workflows = Vec::new();
-    for text in others().chain([case.sub.clone(), case.main.clone()]) {
+    for text in documents(case) {
         workflows.push(workflow(&text)?);
     }
     let events = case.events.iter();
@@ -106,11 +129,10 @@ pub fn expected(case: &Case) -> Result<Vec<String>> {
     let outcomes = World::new(workflows, events).run("main", input(case.seed));
     let lines = outcomes.iter().map(|outcome| {
         let error = outcome.error.as_deref();
-        line(&outcome.workflow, outcome.status, &outcome.output, error)
+        let text = line(&outcome.workflow, outcome.status, &outcome.output, error);
+        (text, outcome.at)
     });
-    let mut lines: Vec<String> = lines.collect();
-    lines.sort();
-    Ok(lines)
+    Ok(lines.collect())
 }
 
 fn workflow(text: &str) -> Result<swirl_model::workflow::Workflow> {
@@ -120,6 +142,15 @@ fn workflow(text: &str) -> Result<swirl_model::workflow::Workflow> {
     reading
         .workflow
         .ok_or_else(|| anyhow::anyhow!("{:?}", reading.diagnostics))
+}
+
+/// An instance as [`expected_in_time`] says it.
+pub fn in_time(workflow: &str, state: &InstanceState) -> String {
+    let error = state.error.as_ref().map(|error| error.name.as_str());
+    let output = state.output.clone().unwrap_or_default();
+    let line = line(workflow, state.status.word(), &output, error);
+    let at = state.ended_at.map_or(0, |at| at.0 - crate::rig::START);
+    format!("{line} at {at}")
 }
 
 fn line(workflow: &str, status: &str, output: &Data, error: Option<&str>) -> String {
@@ -156,7 +187,11 @@ pub fn kinds(trace: &Trace) -> BTreeSet<String> {
 pub fn compare_with(expected: &[String], trace: &Trace) -> Vec<String> {
     let outputs = trace.outputs.values();
     let lines = outputs.map(|o| line(&o.workflow, o.status, &o.output, o.error.as_deref()));
-    let mut lines: Vec<String> = lines.collect();
+    let lines: Vec<String> = lines.collect();
+    differences(expected, lines)
+}
+
+pub fn differences(expected: &[String], mut lines: Vec<String>) -> Vec<String> {
     lines.sort();
     if lines == expected {
         return Vec::new();

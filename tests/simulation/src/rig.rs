@@ -98,6 +98,8 @@ pub struct Called {
 pub struct Trace {
     /// Status, output and error.
     pub instances: BTreeMap<String, String>,
+    /// As the reference interpreter says it, with the time of each end.
+    pub outcomes: Vec<String>,
     /// By instance and scope.
     pub history: BTreeMap<String, Vec<String>>,
     pub produced: BTreeMap<String, String>,
@@ -471,6 +473,9 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
     for (name, text) in [("main", &case.main), ("sub", &case.sub)] {
         deploy(&rig.service, name, text)?;
     }
+    for text in &case.older {
+        deploy(&rig.service, "older", text)?;
+    }
     play(&mut rig, case, broken)?;
     trace(rig, embedded, &outside)
 }
@@ -571,6 +576,8 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
                 state.status, state.ended_at, state.output, state.error
             );
             trace.instances.insert(id.to_string(), text);
+            let line = crate::plans::in_time(&summary.header.definition.workflow, state);
+            trace.outcomes.push(line);
             for entry in store.history(id).await? {
                 let place = format!("{id} {}", entry.scope);
                 let line = format!("{} {:?}", entry.at.0 - START, entry.event);

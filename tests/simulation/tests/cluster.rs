@@ -16,7 +16,7 @@ fn run(mode: Mode, seeds: impl Iterator<Item = u64>) -> Totals {
 
 #[test]
 fn seeds_end_as_the_reference_says() {
-    let counts = run(Mode::Cluster, 0..40).counts;
+    let counts = run(Mode::Cluster, 0..60).counts;
     assert!(counts.kills > 10 && counts.pauses > 10, "{counts:?}");
     assert!(counts.leases_run_out > 30, "{counts:?}");
     assert!(counts.refused_commits > 10, "{counts:?}");

@@ -203,6 +203,8 @@ impl Ctx<'_> {
         if let Some((handler, error)) = &matched
             && let Some(waits) = self.retry_by_handler(&run, action, *handler)?
         {
+            // The answer was a definite one: the next attempt is another call.
+            run.key = None;
             return self.repeat_action(run, action, error.clone(), waits);
         }
         let taken = result.map(|result| self.taken(action, result)).transpose();

@@ -440,3 +440,15 @@ fn a_damaged_telling_is_refused() {
         assert_eq!(rig.ask(input, 5), Err(Rejection::Damaged));
     }
 }
+
+#[test]
+fn a_result_that_is_null_leaves_the_data_to_the_filter_behind_it() {
+    let mut make = Make::new();
+    let output = make.expr("{kept: .in}");
+    let mut action = make.call("f");
+    action.results.output = Some(output);
+    let list = make.list(vec![action]);
+    make.state(ROOT, StateKind::Operation(list), end());
+    let mut rig = Rig::new(make.0, data!({"in": 1}), |_, _| (0, Ok(Data::NULL)));
+    completed(rig.run(), 0, data!({"kept": 1}));
+}

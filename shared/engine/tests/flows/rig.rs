@@ -39,6 +39,8 @@ pub struct Rig {
     answers: fn(&str, usize) -> Answer,
     /// Names and seconds, in the order of their beginning.
     pub called: Vec<(String, i64)>,
+    /// The key of each call.
+    pub keys: Vec<String>,
     pub history: Vec<Event>,
     pub ended: Option<Ended>,
     now: i64,
@@ -62,6 +64,7 @@ impl Rig {
             inbox: vec![(ScopeId::root(), Input::Wake)],
             answers,
             called: Vec::new(),
+            keys: Vec::new(),
             history: Vec::new(),
             ended: None,
             now: 0,
@@ -236,6 +239,7 @@ impl Rig {
                 .filter(|(known, _)| *known == name)
                 .count();
             self.called.push((name.clone(), self.now / 1000));
+            self.keys.push(request.key.clone());
             let (after, result) = (self.answers)(&name, count + 1);
             let input = Input::CallDone {
                 call: request.call,

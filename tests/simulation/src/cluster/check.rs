@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use swirl_model::event::{Command, Event};
 use swirl_model::ids::ScopeRef;
+use swirl_model::scope::{Fork, ForkOrigin};
 use swirl_ports::Lease;
 
 use super::faults::Faults;
@@ -120,6 +121,11 @@ fn joined_once(trace: &Trace) -> Vec<String> {
                     joined.remove(&(&commit.scope, *fork));
                 }
                 Command::Report(_) => *done.entry(&commit.scope).or_default() += 1,
+                // Of branches that nobody waits for nobody is told.
+                Command::Fork(Fork {
+                    origin: ForkOrigin::Apart(..),
+                    ..
+                }) => {}
                 Command::Fork(fork) if fork.needed > fork.total => {
                     found.push(format!("join once: {} needs too many", commit.scope));
                 }
@@ -312,7 +318,12 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
         let line = |line: &String| trace.names.text(line);
         let history = trace.history.iter();
         history
-            .map(|(place, lines)| (line(place), lines.iter().map(line).collect()))
+            .map(|(place, lines)| {
+                let mut lines: Vec<String> = lines.iter().map(line).collect();
+                // Branches that end at one moment are joined together, or one after another.
+                lines.dedup_by(|one, other| one == other && one.starts_with("Joined"));
+                (line(place), lines)
+            })
             .collect::<BTreeMap<String, Vec<String>>>()
     };
     let (calm, other) = (named(calm), named(other));

@@ -508,6 +508,7 @@ impl Cluster {
                 status: state.status.word(),
                 output: state.output.clone().unwrap_or_default(),
                 error: state.error.as_ref().map(|error| error.name.clone()),
+                at: state.ended_at.map_or(0, |at| at.0 - START),
             };
             trace.outputs.insert(id.to_string(), outcome);
             for entry in block_on(inner.history(id))? {

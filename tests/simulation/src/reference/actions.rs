@@ -1,16 +1,86 @@
 //! Actions: condition, sleeps, attempts and retries, results.
 
 use swirl_model::Data;
-use swirl_model::workflow::{Action, ActionKind, OnParentEnd, RetryErrors};
+use swirl_model::workflow::{
+    Action, ActionId, ActionKind, ErrorSet, ExprId, OnParentEnd, PathId, Period, Retry,
+    RetryErrors, Then, Under, UnderWhen,
+};
 
-use super::data::{condition, eval, merge_to, merged, template};
-use super::flow::{Fail, Instance, Path, after};
+use super::data::{Params, condition, eval, merge_to, merged, set_path, template};
+use super::flow::{Fail, Instance, Path, after, thrown};
 use super::world::NEVER;
 use crate::functions::{answer, weight};
 
+/// A result on its way into the data of who forked.
+#[derive(Debug, Clone)]
+pub struct Put {
+    to: Option<PathId>,
+    value: Data,
+    replaces: bool,
+    output: Option<ExprId>,
+}
+
+/// How often something was retried, and how long was waited before the last time.
+#[derive(Default, Clone, Copy)]
+struct Waited {
+    retries: u32,
+    ms: f64,
+}
+
+impl Waited {
+    /// When the next attempt is due, if the policy allows one (decisions 20 and 21).
+    fn next(&mut self, policy: &Retry, at: i64) -> Option<i64> {
+        if policy.retries_max.is_some_and(|max| self.retries >= max) {
+            return None;
+        }
+        let ms =
+            |period: &Option<Period>| period.map_or(0.0, |period| (after(at, &period) - at) as f64);
+        self.ms = match self.retries {
+            0 => ms(&policy.delay),
+            _ => (self.ms + ms(&policy.increment)) * policy.multiplier.unwrap_or(1.0),
+        };
+        if policy.max_delay.is_some() {
+            self.ms = self.ms.min(ms(&policy.max_delay));
+        }
+        self.retries += 1;
+        Some(at + self.ms as i64)
+    }
+}
+
 impl Instance<'_> {
-    pub fn action(&mut self, action: &Action, path: &mut Path, at: i64) -> Result<i64, Fail> {
+    /// An action, as often as it is to be done.
+    pub fn action(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<i64, Fail> {
         let wf = self.wf;
+        let Some(repeat) = &wf[id].repeat else {
+            return self.once(id, path, at);
+        };
+        let goes_on = |path: &Path, now: i64| match repeat.test {
+            Some(test) => condition(wf, test, &path.data, &path.params).map_err(|f| f.at(now)),
+            None => Ok(true),
+        };
+        let (mut now, mut times) = (at, 0);
+        loop {
+            if repeat.before && !goes_on(path, now)? {
+                return Ok(now);
+            }
+            now = match self.once(id, path, now) {
+                Ok(then) => then,
+                Err(fail) if repeat.past_errors && fail.left_by.is_none() => fail.at,
+                Err(fail) => return Err(fail),
+            };
+            times += 1;
+            if repeat.max.is_some_and(|max| times >= max) {
+                return Ok(now);
+            }
+            if !repeat.before && !goes_on(path, now)? {
+                return Ok(now);
+            }
+        }
+    }
+
+    fn once(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<i64, Fail> {
+        let wf = self.wf;
+        let action = &wf[id];
         if let Some(test) = action.condition {
             let holds = condition(wf, test, &path.data, &path.params);
             if !holds.map_err(|fail| fail.at(at))? {
@@ -19,56 +89,96 @@ impl Instance<'_> {
         }
         let before = action.sleep_before.as_ref();
         let begun = path.in_time(before.map_or(at, |sleep| after(at, sleep)))?;
-        let mut now = self.attempts(action, path, begun)?;
-        if let Some(sleep) = &action.sleep_after {
+        let (mut now, went_on) = self.attempts(id, path, begun)?;
+        if let (Some(sleep), false) = (&action.sleep_after, went_on) {
             now = after(now, sleep);
         }
         path.in_time(now)
     }
 
-    /// Attempt after attempt (decisions 20, 21 and 23), until a result has been taken.
-    fn attempts(&mut self, action: &Action, path: &mut Path, at: i64) -> Result<i64, Fail> {
-        let (mut now, mut retries, mut waited) = (at, 0, 0.0);
+    /// Attempt after attempt, until a result has been taken, or a handler goes on without one (then the
+    /// second value is true).
+    fn attempts(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<(i64, bool), Fail> {
+        let action = &self.wf[id];
+        let mut now = at;
+        let mut by_rule = Waited::default();
+        let mut by_handler = vec![Waited::default(); action.on_errors.len()];
         loop {
-            let fail = match self.attempt(action, path, now) {
+            let (fail, handler) = match self.attempt(action, path, now) {
                 Ok((then, result)) => {
                     let then = path.in_time(then)?;
                     let Some(result) = result else {
-                        return Ok(then);
+                        return Ok((then, false));
                     };
-                    match self.take_result(action, path, result) {
-                        Ok(()) => return Ok(then),
-                        Err(fail) => fail.at(then),
+                    let matched = self.matched(action, &result);
+                    if let Some(index) = matched
+                        && let Some(due) = self.again(action, index, &mut by_handler, then)
+                    {
+                        now = path.in_time(due)?;
+                        continue;
+                    }
+                    match (self.take_result(action, path, result), matched) {
+                        (Ok(()), None) => return Ok((then, false)),
+                        (Ok(()), Some(index)) => {
+                            return self.handled(id, index, Fail::named("ResultMatched").at(then));
+                        }
+                        (Err(fail), _) => (fail.at(then), None),
                     }
                 }
-                Err(fail) => fail,
+                Err(fail) => (fail, None::<usize>),
             };
             path.in_time(fail.at)?;
-            let Some(rule) = &action.retry else {
+            if let Some(rule) = &action.retry {
+                let fits = match &rule.errors {
+                    RetryErrors::All => true,
+                    RetryErrors::Only(list) => list.iter().any(|id| self.is(*id, &fail)),
+                    RetryErrors::Except(list) => !list.iter().any(|id| self.is(*id, &fail)),
+                    RetryErrors::When(_) => false,
+                };
+                if fits && let Some(due) = by_rule.next(&rule.policy, fail.at) {
+                    now = path.in_time(due)?;
+                    continue;
+                }
+            }
+            let sets = action.on_errors.iter().map(|handler| &handler.errors);
+            let Some(index) = handler.or_else(|| self.first_fit(sets, &fail)) else {
                 return Err(fail);
             };
-            let fits = match &rule.errors {
-                RetryErrors::All => true,
-                RetryErrors::Only(list) => list.iter().any(|id| self.is(*id, &fail)),
-                RetryErrors::Except(list) => !list.iter().any(|id| self.is(*id, &fail)),
-                RetryErrors::When(_) => false,
-            };
-            if !fits || rule.policy.retries_max.is_some_and(|max| retries >= max) {
-                return Err(fail);
+            if let Some(due) = self.again(action, index, &mut by_handler, fail.at) {
+                now = path.in_time(due)?;
+                continue;
             }
-            let ms = |duration: &Option<swirl_model::workflow::Period>| {
-                duration.map_or(0.0, |duration| (after(now, &duration) - now) as f64)
-            };
-            waited = match retries {
-                0 => ms(&rule.policy.delay),
-                _ => (waited + ms(&rule.policy.increment)) * rule.policy.multiplier.unwrap_or(1.0),
-            };
-            if rule.policy.max_delay.is_some() {
-                waited = waited.min(ms(&rule.policy.max_delay));
-            }
-            retries += 1;
-            now = path.in_time(fail.at + waited as i64)?;
+            return self.handled(id, index, fail);
         }
+    }
+
+    fn again(&self, action: &Action, index: usize, waited: &mut [Waited], at: i64) -> Option<i64> {
+        let policy = action.on_errors[index].retry.as_ref()?;
+        waited[index].next(policy, at)
+    }
+
+    /// Where an action's handler leads.
+    fn handled(&self, id: ActionId, index: usize, fail: Fail) -> Result<(i64, bool), Fail> {
+        match &self.wf[id].on_errors[index].then {
+            Then::Continue => Ok((fail.at, true)),
+            Then::Next(_) => Err(Fail {
+                left_by: Some((id, index)),
+                ..fail
+            }),
+            Then::Rethrow => Err(fail),
+            Then::Throw(throw) => Err(thrown(throw, fail)),
+        }
+    }
+
+    /// The handler that takes a result for a failure.
+    fn matched(&self, action: &Action, result: &Data) -> Option<usize> {
+        action.on_errors.iter().position(|handler| {
+            let text = match &handler.errors {
+                ErrorSet::Text(text) => text,
+                _ => return false,
+            };
+            handler.results && result.to_text() == *text
+        })
     }
 
     fn attempt(
@@ -109,8 +219,8 @@ impl Instance<'_> {
                 let then = at + answer.after_ms as i64;
                 let result = answer.result.map(Some).map_err(|error| Fail {
                     at: then,
-                    name: error.name,
                     code: error.code,
+                    ..Fail::named(&error.name)
                 });
                 bounded(then, result)
             }
@@ -132,12 +242,12 @@ impl Instance<'_> {
                 if sub.on_parent_end == OnParentEnd::Terminate {
                     self.with_parent.push(sub.workflow.clone());
                 } else {
-                    self.world.start(&sub.workflow, data, at, None);
+                    self.world.start(&sub.workflow, data, at, Vec::new());
                 }
                 Ok((at, None))
             }
             ActionKind::Subflow(sub) => {
-                let Some(ended) = self.world.start(&sub.workflow, data, at, None) else {
+                let Some(ended) = self.world.start(&sub.workflow, data, at, Vec::new()) else {
                     return Err(Fail::named("SubflowNotFound").at(at));
                 };
                 bounded(ended.at, ended.result.map(Some))
@@ -151,23 +261,78 @@ impl Instance<'_> {
         if rule.ignore {
             return Ok(());
         }
-        let value = match rule.results {
-            Some(filter) => eval(self.wf, filter, &result, &path.params)?,
-            None => result,
+        let value = self.selected(
+            (rule.results, rule.under.as_ref(), rule.to),
+            result,
+            &path.params,
+        )?;
+        let put = Put {
+            to: rule.to,
+            replaces: rule.replace && !value.is_null() && !value.is_object(),
+            output: rule.output,
+            value,
         };
-        if value.is_null() {
+        let is_result_alone =
+            path.iteration && put.to.is_none() && !put.replaces && !put.value.is_object();
+        if path.iteration && !put.value.is_null() {
+            path.result = Some(match path.result.take() {
+                Some(before) => merged(&before, &put.value),
+                None => put.value.clone(),
+            });
+        }
+        if is_result_alone || put.value.is_null() && put.output.is_none() {
             return Ok(());
         }
-        let is_result_alone = path.iteration && rule.to.is_none() && !value.is_object();
-        if !is_result_alone {
-            merge_to(self.wf, &mut path.data, rule.to, &value)?;
-            path.merges.push((rule.to, value.clone()));
+        self.put(&put, path)?;
+        path.merges.push(put);
+        Ok(())
+    }
+
+    /// What of a result or payload is to be merged.
+    pub fn selected(
+        &self,
+        (filter, under, to): (Option<ExprId>, Option<&Under>, Option<PathId>),
+        value: Data,
+        params: &Params,
+    ) -> Result<Data, Fail> {
+        let found = match filter {
+            Some(filter) => eval(self.wf, filter, &value, params)?,
+            None => value.clone(),
+        };
+        let Some(under) = under else {
+            return Ok(found);
+        };
+        let found = match under.when {
+            UnderWhen::NotObject if to.is_some() || found.is_object() => return Ok(found),
+            UnderWhen::Always if found.is_null() && !value.is_object() => value,
+            _ => found,
+        };
+        if found.is_null() {
+            return Ok(found);
         }
-        if path.iteration {
-            path.result = Some(match path.result.take() {
-                Some(before) => merged(&before, &value),
-                None => value,
-            });
+        let mut named = Data::object();
+        named.set(&under.key, found);
+        Ok(named)
+    }
+
+    /// Merges a result, and filters the data afterwards.
+    pub fn put(&self, put: &Put, path: &mut Path) -> Result<(), Fail> {
+        match (put.replaces, put.to) {
+            (true, None) => path.data = put.value.clone(),
+            (true, Some(to)) => set_path(self.wf, to, &mut path.data, put.value.clone()),
+            (false, _) if put.value.is_null() => {}
+            (false, to) => merge_to(self.wf, &mut path.data, to, &put.value)?,
+        }
+        self.cut(put.output, path)
+    }
+
+    /// What a filter selects becomes the data, if it selects anything.
+    pub fn cut(&self, filter: Option<ExprId>, path: &mut Path) -> Result<(), Fail> {
+        if let Some(filter) = filter {
+            let found = eval(self.wf, filter, &path.data, &path.params)?;
+            if !found.is_null() {
+                path.data = found;
+            }
         }
         Ok(())
     }

@@ -18,8 +18,9 @@ pub fn eval(wf: &Workflow, id: ExprId, input: &Data, params: &Params) -> Result<
         now_ms: 0,
         limits: Limits::default(),
     };
-    let text = &wf[id].text;
-    let program = Program::jq(text, &names).map_err(|_| Fail::named("ExpressionError"))?;
+    let source = &wf[id];
+    let program = Program::compile(source.language, &source.text, &names);
+    let program = program.map_err(|_| Fail::named("ExpressionError"))?;
     let found = program.one(input, &values, &env);
     let found = found.map_err(|_| Fail::named("ExpressionError"))?;
     Ok(found.unwrap_or_default())
@@ -70,7 +71,10 @@ pub fn template(
 }
 
 fn names(wf: &Workflow, path: PathId) -> Vec<String> {
-    let text = wf[path].text.trim_start_matches('.');
+    let text = wf[path]
+        .text
+        .trim_start_matches('$')
+        .trim_start_matches('.');
     text.split('.').map(ToOwned::to_owned).collect()
 }
 

@@ -43,7 +43,7 @@ impl<'a> Instance<'a> {
                 }
             }
             StateKind::SwitchEvents(switch) => self.switch_events(switch, path, at),
-            StateKind::Event(state) => plain(self.events(state, path, at)?),
+            StateKind::Event(state) => self.events(state, path, at),
             StateKind::Callback(callback) => {
                 let acted = self.list(callback.actions, path, at)?;
                 let until = callback.timeout.map_or(NEVER, |t| after(acted, &t));
@@ -90,13 +90,14 @@ impl<'a> Instance<'a> {
             true => event.data.clone().unwrap_or_default(),
             false => event.to_data(),
         };
-        if let Some(expression) = filter.data {
-            payload = eval(self.wf, expression, &payload, &path.params).map_err(|f| f.at(at))?;
+        let found = (filter.data, filter.under.as_ref(), filter.to);
+        payload = self
+            .selected(found, payload, &path.params)
+            .map_err(|fail| fail.at(at))?;
+        if !payload.is_null() {
+            merge_to(self.wf, &mut path.data, filter.to, &payload).map_err(|fail| fail.at(at))?;
         }
-        if payload.is_null() {
-            return Ok(());
-        }
-        merge_to(self.wf, &mut path.data, filter.to, &payload).map_err(|fail| fail.at(at))
+        self.cut(filter.output, path).map_err(|fail| fail.at(at))
     }
 
     fn switch_events(&mut self, switch: &'a SwitchEvents, path: &mut Path, at: i64) -> Done<'a> {
@@ -125,43 +126,65 @@ impl<'a> Instance<'a> {
         Ok((came, Some(&choice.next)))
     }
 
-    /// Decisions 31 and 88.
-    fn events(&mut self, state: &EventState, path: &mut Path, at: i64) -> Result<i64, Fail> {
+    /// Decisions 31, 32, 39 and 88.
+    fn events(&mut self, state: &'a EventState, path: &mut Path, at: i64) -> Done<'a> {
         let until = state.timeout.map_or(NEVER, |timeout| after(at, &timeout));
-        let mut entries = Vec::new();
-        let started = self.start_event.take();
-        for (index, entry) in state.entries.iter().enumerate() {
-            let (mut ready, mut events) = (at, Vec::new());
-            for id in &entry.events {
-                let found = match &started {
-                    Some(event) => Some((at, event.clone())),
-                    None => self.arrives(*id, path, at, until)?,
-                };
-                match found {
-                    Some((came, event)) => {
-                        ready = ready.max(came);
-                        events.push((*id, event));
-                    }
-                    None => ready = NEVER,
+        let started = std::mem::take(&mut self.start_events);
+        let mut arrived: Vec<(EventId, i64, CloudEvent)> = Vec::new();
+        for id in state.entries.iter().flat_map(|entry| &entry.events) {
+            if arrived.iter().any(|(known, ..)| known == id) {
+                continue;
+            }
+            let found = match started.is_empty() {
+                true => self.arrives(*id, path, at, until)?,
+                false => {
+                    let def = &self.wf[*id];
+                    let mut events = started.iter();
+                    let found = events.find(|event| super::world::is_kind(def, event));
+                    found.map(|event| (at, event.clone()))
                 }
-            }
-            entries.push((ready, index, events));
+            };
+            arrived.extend(found.map(|(came, event)| (*id, came, event)));
         }
-        entries.sort_by_key(|(ready, index, _)| (*ready, *index));
-        if state.exclusive {
-            entries.truncate(1);
+        let mut entries = Vec::new();
+        for (index, entry) in state.entries.iter().enumerate() {
+            let limit = entry.timeout.map_or(NEVER, |timeout| after(at, &timeout));
+            let came_by = |place: u16, then: i64| {
+                let id = entry.events.get(usize::from(place));
+                let mut all = arrived.iter();
+                id.is_some_and(|id| all.any(|(known, came, _)| known == id && *came <= then))
+            };
+            let mut times: Vec<i64> = arrived.iter().map(|(_, came, _)| *came).collect();
+            times.push(at);
+            times.sort_unstable();
+            let mut times = times.into_iter();
+            let ready = times.find(|then| entry.wait.holds(&|place| came_by(place, *then)));
+            let ready = ready
+                .filter(|then| *then < limit.min(until))
+                .unwrap_or(NEVER);
+            let events = entry.events.iter().filter_map(|id| {
+                let mut all = arrived.iter();
+                let found = all.find(|(known, came, _)| known == id && *came <= ready);
+                found.map(|(id, _, event)| (*id, event.clone()))
+            });
+            entries.push((ready, index, events.collect()));
         }
-        if let [(ready, index, events)] = &entries[..] {
-            if *ready >= until || *ready >= NEVER {
-                return Ok(until);
-            }
-            let entry = &state.entries[*index];
-            for (id, event) in events {
-                self.take_in(*id, &entry.filter, event, path, *ready)?;
-            }
-            return self.list(entry.actions, path, *ready);
+        entries.sort_by_key(|(ready, index, _): &Ready| (*ready, *index));
+        if !state.exclusive && state.entries.len() > 1 {
+            return Ok((self.entries(state, entries, path, (at, until))?, None));
         }
-        self.entries(state, entries, path, (at, until))
+        let Some((ready, index, events)) = entries.into_iter().next() else {
+            return Ok((at, None));
+        };
+        if ready >= NEVER {
+            return Ok(lapsed(state, at, until));
+        }
+        let entry = &state.entries[index];
+        for (id, event) in &events {
+            self.take_in(*id, &entry.filter, event, path, ready)?;
+        }
+        let done = self.list(entry.actions, path, ready)?;
+        Ok((done, entry.next.as_ref()))
     }
 
     /// Each begins when its events are there, with the data as it is then; what it gives is there when it ends.
@@ -227,14 +250,20 @@ impl<'a> Instance<'a> {
         Ok(last)
     }
 
-    fn body(&mut self, body: Body, path: &mut Path, at: i64) -> Result<i64, Fail> {
+    /// What a branch or an iteration runs. A flow yields the data that it ends with.
+    pub fn body(&mut self, body: Body, path: &mut Path, at: i64) -> Result<i64, Fail> {
         match body {
             Body::Actions(list) => self.list(list, path, at),
-            Body::Flow(_) => Err(Fail::named("flows in branches are not known here")),
+            Body::Flow(flow) => {
+                let end = self.flow(flow, path, at)?;
+                path.result = Some(path.data.clone());
+                Ok(end)
+            }
         }
     }
 
     fn parallel(&mut self, state: &Parallel, path: &mut Path, at: i64) -> Result<i64, Fail> {
+        let awaited = state.branches.iter().filter(|branch| branch.awaited);
         let needed = match state.at_least {
             Some(Count::Fixed(count)) => count as usize,
             Some(Count::Expression(id)) => {
@@ -243,34 +272,59 @@ impl<'a> Instance<'a> {
                     .parse()
                     .map_err(|_| Fail::named("InvalidValue").at(at))?
             }
-            None => state.branches.len(),
+            None => awaited.clone().count(),
         };
+        for branch in state.branches.iter().filter(|branch| !branch.awaited) {
+            self.apart.push((branch.body, path.split(), at));
+        }
         let mut paths = Vec::new();
         let mut ends = Vec::new();
-        for branch in &state.branches {
+        for branch in awaited {
             let mut split = path.split();
             let timeout = branch.timeout.map(|timeout| after(at, &timeout));
-            split.deadline = timeout.map(|until| (until, "BranchTimeout"));
+            split.within(timeout.map(|until| (until, "BranchTimeout")));
             let end = self.body(branch.body, &mut split, at);
             ends.push(end.and_then(|at| split.in_time(at)));
-            paths.push(split);
+            paths.push((branch, split));
         }
-        let end = self.join(&ends, needed)?;
+        let end = self.join(&ends, needed)?.max(at);
         let mut order: Vec<usize> = (0..paths.len()).collect();
         order.sort_by_key(|index| ends[*index].clone().unwrap_or(NEVER));
         order.truncate(needed);
         order.sort_unstable();
         let end = path.in_time(end)?;
+        if state.collect {
+            let outputs = order.iter().map(|index| {
+                let (branch, split) = &paths[*index];
+                match branch.body {
+                    Body::Flow(_) => split.result.clone().unwrap_or_default(),
+                    Body::Actions(_) => split.data.clone(),
+                }
+            });
+            let outputs = Data::array(outputs.collect());
+            match state.collect_to {
+                Some(to) => set_path(self.wf, to, &mut path.data, outputs),
+                None => path.data = outputs,
+            }
+            return Ok(end);
+        }
         for index in order {
-            self.replay(&paths[index], path, end)?;
+            let (branch, split) = &paths[index];
+            match (branch.body, &split.result) {
+                (Body::Flow(_), Some(output)) if !output.is_null() => {
+                    merge_to(self.wf, &mut path.data, None, output).map_err(|fail| fail.at(end))?;
+                }
+                (Body::Flow(_), _) => {}
+                (Body::Actions(_), _) => self.replay(split, path, end)?,
+            }
         }
         Ok(end)
     }
 
     /// What a path's actions gave is merged where they said.
     pub fn replay(&self, from: &Path, path: &mut Path, at: i64) -> Result<(), Fail> {
-        for (to, value) in &from.merges {
-            merge_to(self.wf, &mut path.data, *to, value).map_err(|fail| fail.at(at))?;
+        for put in &from.merges {
+            self.put(put, path).map_err(|fail| fail.at(at))?;
         }
         Ok(())
     }
@@ -280,11 +334,6 @@ impl<'a> Instance<'a> {
         let Some(items) = items.as_array() else {
             return Err(Fail::named("CollectionNotArray").at(at));
         };
-        let size = match &state.mode {
-            IterationMode::Sequential => 1,
-            IterationMode::Batches(Count::Fixed(size)) => *size as usize,
-            _ => items.len().max(1),
-        };
         // An iteration that gives nothing leaves null beside its input (decision 87).
         let gives = match state.body {
             Body::Actions(list) => {
@@ -293,23 +342,29 @@ impl<'a> Instance<'a> {
             }
             Body::Flow(_) => true,
         };
-        let (mut now, mut results) = (at, Vec::new());
-        for batch in items.chunks(size) {
-            let mut ends = Vec::new();
-            for item in batch {
-                let item = Data(item.clone());
-                let mut split = path.split();
-                split.iteration = true;
+        let mut results = Vec::new();
+        let mut ends: Vec<Result<i64, Fail>> = Vec::new();
+        let mut begun = at;
+        for item in items {
+            begun = begins(state, items.len(), &ends, (at, begun))?;
+            let item = Data(item.clone());
+            let mut split = path.split();
+            split.iteration = matches!(state.body, Body::Actions(_));
+            if split.data.is_object() {
                 split.data.set(&state.param, item.clone());
-                split.params.push((state.param.clone(), item));
-                ends.push(self.body(state.body, &mut split, now));
-                let result = split.result.take();
-                results.extend(result.or_else(|| gives.then(Data::default)));
             }
-            now = path.in_time(self.join(&ends, batch.len())?)?;
+            split.params.push((state.param.clone(), item));
+            ends.push(self.body(state.body, &mut split, begun));
+            let result = split.result.take();
+            results.extend(result.or_else(|| gives.then(Data::default)));
         }
+        let end = self.join(&ends, ends.len())?.max(at);
+        let now = path.in_time(end)?;
         if let Some(to) = state.output {
             let old = at_path(self.wf, to, &path.data);
+            if !old.is_null() && old.as_array().is_none() {
+                return Err(Fail::named("MergeTypeMismatch").at(now));
+            }
             let old = old.as_array().map(<[_]>::to_vec).unwrap_or_default();
             let all = old.into_iter().map(Data).chain(results);
             set_path(self.wf, to, &mut path.data, Data::array(all.collect()));
@@ -323,14 +378,14 @@ impl<'a> Instance<'a> {
         if !actions.parallel || actions.actions.len() < 2 {
             let mut now = at;
             for id in &actions.actions {
-                now = self.action(&wf[*id], path, now)?;
+                now = self.action(*id, path, now)?;
             }
             return Ok(now);
         }
         let (mut paths, mut ends) = (Vec::new(), Vec::new());
         for id in &actions.actions {
             let mut split = path.split();
-            ends.push(self.action(&wf[*id], &mut split, at));
+            ends.push(self.action(*id, &mut split, at));
             paths.push(split);
         }
         let end = path.in_time(self.join(&ends, ends.len())?)?;
@@ -338,5 +393,70 @@ impl<'a> Instance<'a> {
             self.replay(split, path, end)?;
         }
         Ok(end)
+    }
+}
+
+/// When the next iteration begins, after those that have begun: of which the last began at `last`.
+fn begins(
+    state: &Foreach,
+    total: usize,
+    ends: &[Result<i64, Fail>],
+    (at, last): (i64, i64),
+) -> Result<i64, Fail> {
+    let index = ends.len();
+    let later = |from: i64| {
+        state
+            .pause
+            .as_ref()
+            .map_or(from, |pause| after(from, pause))
+    };
+    let fixed = |count: &Count| match count {
+        Count::Fixed(size) => Ok(*size as usize),
+        Count::Expression(_) => Err(Fail::named("not known here").at(at)),
+    };
+    // All of these must be done before it begins.
+    let all_done = |ends: &[Result<i64, Fail>]| {
+        let mut latest = at;
+        for end in ends {
+            latest = latest.max(end.clone()?);
+        }
+        Ok::<_, Fail>(latest)
+    };
+    let window = match &state.mode {
+        IterationMode::Sequential if index == 0 => return Ok(at),
+        IterationMode::Sequential => return Ok(later(all_done(ends)?)),
+        IterationMode::Batches(size) => {
+            let first = index - index % fixed(size)?.max(1);
+            let done = all_done(&ends[..first])?;
+            return Ok(if first == 0 { done } else { later(done) });
+        }
+        IterationMode::Parallel => total,
+        IterationMode::Window(size) => match fixed(size)? {
+            0 => total,
+            size => size,
+        },
+    };
+    let due = if index == 0 { at } else { later(last) };
+    let mut known: Vec<i64> = Vec::new();
+    for end in ends {
+        known.push(end.clone()?);
+    }
+    known.sort_unstable();
+    // So many must be done that there is room for another one.
+    Ok(match (index + 1).saturating_sub(window) {
+        0 => due,
+        done => due.max(known[done - 1]),
+    })
+}
+
+/// No entry was ready in time: the last that was waited for leads on, if it says where.
+fn lapsed(state: &EventState, at: i64, until: i64) -> (i64, Option<&Next>) {
+    let limits = state.entries.iter().map(|entry| {
+        let limit = entry.timeout.map_or(NEVER, |timeout| after(at, &timeout));
+        (limit, entry)
+    });
+    match limits.max_by_key(|(limit, _)| *limit) {
+        Some((limit, entry)) if limit < until => (limit, entry.next.as_ref()),
+        _ => (until, None),
     }
 }

@@ -7,7 +7,7 @@ use swirl_model::workflow::{Correlation, EventDef, EventId, StateKind, Workflow}
 use swirl_model::{CloudEvent, Data};
 
 use super::data::{Params, template};
-use super::flow::{Fail, Instance};
+use super::flow::{Fail, Instance, is_open};
 
 /// Later than anything.
 pub const NEVER: i64 = i64::MAX / 4;
@@ -18,6 +18,8 @@ pub struct Outcome {
     pub status: &'static str,
     pub output: Data,
     pub error: Option<String>,
+    /// When it ended.
+    pub at: i64,
 }
 
 pub struct World {
@@ -25,6 +27,8 @@ pub struct World {
     /// With the time of their arrival.
     events: RefCell<Vec<(i64, CloudEvent)>>,
     outcomes: RefCell<Vec<Outcome>>,
+    /// Events that start something together with others, which are still to come.
+    pending: RefCell<BTreeMap<String, Vec<CloudEvent>>>,
     pub produced: RefCell<usize>,
 }
 
@@ -41,13 +45,18 @@ impl World {
             definitions: named.collect(),
             events: RefCell::new(events),
             outcomes: RefCell::default(),
+            pending: RefCell::default(),
             produced: RefCell::default(),
         }
     }
 
     /// Runs a workflow with all that follows from it.
     pub fn run(self, workflow: &str, input: Data) -> Vec<Outcome> {
-        self.start(workflow, input, 0, None);
+        let events = self.events.borrow().clone();
+        for (at, event) in events {
+            self.start_by(&event, at);
+        }
+        self.start(workflow, input, 0, Vec::new());
         self.outcomes.into_inner()
     }
 
@@ -56,10 +65,17 @@ impl World {
         workflow: &str,
         input: Data,
         at: i64,
-        event: Option<CloudEvent>,
+        events: Vec<CloudEvent>,
     ) -> Option<Ended> {
         let wf = self.definitions.get(workflow)?;
-        let mut instance = Instance::new(self, wf, input, event);
+        if let Some(schedule) = &wf.schedule
+            && schedule.exclusive
+            && !is_open(schedule, at)
+        {
+            let result = Err(Fail::named("StartRefused").at(at));
+            return Some(Ended { at, result });
+        }
+        let mut instance = Instance::new(self, wf, input, events);
         let ended = instance.run(at);
         let (status, output, error) = match &ended.result {
             _ if ended.at >= NEVER => ("waiting", Data::NULL, None),
@@ -73,6 +89,7 @@ impl World {
                 status: "terminated",
                 output: Data::NULL,
                 error: None,
+                at: ended.at,
             });
         }
         self.outcomes.borrow_mut().push(Outcome {
@@ -80,9 +97,10 @@ impl World {
             status,
             output,
             error,
+            at: ended.at,
         });
         if let Some((next, input)) = instance.goes_on_as.take() {
-            self.start(&next, input, ended.at, None);
+            self.start(&next, input, ended.at, Vec::new());
         }
         Some(ended)
     }
@@ -91,14 +109,29 @@ impl World {
     pub fn publish(&self, event: CloudEvent, at: i64) {
         *self.produced.borrow_mut() += 1;
         self.events.borrow_mut().push((at, event.clone()));
+        self.start_by(&event, at);
+    }
+
+    fn start_by(&self, event: &CloudEvent, at: i64) {
         let starts: Vec<&String> = self
             .definitions
             .iter()
-            .filter(|(_, wf)| starts_with(wf, &event))
+            .filter(|(_, wf)| starts_with(wf, event))
             .map(|(name, _)| name)
             .collect();
         for workflow in starts {
-            self.start(workflow, Data::object(), at, Some(event.clone()));
+            let Some(wf) = self.definitions.get(workflow) else {
+                continue;
+            };
+            let mut pending = self.pending.borrow_mut();
+            let events = pending.entry(workflow.clone()).or_default();
+            events.push(event.clone());
+            if !is_complete(wf, events) {
+                continue;
+            }
+            let events = std::mem::take(events);
+            drop(pending);
+            self.start(workflow, Data::object(), at, events);
         }
     }
 
@@ -136,7 +169,7 @@ impl World {
     }
 }
 
-fn is_kind(def: &EventDef, event: &CloudEvent) -> bool {
+pub fn is_kind(def: &EventDef, event: &CloudEvent) -> bool {
     !def.produced
         && def
             .source
@@ -152,4 +185,21 @@ fn starts_with(wf: &Workflow, event: &CloudEvent) -> bool {
     };
     let mut events = state.entries.iter().flat_map(|entry| &entry.events);
     events.any(|id| is_kind(&wf[*id], event))
+}
+
+/// Whether these events are enough to start an instance.
+fn is_complete(wf: &Workflow, events: &[CloudEvent]) -> bool {
+    let StateKind::Event(state) = &wf[wf[Workflow::ROOT].start].kind else {
+        return false;
+    };
+    let mut held = state.entries.iter().map(|entry| {
+        entry.wait.holds(&|place| {
+            let def = entry.events.get(usize::from(place)).map(|id| &wf[*id]);
+            def.is_some_and(|def| events.iter().any(|event| is_kind(def, event)))
+        })
+    });
+    match state.exclusive {
+        true => held.any(|held| held),
+        false => held.all(|held| held),
+    }
 }
