@@ -56,7 +56,7 @@ impl Service {
         }
         let resolved = self
             .registry
-            .resolve(&start.workflow, start.version.as_deref(), self.clock.now())
+            .resolve(&start.workflow, start.version.as_deref())
             .await?;
         let definition = match resolved {
             Ok(definition) => definition,

@@ -12,7 +12,7 @@ impl Service {
     /// means that it is to be offered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
         let now = self.clock.now();
-        let catalog = self.registry.catalog(now).await?;
+        let catalog = self.registry.catalog().await?;
         let open = self.open_triggers(&catalog);
         let triggers = open.as_deref().unwrap_or(&catalog.triggers);
         let offered = self

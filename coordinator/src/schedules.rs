@@ -50,7 +50,7 @@ impl Service {
 
     /// The schedule that is due next, of the latest versions.
     async fn next_due(&self) -> Result<Option<Due>, Error> {
-        let catalog = self.registry.catalog(self.clock.now()).await?;
+        let catalog = self.registry.catalog().await?;
         let mut next: Option<Due> = None;
         for (definition, deployed_at) in &catalog.latest {
             let Some(schedule) = definition.schedule() else {

@@ -73,11 +73,7 @@ impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Result<Started, Refused>, Error> {
         let resolved = self
             .registry
-            .resolve(
-                &request.workflow,
-                request.version.as_deref(),
-                self.clock.now(),
-            )
+            .resolve(&request.workflow, request.version.as_deref())
             .await?;
         let definition = match resolved {
             Ok(definition) => definition,

@@ -23,7 +23,7 @@ impl Service {
             return Ok(None);
         };
         let now = self.clock.now();
-        let catalog = self.registry.catalog(now).await?;
+        let catalog = self.registry.catalog().await?;
         let mut latest = catalog.latest.iter();
         let deployed_at = match latest.find(|(latest, _)| latest.id == definition.id) {
             Some((_, deployed_at)) => *deployed_at,

@@ -13,7 +13,7 @@ use swirl_model::ids::DefinitionId;
 use swirl_ports::DefinitionRecord;
 
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters};
+use super::request::{self, Parameters, located};
 use super::{Api, Outcome, Source};
 
 /// The largest document, in bytes.
@@ -70,7 +70,7 @@ pub async fn deploy(
             .with("diagnostics", findings));
         }
     };
-    let location = format!("/api/v1/definitions/{}/{}", id.workflow, id.version);
+    let location = located(&["definitions", &id.workflow, &id.version]);
     let body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome});
     let mut response = (status, Json(body)).into_response();
     if let Ok(location) = location.parse() {
@@ -119,11 +119,7 @@ pub async fn latest(
     State(api): State<Api>,
     Path(workflow): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let found = api
-        .service
-        .registry
-        .resolve(&workflow, None, api.service.clock.now())
-        .await?;
+    let found = api.service.registry.resolve(&workflow, None).await?;
     let found = found
         .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
     whole(&api, &found.id).await

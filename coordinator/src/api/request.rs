@@ -6,6 +6,7 @@ use std::error::Error as _;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Query};
 use axum::http::{HeaderMap, StatusCode, request::Parts};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use swirl_model::Data;
 
@@ -70,6 +71,18 @@ pub fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }))
 }
 
+/// Where something is found, below `/api/v1`. Ids may hold any character.
+pub fn located(parts: &[&str]) -> String {
+    // As RFC 3986 has it for a segment of a path.
+    const KEPT: AsciiSet = NON_ALPHANUMERIC
+        .remove(b'-')
+        .remove(b'.')
+        .remove(b'_')
+        .remove(b'~');
+    let parts = parts.iter().map(|part| utf8_percent_encode(part, &KEPT));
+    parts.fold("/api/v1".to_owned(), |path, part| format!("{path}/{part}"))
+}
+
 /// A text for an id: drawn, because nothing tells this request from another one like it.
 pub fn draw() -> Result<String, Problem> {
     let mut bytes = [0u8; 16];
@@ -81,4 +94,16 @@ pub fn draw() -> Result<String, Problem> {
         )
     })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_encoded() {
+        assert_eq!(located(&["instances", "a-1"]), "/api/v1/instances/a-1");
+        let odd = located(&["definitions", "a/b c?", "1.0+é"]);
+        assert_eq!(odd, "/api/v1/definitions/a%2Fb%20c%3F/1.0%2B%C3%A9");
+    }
 }

@@ -19,7 +19,7 @@ use swirl_model::trace::TraceContext;
 use super::Api;
 use super::instances::shown;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters};
+use super::request::{self, Parameters, located};
 use crate::{Refused, StartRequest, Started};
 
 /// The largest input, in bytes.
@@ -94,7 +94,7 @@ pub async fn start(
             (status, Json(shown(&api, &found).await?)).into_response()
         }
     };
-    if let Ok(location) = format!("/api/v1/instances/{id}").parse() {
+    if let Ok(location) = located(&["instances", id.as_str()]).parse() {
         response.headers_mut().insert(header::LOCATION, location);
     }
     Ok(response)

@@ -15,7 +15,7 @@ pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use registry::{Catalog, Lower, Registry, Unknown};
 pub use whole::{carry_out, instance_of, observed_of};
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Store(#[from] swirl_ports::Error),

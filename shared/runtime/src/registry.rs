@@ -1,6 +1,7 @@
 //! Definitions, compiled once in each process and cached.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_engine::{Definition, Sizes};
@@ -15,15 +16,21 @@ use crate::Error;
 /// Turns a stored document into its canonical workflow: given by the binary.
 pub type Lower = Box<dyn Fn(&DefinitionRecord) -> Result<Workflow, String> + Send + Sync>;
 
-/// How old what is known of deployments may be: so soon a definition that another process deployed
-/// is heard of.
-const FRESH_MS: u64 = 200;
-
 pub struct Registry {
     store: Arc<dyn Definitions>,
     lower: Lower,
     cache: Mutex<Cache>,
+    /// Counts who has asked what is deployed.
+    asked: AtomicU64,
+    answer: futures::lock::Mutex<Answer>,
     sizes: Sizes,
+}
+
+/// What the store last said is deployed.
+struct Answer {
+    /// Those who asked before the store was asked, by their number: to them it is an answer.
+    before: u64,
+    index: Result<Arc<Index>, Error>,
 }
 
 #[derive(Default)]
@@ -31,8 +38,6 @@ struct Cache {
     compiled: HashMap<DefinitionId, Arc<Definition>>,
     index: Option<Arc<Index>>,
     catalog: Option<Arc<Catalog>>,
-    /// When the store was last asked whether there is something new.
-    checked_at: Option<Timestamp>,
     /// How often this process has deployed something.
     inserted: u64,
 }
@@ -73,6 +78,11 @@ impl Registry {
             store,
             lower,
             cache: Mutex::default(),
+            asked: AtomicU64::new(0),
+            answer: futures::lock::Mutex::new(Answer {
+                before: 0,
+                index: Ok(Arc::new(Index::new(0, &[]))),
+            }),
             sizes: Sizes::default(),
         }
     }
@@ -137,7 +147,6 @@ impl Registry {
         &self,
         workflow: &str,
         version: Option<&str>,
-        now: Timestamp,
     ) -> Result<Result<Arc<Definition>, Unknown>, Error> {
         let found = match version {
             // One that this process doesn't know is always asked for: it may be new.
@@ -149,10 +158,7 @@ impl Registry {
                 let known = self.cache().compiled.contains_key(&id);
                 (known || self.store.get(&id).await?.is_some()).then_some(id)
             }
-            None => match self.index(Some(now)).await?.latest(workflow) {
-                Some(id) => Some(id),
-                None => self.index(None).await?.latest(workflow),
-            },
+            None => self.index().await?.latest(workflow),
         };
         match found {
             Some(id) => self.get(&id).await.map(Ok),
@@ -163,21 +169,23 @@ impl Registry {
         }
     }
 
-    /// What is deployed, not older than a moment; `None`: as it is now.
-    async fn index(&self, now: Option<Timestamp>) -> Result<Arc<Index>, Error> {
+    /// What is deployed: all that was when this was called, by whichever process. So a deployment is in
+    /// force everywhere once it has been answered. One question to the store answers all who came
+    /// before it was asked.
+    async fn index(&self) -> Result<Arc<Index>, Error> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        let mut answer = self.answer.lock().await;
+        if number >= answer.before {
+            let before = self.asked.load(Ordering::SeqCst);
+            let index = self.ask().await;
+            *answer = Answer { before, index };
+        }
+        answer.index.clone()
+    }
+
+    async fn ask(&self) -> Result<Arc<Index>, Error> {
         let (known, inserted) = {
-            let mut cache = self.cache();
-            let fresh = match (cache.checked_at, now) {
-                (Some(checked), Some(now)) => checked.0.abs_diff(now.0) < FRESH_MS,
-                _ => false,
-            };
-            if let Some(index) = &cache.index
-                && fresh
-            {
-                return Ok(index.clone());
-            }
-            // Noted before the store is asked: others needn't ask, too.
-            cache.checked_at = now.or(cache.checked_at);
+            let cache = self.cache();
             (cache.index.clone(), cache.inserted)
         };
         // Asked for before the list is read: what comes in between is read once more.
@@ -197,10 +205,16 @@ impl Registry {
         Ok(index)
     }
 
-    pub async fn catalog(&self, now: Timestamp) -> Result<Arc<Catalog>, Error> {
-        let index = self.index(Some(now)).await?;
-        if let Some(catalog) = &self.cache().catalog {
-            return Ok(catalog.clone());
+    pub async fn catalog(&self) -> Result<Arc<Catalog>, Error> {
+        let index = self.index().await?;
+        {
+            let cache = self.cache();
+            // Not one of what somebody else has read since.
+            if let (Some(catalog), Some(found)) = (&cache.catalog, &cache.index)
+                && Arc::ptr_eq(found, &index)
+            {
+                return Ok(catalog.clone());
+            }
         }
         let mut catalog = Catalog::default();
         for id in &index.all {

@@ -1,0 +1,142 @@
+//! What processes know of each other's deployments.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use async_trait::async_trait;
+use futures::executor::block_on;
+use swirl_model::Data;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{End, Flow, Next, State, StateId, StateKind, Version, Workflow};
+use swirl_ports::{DefinitionRecord, Definitions, Error, Result};
+use swirl_runtime::Registry;
+
+/// A store that several processes share.
+#[derive(Default)]
+struct Shared {
+    records: Mutex<Vec<DefinitionRecord>>,
+    /// How often somebody asked whether there is something new.
+    questions: AtomicUsize,
+    away: Mutex<bool>,
+}
+
+#[async_trait]
+impl Definitions for Shared {
+    async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
+        self.records.lock().unwrap().push(record);
+        Ok(None)
+    }
+    async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
+        let records = self.records.lock().unwrap();
+        Ok(records.iter().find(|record| record.id == *id).cloned())
+    }
+    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
+        Ok(self.records.lock().unwrap().clone())
+    }
+    async fn revision(&self) -> Result<u64> {
+        self.questions.fetch_add(1, Ordering::SeqCst);
+        // The answer takes a while: others come meanwhile.
+        let mut polled = false;
+        std::future::poll_fn(|context| {
+            if std::mem::replace(&mut polled, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        if *self.away.lock().unwrap() {
+            return Err(Error::Unavailable("away".to_owned()));
+        }
+        Ok(self.records.lock().unwrap().len() as u64)
+    }
+    async fn mark(&self, _name: &str) -> Result<Option<Timestamp>> {
+        Ok(None)
+    }
+    async fn set_mark(&self, _name: &str, _at: Timestamp) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn record(version: &str) -> DefinitionRecord {
+    DefinitionRecord {
+        id: DefinitionId {
+            workflow: "w".into(),
+            version: version.into(),
+        },
+        digest: version.to_owned(),
+        name: String::new(),
+        document: String::new(),
+        resources: Vec::new(),
+        deployed_at: Timestamp(0),
+    }
+}
+
+fn registry(store: &Arc<Shared>) -> Registry {
+    let lower = |record: &DefinitionRecord| {
+        let state = State {
+            name: "S".into(),
+            kind: StateKind::Inject(Data::object()),
+            next: Some(Next::End(End::default())),
+            ..State::default()
+        };
+        Ok(Workflow {
+            id: record.id.workflow.to_string(),
+            version: Version::Literal(record.id.version.to_string()),
+            flows: vec![Flow {
+                start: StateId(0),
+                states: vec![StateId(0)],
+                ..Flow::default()
+            }],
+            states: vec![state],
+            ..Workflow::default()
+        })
+    };
+    Registry::new(store.clone(), Box::new(lower))
+}
+
+async fn latest(registry: &Registry) -> String {
+    let found = registry.resolve("w", None).await.unwrap().unwrap();
+    found.id.version.to_string()
+}
+
+/// However soon after it.
+#[test]
+fn a_deployment_of_another_process_is_in_force_at_once() {
+    let store = Arc::new(Shared::default());
+    let registry = registry(&store);
+    for version in ["1.0.0", "1.1.0", "2.0.0"] {
+        block_on(store.put(record(version))).unwrap();
+        assert_eq!(block_on(latest(&registry)), version);
+        let catalog = block_on(registry.catalog()).unwrap();
+        assert_eq!(&*catalog.latest[0].0.id.version, version);
+    }
+}
+
+#[test]
+fn one_question_answers_all_who_came_before_it() {
+    let store = Arc::new(Shared::default());
+    let registry = registry(&store);
+    block_on(store.put(record("1.0.0"))).unwrap();
+    let all = (0..100).map(|_| latest(&registry));
+    let found = block_on(futures::future::join_all(all));
+    assert!(found.iter().all(|version| version == "1.0.0"));
+    // Who came first asks alone.
+    assert_eq!(store.questions.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn who_cannot_ask_says_so_and_asks_again() {
+    let store = Arc::new(Shared::default());
+    let registry = registry(&store);
+    block_on(store.put(record("1.0.0"))).unwrap();
+    assert_eq!(block_on(latest(&registry)), "1.0.0");
+    *store.away.lock().unwrap() = true;
+    assert!(block_on(registry.resolve("w", None)).is_err());
+    assert!(block_on(registry.catalog()).is_err());
+    *store.away.lock().unwrap() = false;
+    assert_eq!(block_on(latest(&registry)), "1.0.0");
+}
