@@ -2,7 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use swirl_model::event::EventMatch;
 use swirl_model::{CloudEvent, Data};
+use swirl_ports::matching::attributes_to_keep;
 
 use crate::cloudevents::{self, Invalid};
 use crate::{Error, Service};
@@ -55,33 +57,47 @@ pub fn read_message<'a>(
     cloudevents::structured(&json)
 }
 
-/// Events of one lane are taken in one after another, others at once: those that could belong
-/// together (the same subject and extension attributes) share one.
-pub fn lane(event: &CloudEvent, lanes: usize) -> usize {
-    let mut hasher = DefaultHasher::new();
-    let names = event.attributes.iter();
-    let mut bound = false;
-    for (name, value) in names {
-        let apart = [
-            "time",
-            "datacontenttype",
-            "dataschema",
-            "traceparent",
-            "tracestate",
-        ];
-        if !apart.contains(&name.as_str()) {
-            (name.to_ascii_lowercase(), value.to_text()).hash(&mut hasher);
-            bound = true;
-        }
+impl Service {
+    /// What says which of these events belong together, see [`keys`].
+    ///
+    /// # Errors
+    /// The store cannot say what is deployed.
+    pub async fn keys(
+        &self,
+        events: impl Iterator<Item = &CloudEvent>,
+    ) -> Result<Vec<Vec<u64>>, Error> {
+        let catalog = self.registry.catalog().await?;
+        Ok(events.map(|event| keys(event, &catalog.consumed)).collect())
     }
-    if !bound {
-        event.source.hash(&mut hasher);
+}
+
+/// Events that have a key in common are taken in one after another, in the order in which they came:
+/// those of one subject, and those with the same value of an attribute that one of the `consumed`
+/// definitions of events correlates by. What has neither shares its source's.
+pub fn keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
+    let hash = |name: &str, value: &str| {
+        let mut hasher = DefaultHasher::new();
+        (name, value).hash(&mut hasher);
+        hasher.finish()
+    };
+    let mut names = attributes_to_keep(event, consumed);
+    names.insert("subject".into());
+    let mut keys: Vec<u64> = names
+        .iter()
+        .filter_map(|name| Some(hash(&name.to_ascii_lowercase(), &event.attribute(name)?)))
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    if keys.is_empty() {
+        keys.push(hash("source", &event.source));
     }
-    (hasher.finish() % lanes.max(1) as u64) as usize
+    keys
 }
 
 #[cfg(test)]
 mod tests {
+    use swirl_model::workflow::EventId;
+
     use super::*;
 
     const JSON: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","orderid":"7"}"#;
@@ -105,12 +121,43 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_together_shares_a_lane() {
+    fn what_belongs_together_shares_a_key() {
         let event = |text: &str| read_message(std::iter::empty(), text.as_bytes()).unwrap();
-        let lanes = 1 << 20;
-        let first = lane(&event(JSON), lanes);
-        let other = JSON.replace(r#""t""#, r#""u""#).replace("/s", "/x");
-        assert_eq!(first, lane(&event(&other), lanes));
-        assert_ne!(first, lane(&event(&JSON.replace("\"7\"", "\"8\"")), lanes));
+        let consumed = |kind: &str, names: &[&str]| EventMatch {
+            def: EventId(0),
+            source: None,
+            kind: Some(kind.to_owned()),
+            correlation: names.iter().map(|name| ((*name).into(), None)).collect(),
+            except: None,
+        };
+        let by = [
+            consumed("t", &["orderid"]),
+            consumed("u", &["orderId", "customer"]),
+        ];
+        let shares = |a: &str, b: &str| {
+            let (a, b) = (keys(&event(a), &by), keys(&event(b), &by));
+            a.iter().any(|key| b.contains(key))
+        };
+        let with = |kind: &str, attributes: &str| {
+            JSON.replace(r#""t""#, &format!("{kind:?}"))
+                .replace(r#""orderid":"7""#, attributes)
+        };
+        // Whatever else they have.
+        assert!(shares(JSON, &with("t", r#""orderid":"7","sequence":"2""#)));
+        assert!(shares(JSON, &with("u", r#""orderid":"7","customer":"1""#)));
+        assert!(shares(
+            &with("u", r#""orderid":"8","customer":"1""#),
+            &with("u", r#""orderid":"7","customer":"1""#)
+        ));
+        assert!(shares(
+            &with("t", r#""orderid":"1","subject":"s""#),
+            &with("t", r#""orderid":"2","subject":"s""#)
+        ));
+        assert!(!shares(JSON, &with("t", r#""orderid":"8""#)));
+        // Nobody correlates this kind: events of a source stay together.
+        assert!(shares(
+            &with("v", r#""orderid":"1""#),
+            &with("v", r#""orderid":"2""#)
+        ));
     }
 }

@@ -22,7 +22,7 @@ mod timers;
 mod windows;
 
 pub use deploy::{Deployed, Deployment};
-pub use intake::{Taken, lane, read_message};
+pub use intake::{Taken, keys, read_message};
 pub use operator::Action;
 pub use outward::Outward;
 pub use service::{Service, draw_name};

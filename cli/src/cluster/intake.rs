@@ -1,34 +1,68 @@
 //! Events from NATS on their way to those who wait for them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_coordinator::{Service, Taken, lane, read_message};
+use futures::FutureExt;
+use swirl_coordinator::{Service, Taken, read_message};
 use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
 use swirl_nats::{Incoming, Intake};
-use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{Instrument, Span};
 
-/// How many events are taken in at once, and how many wait for each of those.
-const LANES: usize = 64;
-const QUEUE: usize = 8;
+use super::turns::{Turn, Turns};
+
+/// How many events are taken in at once, and how many may wait for their turn.
+const AT_ONCE: usize = 64;
+const PENDING: usize = 512;
+/// How many are asked about together which of them belong together.
+const BATCH: usize = 64;
 
 /// How long what is under way may take when there is to be no more.
 const FINISH_MAX: Duration = Duration::from_secs(3);
+/// An event that cannot be taken in holds up those after it for so long. Then it is tried elsewhere.
+const HOLD_MAX: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-type Work = (Incoming, CloudEvent);
+/// What all that is under way shares.
+#[derive(Clone)]
+struct Work {
+    service: Service,
+    at_once: Arc<Semaphore>,
+    /// How often JetStream is told that an event is still wanted here.
+    progress: Duration,
+    stopping: watch::Receiver<bool>,
+}
 
-/// Takes events in until `stop` is done; what it fetched ahead goes to the others then. Events that could
-/// belong together keep their order within this process.
-pub async fn take_in(service: Service, mut intake: Intake, stop: impl Future<Output = ()>) {
+/// Takes events in until `stop` is done; what it fetched ahead goes to the others then. Events that
+/// [belong together](swirl_coordinator::keys) keep their order within this process.
+pub async fn take_in(
+    service: Service,
+    mut intake: Intake,
+    ack_wait: Duration,
+    stop: impl Future<Output = ()>,
+) {
+    let (stop_working, stopping) = watch::channel(false);
+    let work = Work {
+        service,
+        at_once: Arc::new(Semaphore::new(AT_ONCE)),
+        progress: ack_wait / 3,
+        stopping,
+    };
     let mut working = JoinSet::new();
-    let lanes: Vec<Sender<Work>> = (0..LANES)
-        .map(|_| open(&mut working, service.clone()))
-        .collect();
-    spread(&mut intake, &lanes, stop).await;
-    drop(lanes);
+    let stop = async {
+        stop.await;
+        stop_working.send_replace(true);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = stop => {}
+        () = spread(&mut intake, work, &mut working) => {}
+    }
     let finish = async { while working.join_next().await.is_some() {} };
     let (_, finished) = tokio::join!(
         timeout(FINISH_MAX, intake.close()),
@@ -39,50 +73,133 @@ pub async fn take_in(service: Service, mut intake: Intake, stop: impl Future<Out
     }
 }
 
-async fn spread(intake: &mut Intake, lanes: &[Sender<Work>], stop: impl Future<Output = ()>) {
-    let mut stop = std::pin::pin!(stop);
+async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) {
+    let room = Arc::new(Semaphore::new(PENDING));
+    let mut turns = Turns::default();
     loop {
-        let incoming = tokio::select! {
-            biased;
-            () = &mut stop => return,
-            incoming = intake.next() => incoming,
+        while working.try_join_next().is_some() {}
+        let Some(first) = work.unless_stopping(intake.next()).await else {
+            return;
         };
-        match read_message(incoming.headers(), incoming.payload()) {
-            Ok(event) => {
-                let lane = lane(&event, LANES);
-                if lanes[lane].send((incoming, event)).await.is_err() {
-                    // Only if a lane panicked; the message is delivered again.
-                    return;
+        let mut incoming = vec![first];
+        while incoming.len() < BATCH
+            && let Some(more) = intake.next().now_or_never()
+        {
+            incoming.push(more);
+        }
+        let mut events = Vec::new();
+        for incoming in incoming {
+            match read_message(incoming.headers(), incoming.payload()) {
+                Ok(event) => events.push((incoming, event)),
+                Err(invalid) => {
+                    let reason = format!("this is no CloudEvent: {invalid}");
+                    incoming.dead(&reason).await;
                 }
             }
-            Err(invalid) => {
-                let reason = format!("this is no CloudEvent: {invalid}");
-                incoming.dead(&reason).await;
+        }
+        let Some(keys) = work.keys(&events).await else {
+            return back(events).await;
+        };
+        let mut left = events.into_iter().zip(keys);
+        while let Some(((incoming, event), keys)) = left.next() {
+            let place = room.clone().acquire_owned();
+            let Some(Ok(place)) = work.unless_stopping(place).await else {
+                incoming.back().await;
+                return back(left.map(|(event, _)| event)).await;
+            };
+            let turn = turns.next(&keys);
+            let span = log_span(&event);
+            let taken = take(work.clone(), incoming, event, turn, place);
+            working.spawn(taken.instrument(span));
+        }
+    }
+}
+
+/// To the others.
+async fn back(events: impl IntoIterator<Item = (Incoming, CloudEvent)>) {
+    for (incoming, _) in events {
+        incoming.back().await;
+    }
+}
+
+async fn take(
+    mut work: Work,
+    incoming: Incoming,
+    event: CloudEvent,
+    mut turn: Turn,
+    _place: OwnedSemaphorePermit,
+) {
+    let at_once = work.at_once.clone();
+    let come = async {
+        turn.come().await;
+        at_once.acquire().await
+    };
+    // Those behind it have to be given back, too, where this one is.
+    let Some(Ok(_permit)) = work.hold(&incoming, come).await else {
+        return incoming.back().await;
+    };
+    let begun = Instant::now();
+    let mut pause = PAUSE;
+    loop {
+        match work.service.take_in(&event).await {
+            Taken::Done => return incoming.done().await,
+            Taken::Never(reason) => return incoming.dead(&reason).await,
+            Taken::Later(error) if begun.elapsed() < HOLD_MAX => {
+                tracing::warn!(%error, "an event is put off, and those that come after it");
+            }
+            Taken::Later(error) => {
+                tracing::warn!(%error, "an event is put off");
+                return incoming.again().await;
+            }
+        }
+        if work.hold(&incoming, sleep(pause)).await.is_none() {
+            return incoming.back().await;
+        }
+        pause = (2 * pause).min(PAUSE_MAX);
+    }
+}
+
+impl Work {
+    async fn unless_stopping<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = stopped(&mut self.stopping) => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// The keys of each of these events. The store has to say what is deployed before.
+    async fn keys(&mut self, events: &[(Incoming, CloudEvent)]) -> Option<Vec<Vec<u64>>> {
+        let mut pause = PAUSE;
+        loop {
+            let all = events.iter().map(|(_, event)| event);
+            match self.service.keys(all).await {
+                Ok(keys) => return Some(keys),
+                Err(error) => tracing::warn!(%error, "events are put off"),
+            }
+            self.unless_stopping(sleep(pause)).await?;
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+    }
+
+    /// Waits for `until`, and tells JetStream meanwhile that the event isn't forgotten. Nothing: this
+    /// process is to end.
+    async fn hold<T>(&mut self, incoming: &Incoming, until: impl Future<Output = T>) -> Option<T> {
+        let mut until = std::pin::pin!(until);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut until => return Some(done),
+                () = stopped(&mut self.stopping) => return None,
+                () = sleep(self.progress) => incoming.progress().await,
             }
         }
     }
 }
 
-fn open(working: &mut JoinSet<()>, service: Service) -> Sender<Work> {
-    let (sender, mut receiver) = channel::<Work>(QUEUE);
-    working.spawn(async move {
-        while let Some((incoming, event)) = receiver.recv().await {
-            let span = log_span(&event);
-            take(&service, &incoming, &event).instrument(span).await;
-        }
-    });
-    sender
-}
-
-async fn take(service: &Service, incoming: &Incoming, event: &CloudEvent) {
-    match service.take_in(event).await {
-        Taken::Done => incoming.done().await,
-        Taken::Later(error) => {
-            tracing::warn!(%error, "an event is put off");
-            incoming.again().await;
-        }
-        Taken::Never(reason) => incoming.dead(&reason).await,
-    }
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // Also if nobody is left who could say so.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 /// What is logged while an event is taken in says which one it is.

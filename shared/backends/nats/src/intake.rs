@@ -93,6 +93,16 @@ impl Incoming {
         self.say(AckKind::Ack).await;
     }
 
+    /// It is under way, or waits for those before it.
+    pub async fn progress(&self) {
+        self.say(AckKind::Progress).await;
+    }
+
+    /// To others, at once: this process is about to end.
+    pub async fn back(&self) {
+        self.say(AckKind::Nak(None)).await;
+    }
+
     /// It could not be taken in now.
     pub async fn again(&self) {
         let delivered = self.message.info().map_or(1, |info| info.delivered);

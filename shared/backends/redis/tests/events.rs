@@ -279,6 +279,43 @@ async fn a_wait_may_die_anywhere() {
     }
 }
 
+/// A wait that begins anew while an event comes: what is kept for it came earlier, and is first.
+#[tokio::test]
+async fn kept_events_come_before_new_ones() {
+    let rig = Rig::new();
+    let mut polls = 0;
+    let mut reached = 0;
+    loop {
+        polls += 1;
+        let namespace = format!("kept{polls}");
+        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
+        let kept = [by_order("t")];
+        one.create(new("a")).await;
+        let mut held = one.hold(&root("a")).await;
+        one.commit(&mut held, change(vec![known("1")])).await;
+        two.offer(&event("1", "t", &[("order", "1")]), &kept).await;
+        let wait = Command::Subscribe(subscription(1, vec![by_order("t")]));
+        let done = {
+            let commit = one.try_commit(&mut held, change(vec![wait]));
+            let mut commit = dying(polls, commit);
+            let done = std::future::poll_fn(|context| Pin::new(&mut commit).poll(context)).await;
+            // It stands still where it is, and hasn't died.
+            two.offer(&event("2", "t", &[("order", "1")]), &kept).await;
+            done.is_some()
+        };
+        let (inbox, _) = one.store.drain(&held.lease).await.unwrap().unwrap();
+        let got = event_ids(&inbox);
+        if !got.is_empty() {
+            reached += 1;
+            assert_eq!(got, ["1"], "after {polls} polls");
+        }
+        if done {
+            assert!(reached > 1, "it never stood still");
+            return;
+        }
+    }
+}
+
 async fn offer(b: &Backend, event: &CloudEvent, trigger: &Trigger) -> Offered {
     let triggers = std::slice::from_ref(trigger);
     b.events

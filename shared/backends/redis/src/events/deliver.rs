@@ -39,6 +39,9 @@ pub(super) enum Delivered {
     No,
 }
 
+/// How often an instance is aligned before it is given an event that is new.
+const ALIGNED_MAX: usize = 10;
+
 impl<'a> Delivery<'a> {
     pub fn new(event: &'a CloudEvent, generation: String, early: bool) -> Delivery<'a> {
         Delivery {
@@ -72,21 +75,29 @@ impl Redis {
         Ok((Waiting::read(instance, mark, fields)?, had))
     }
 
-    /// Gives an event to the first wait of an instance that it fits: of these, or of all.
+    /// Gives an event to the first wait of an instance that it fits: of these, or of all. An instance
+    /// that has begun to wait and hasn't got what is kept for it gets that first: it came earlier.
     pub(super) async fn deliver(
         &self,
         instance: &InstanceId,
         only: Option<&[(ScopeId, u32)]>,
         delivery: &Delivery<'_>,
+        woken: &mut Vec<ScopeRef>,
     ) -> Result<Delivered> {
         if addressee(delivery.event).is_some_and(|id| id != *instance) {
             return Ok(Delivered::No);
         }
         let mut refused = Vec::new();
+        let mut aligned = 0;
         for _ in 0..ATTEMPTS {
             let (waiting, had) = self.look_waiting(instance, &delivery.digest).await?;
             if had.is_some_and(|had| had == delivery.generation) {
                 return Ok(Delivered::Had);
+            }
+            if waiting.mark.is_some() && aligned < ALIGNED_MAX {
+                aligned += 1;
+                self.align(instance, waiting, woken).await?;
+                continue;
             }
             let among = |wait: &Wait| {
                 only.is_none_or(|only| {

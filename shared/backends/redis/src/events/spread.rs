@@ -153,7 +153,10 @@ impl Redis {
         delivery: &Delivery<'_>,
         done: &mut Spread,
     ) -> Result<()> {
-        match self.deliver(instance, only, delivery).await? {
+        match self
+            .deliver(instance, only, delivery, &mut done.woken)
+            .await?
+        {
             Delivered::Done(woken, after) => {
                 done.woken.extend(woken);
                 done.had.push(instance.clone());

@@ -1,0 +1,89 @@
+//! Who comes after whom, where many are at work and some of them belong together.
+
+use std::collections::HashMap;
+
+use tokio::sync::watch::{Receiver, Sender, channel};
+
+/// So many keys are remembered before those are looked for that nobody is at any more.
+const KEYS: usize = 1_024;
+
+/// The last turn of each key.
+#[derive(Default)]
+pub struct Turns {
+    last: HashMap<u64, Receiver<()>>,
+    sweep_at: usize,
+}
+
+/// It is over when this is dropped.
+pub struct Turn {
+    before: Vec<Receiver<()>>,
+    _mine: Sender<()>,
+}
+
+impl Turns {
+    /// The next turn: after all that were given out before with one of these keys.
+    pub fn next(&mut self, keys: &[u64]) -> Turn {
+        if self.last.len() >= self.sweep_at.max(KEYS) {
+            self.last.retain(|_, turn| turn.has_changed().is_ok());
+            self.sweep_at = 2 * self.last.len();
+        }
+        let (mine, over) = channel(());
+        let before = keys
+            .iter()
+            .filter_map(|key| self.last.insert(*key, over.clone()));
+        Turn {
+            before: before.collect(),
+            _mine: mine,
+        }
+    }
+}
+
+impl Turn {
+    /// Done when it is this one's turn. Dropping the future loses nothing.
+    pub async fn come(&mut self) {
+        while let Some(before) = self.before.last_mut() {
+            // An error says that the one before is over.
+            while before.changed().await.is_ok() {}
+            self.before.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn is_next(turn: &mut Turn) -> bool {
+        turn.come().now_or_never().is_some()
+    }
+
+    #[test]
+    fn those_of_a_key_come_one_after_another() {
+        let mut turns = Turns::default();
+        let (mut first, mut other) = (turns.next(&[1]), turns.next(&[2]));
+        let (mut both, mut last) = (turns.next(&[1, 2]), turns.next(&[1]));
+        assert!(is_next(&mut first) && is_next(&mut other));
+        assert!(!is_next(&mut both) && !is_next(&mut last));
+        drop(first);
+        assert!(!is_next(&mut both), "it is behind the other one, too");
+        drop(other);
+        assert!(is_next(&mut both) && !is_next(&mut last));
+        drop(both);
+        assert!(is_next(&mut last));
+    }
+
+    #[test]
+    fn keys_that_nobody_is_at_are_forgotten() {
+        let mut turns = Turns::default();
+        for key in 0..10 * KEYS as u64 {
+            drop(turns.next(&[key]));
+        }
+        assert!(turns.last.len() <= KEYS);
+        // But not those of the others.
+        let all: Vec<Turn> = (0..3 * KEYS as u64).map(|key| turns.next(&[key])).collect();
+        assert!(!is_next(&mut turns.next(&[7])));
+        drop(all);
+    }
+}
