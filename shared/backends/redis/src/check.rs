@@ -63,7 +63,16 @@ impl Link {
     /// Findings, and the servers that answered with their versions.
     async fn examine(&self) -> (Vec<Finding>, Vec<(String, String)>) {
         let (mut findings, mut servers) = (Vec::new(), Vec::new());
-        for client in self.servers().await {
+        let (nodes, failed) = self.nodes().await;
+        for node in failed {
+            findings.push(Finding {
+                severity: Severity::Error,
+                code: "cluster",
+                message: format!("the other nodes have given up the node {node}"),
+                hint: "start it again, or forget it (CLUSTER FORGET)",
+            });
+        }
+        for client in nodes {
             let server = client.get_connection_info().addr().to_string();
             match self.facts(&client).await {
                 Ok(facts) => {
@@ -106,7 +115,7 @@ impl Link {
     }
 }
 
-async fn ask<T: FromRedisValue>(
+pub(crate) async fn ask<T: FromRedisValue>(
     connection: &mut MultiplexedConnection,
     words: &[&str],
 ) -> RedisResult<T> {
@@ -115,7 +124,7 @@ async fn ask<T: FromRedisValue>(
     cmd.query_async(connection).await
 }
 
-fn read_info(info: &str) -> HashMap<String, String> {
+pub(crate) fn read_info(info: &str) -> HashMap<String, String> {
     let lines = info.lines().filter_map(|line| line.split_once(':'));
     lines
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
@@ -143,7 +152,9 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
             "use Redis 7.0 or newer",
         );
     }
-    if fact("role") == Some("slave") {
+    // One of a cluster sends who asks to its master.
+    let in_cluster = fact("cluster_enabled") == Some("1");
+    if fact("role") == Some("slave") && !in_cluster {
         let message = "is a replica, which takes no writes".to_owned();
         find(Severity::Error, "replica", message, "name the master");
     }

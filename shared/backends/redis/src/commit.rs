@@ -14,7 +14,11 @@ use crate::record::{encode, end_letter, flags, kind, timer_kind};
 use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 
-static COMMIT: Lazy = Lazy::new(|| {
+static COMMIT: Lazy = Lazy::new(commit);
+/// What ends an instance gives memory back.
+static LAST_COMMIT: Lazy = Lazy::new(|| commit().freeing());
+
+fn commit() -> Script {
     Script::of_instance(&[
         include_str!("lua/leases.lua"),
         include_str!("lua/scopes.lua"),
@@ -22,7 +26,18 @@ static COMMIT: Lazy = Lazy::new(|| {
         include_str!("lua/commands.lua"),
         include_str!("lua/commit.lua"),
     ])
-});
+}
+
+pub(crate) fn freeing() -> &'static Script {
+    &LAST_COMMIT
+}
+
+/// Whether an instance ends with it.
+pub(crate) fn is_last(commands: &[Command]) -> bool {
+    commands
+        .iter()
+        .any(|command| matches!(command, Command::End { .. }))
+}
 
 /// The arguments of a script, while they are put together.
 struct Arguments<'a> {
@@ -61,7 +76,11 @@ impl Redis {
             keys.extend(self.keys().listings(self.keys().shard(id)));
         }
         let limit = self.options().record_max;
-        let mut call = self.call_scope(&COMMIT, &keys, &lease.scope);
+        let script = match is_last(&commands) {
+            true => &LAST_COMMIT,
+            false => &COMMIT,
+        };
+        let mut call = self.call_scope(script, &keys, &lease.scope);
         call.arg(lease.token).arg(rev);
         call.arg(self.encode_scope(&scope, &lease)?);
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
@@ -99,7 +118,7 @@ impl Redis {
             arguments.add(command)?;
         }
         let Arguments { call, effects, .. } = arguments;
-        let answer = self.run(&COMMIT, call).await;
+        let answer = self.run(script, call).await;
         let answer = self.sure(answer, &lease, attempt).await?;
         self.committed(Reply::new(answer)?, &lease.scope, effects, &freed)
             .await

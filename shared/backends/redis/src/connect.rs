@@ -261,6 +261,14 @@ impl Link {
         }
     }
 
+    /// What connections to nodes of a cluster need; nothing where it is none.
+    pub(crate) fn cluster_tls(&self) -> Option<&TlsCertificates> {
+        match &self.servers {
+            Servers::Cluster { tls, .. } => Some(tls),
+            _ => None,
+        }
+    }
+
     /// A connection of its own.
     pub async fn connect(&self, client: &Client) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new()
@@ -349,7 +357,7 @@ fn is_tls(info: &ConnectionInfo) -> bool {
     matches!(info.addr(), ConnectionAddr::TcpTls { .. })
 }
 
-fn open(info: ConnectionInfo, tls: TlsCertificates) -> RedisResult<Client> {
+pub(crate) fn open(info: ConnectionInfo, tls: TlsCertificates) -> RedisResult<Client> {
     if is_tls(&info) {
         Client::build_with_tls(info, tls)
     } else {

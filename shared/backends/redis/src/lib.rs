@@ -21,6 +21,7 @@ mod lifecycle;
 mod listing;
 mod named;
 mod news;
+mod nodes;
 mod options;
 mod origins;
 mod overdue;
@@ -50,7 +51,7 @@ use script::{Lazy, Script};
 /// read.
 const LAYOUT: u32 = 5;
 
-static META: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/meta.lua")]));
+static META: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/meta.lua")));
 
 /// A handle; its clones share the connections.
 #[derive(Clone)]
@@ -107,6 +108,7 @@ impl Redis {
             }),
         };
         redis.check_namespace().await?;
+        redis.prepare(&store::freeing()).await;
         // Without messages all goes on, but later: not worth failing.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
         let mut connected = redis.news().connected();

@@ -29,11 +29,16 @@ static START: Lazy = Lazy::new(|| Script::alone(include_str!("lua/start.lua")));
 static WHOLE: Lazy = Lazy::new(|| Script::alone(include_str!("lua/whole.lua")));
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 static SUSPEND: Lazy =
-    Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]));
-static REMOVE: Lazy = Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]));
-static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")));
-static ATTEMPTS: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/attempts.lua")]));
-static OUTBOX: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/outbox.lua")]));
+    Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]).freeing());
+static REMOVE: Lazy =
+    Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]).freeing());
+static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")).freeing());
+static ATTEMPTS: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/attempts.lua")));
+static OUTBOX: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/outbox.lua")));
+
+pub(crate) fn freeing() -> [&'static Script; 3] {
+    [&SUSPEND, &REMOVE, &CLEAR]
+}
 
 /// How many ended instances of a shard are removed at a time.
 const REMOVED_AT_ONCE: usize = 500;

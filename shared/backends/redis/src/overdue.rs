@@ -9,8 +9,8 @@ use crate::keys::Span;
 use crate::record::read_scope_ref;
 use crate::script::{Lazy, Script};
 
-static DUE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/due.lua")]));
-static FREE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/free.lua")]));
+static DUE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/due.lua")));
+static FREE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/free.lua")));
 
 /// Members of each shard that are asked for at once, however few are wanted.
 const AT_LEAST: usize = 16;

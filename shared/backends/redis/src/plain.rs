@@ -11,6 +11,7 @@ use swirl_model::scope::{Fork, Role, Scope};
 use swirl_ports::{Commit, Committed, Lease, Result};
 
 use crate::Redis;
+use crate::commit::is_last;
 use crate::connect::damaged;
 use crate::record::{encode, end_letter, flags};
 use crate::reply::text;
@@ -19,7 +20,24 @@ use crate::script::{Lazy, Script};
 /// More branches or lines of history at once are for the general function (`WIDE` in the script).
 const WIDE: usize = 500;
 
-static PLAIN: Lazy = Lazy::new(|| Script::alone(include_str!("lua/plain.lua")));
+static PLAIN: Lazy = Lazy::new(plain);
+static LAST_PLAIN: Lazy = Lazy::new(|| plain().freeing());
+
+fn plain() -> Script {
+    Script::alone(include_str!("lua/plain.lua"))
+}
+
+pub(crate) fn freeing() -> &'static Script {
+    &LAST_PLAIN
+}
+
+/// One that ends its instance gives memory back.
+fn script(commit: &Commit) -> &'static Script {
+    match is_last(&commit.commands) {
+        true => &LAST_PLAIN,
+        false => &PLAIN,
+    }
+}
 
 /// What such a commit does beside keeping the record.
 #[derive(Default)]
@@ -121,7 +139,7 @@ impl Redis {
             Ok(call) => call?,
             Err(error) => return Some(Err(error)),
         };
-        let answer = self.run(&PLAIN, call).await;
+        let answer = self.run(script(commit), call).await;
         let answer = match self.sure(answer, &commit.lease, attempt).await {
             Ok(answer) => answer,
             Err(error) => return Some(Err(error)),
@@ -153,7 +171,7 @@ impl Redis {
                 _ => "",
             }),
         );
-        let mut call = self.call_scope(&PLAIN, &keys, &lease.scope);
+        let mut call = self.call_scope(script(commit), &keys, &lease.scope);
         let gone = is_gone(&commit.scope, &commit.commands);
         call.arg(lease.token).arg(rev);
         if gone && steps.end.is_none() {

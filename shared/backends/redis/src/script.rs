@@ -15,10 +15,14 @@ pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
 
 pub(crate) struct Script {
     source: String,
-    /// The hash of a script, the name of a function and its library.
+    /// The hash of a script, the name of a function.
     name: String,
     kind: Kind,
 }
+
+/// Appended to a function's name: the same one, which also runs where a server has no memory left. It is for
+/// what gives memory back, and for the little that has to be noted on the way there.
+const FREEING: &str = "_f";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -27,9 +31,17 @@ enum Kind {
 }
 
 impl Script {
-    /// The parts, one after another.
+    /// The parts, one after another. Where a server has no memory left it may only take away.
     pub fn new(parts: &[&str]) -> Script {
-        let source = parts.join("\n");
+        Script::small(parts.join("\n"))
+    }
+
+    /// A small script that also runs where a server has no memory left.
+    pub fn freeing_small(part: &str) -> Script {
+        Script::small(format!("#!lua flags=allow-oom\n{part}"))
+    }
+
+    fn small(source: String) -> Script {
         let name = redis::Script::new(&source).get_hash().to_owned();
         Script {
             source,
@@ -57,12 +69,28 @@ impl Script {
     }
 
     fn function(code: &str, main: &str) -> Script {
-        let name = format!("swirl_{}", &blake3::hash(code.as_bytes()).to_hex()[..16]);
-        let source = format!("#!lua name={name}\n{code}redis.register_function('{name}', {main})");
+        let end = |name: &str| {
+            format!(
+                "redis.register_function('{name}', {main})\n\
+                 redis.register_function{{function_name = '{name}{FREEING}', callback = {main}, \
+                 flags = {{'allow-oom'}}}}\n"
+            )
+        };
+        let hash = blake3::hash(format!("{code}{}", end("")).as_bytes());
+        let name = format!("swirl_{}", &hash.to_hex()[..16]);
+        let source = format!("#!lua name={name}\n{code}{}", end(&name));
         Script {
             source,
             name,
             kind: Kind::Function,
+        }
+    }
+
+    /// The same function, which also runs where a server has no memory left.
+    pub fn freeing(self) -> Script {
+        Script {
+            name: format!("{}{FREEING}", self.name),
+            ..self
         }
     }
 
@@ -123,6 +151,19 @@ impl Redis {
         load.arg(&script.source);
         self.send(&load).await?;
         self.send(call).await
+    }
+
+    /// Makes functions known before they are needed: a server that has no memory left refuses new ones.
+    pub(crate) async fn prepare(&self, scripts: &[&Script]) {
+        for script in scripts {
+            let mut load = Cmd::new();
+            load.arg("FUNCTION").arg("LOAD").arg(&script.source);
+            match self.send(&load).await {
+                Ok(_) => {}
+                Err(error) if error.to_string().contains("already exists") => {}
+                Err(error) => tracing::debug!(%error, "a function is sent when it is needed"),
+            }
+        }
     }
 
     /// Calls a script. All keys must share one hash tag.

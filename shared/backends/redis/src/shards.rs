@@ -9,7 +9,7 @@ use swirl_ports::Result;
 use crate::Redis;
 use crate::script::{Lazy, Script};
 
-static SHARDS: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/shards.lua")]));
+static SHARDS: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/shards.lua")));
 
 impl Redis {
     /// Leases this process' fair share of the shards for `ttl_ms`, and tells which they are. Call

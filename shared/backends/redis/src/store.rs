@@ -32,10 +32,28 @@ const LEASES: &str = include_str!("lua/leases.lua");
 const SCOPES: &str = include_str!("lua/scopes.lua");
 
 static ACQUIRE: Lazy =
-    Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/acquire.lua")]));
-static HOLD: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]));
-static INPUT: Lazy = Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/input.lua")]));
-static LOOK: Lazy = Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]));
+    Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/acquire.lua")]).freeing());
+static HOLD: Lazy =
+    Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]).freeing());
+static INPUT: Lazy = Lazy::new(input);
+/// What ends an instance gives its memory back.
+static ENDING_INPUT: Lazy = Lazy::new(|| input().freeing());
+
+fn input() -> Script {
+    Script::of_instance(&[SCOPES, include_str!("lua/input.lua")])
+}
+
+/// All functions that also run where a server has no memory left.
+pub(crate) fn freeing() -> Vec<&'static Script> {
+    let own: [&Script; 4] = [&ACQUIRE, &HOLD, &LOOK, &ENDING_INPUT];
+    let mut all = own.to_vec();
+    all.extend(crate::lifecycle::freeing());
+    all.extend([crate::commit::freeing(), crate::plain::freeing()]);
+    all
+}
+
+static LOOK: Lazy =
+    Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]).freeing());
 
 /// Instances whose waits are brought in line with the index in a sweep, however few scopes are wanted.
 const SETTLED_AT_LEAST: usize = 100;
@@ -191,14 +209,18 @@ impl Store for Redis {
         let payload = encode(&item.input, what, self.options().record_max)?;
         let keys = self.keys().of(&to.instance, Span::Waits);
         let limit = self.options().inbox_max;
-        let mut call = self.call_scope(&INPUT, &keys, to);
+        let script = match item.input {
+            Input::Cancel { .. } => &ENDING_INPUT,
+            _ => &INPUT,
+        };
+        let mut call = self.call_scope(script, &keys, to);
         call.arg(&item.id).arg(kind(&item.input));
         call.arg(payload).arg(limit);
         match item.input {
             Input::Timer { seq } => call.arg(seq),
             _ => call.arg(""),
         };
-        let added: i64 = self.run(&INPUT, call).await?;
+        let added: i64 = self.run(script, call).await?;
         if added < 0 {
             return Err(Error::TooLarge {
                 what: format!("the inbox of {to}"),

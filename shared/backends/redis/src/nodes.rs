@@ -1,0 +1,171 @@
+//! Each server by itself: what is true of one node of a cluster need not be of the others.
+
+use std::collections::HashMap;
+
+use redis::{Client, ConnectionAddr, ConnectionInfo};
+
+use crate::Redis;
+use crate::check::{ask, read_info};
+use crate::connect::{Link, open};
+
+/// A node as another one tells of it.
+#[derive(Debug, PartialEq, Eq)]
+struct Node {
+    /// Empty for who tells it.
+    host: String,
+    port: u16,
+    failed: bool,
+}
+
+/// A line of `CLUSTER NODES`: id, `ip:port@bus,hostname`, flags, and more.
+fn node(line: &str) -> Option<Node> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let (place, flags) = (words.next()?, words.next()?);
+    let mut flags = flags.split(',');
+    if flags.any(|flag| flag == "noaddr" || flag == "handshake") {
+        return None;
+    }
+    let failed = line.split_ascii_whitespace().nth(2)?;
+    let failed = failed.split(',').any(|flag| flag == "fail");
+    let mut parts = place.split(',');
+    let (address, name) = (parts.next()?, parts.next().unwrap_or_default());
+    let address = address.split('@').next()?;
+    let (ip, port) = address.rsplit_once(':')?;
+    let host = if name.is_empty() { ip } else { name };
+    Some(Node {
+        host: host.to_owned(),
+        port: port.parse().ok()?,
+        failed,
+    })
+}
+
+fn at(seed: &ConnectionInfo, node: &Node) -> ConnectionInfo {
+    let (host, port) = (node.host.clone(), node.port);
+    let address = match seed.addr().clone() {
+        ConnectionAddr::TcpTls {
+            insecure,
+            tls_params,
+            ..
+        } => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure,
+            tls_params,
+        },
+        _ => ConnectionAddr::Tcp(host, port),
+    };
+    seed.clone().set_addr(address)
+}
+
+impl Link {
+    /// Every server that is in use: all nodes of a cluster, as the first that answers tells of them, and
+    /// the addresses of those that it has given up.
+    pub async fn nodes(&self) -> (Vec<Client>, Vec<String>) {
+        let named = self.servers().await;
+        let Some(tls) = self.cluster_tls() else {
+            return (named, Vec::new());
+        };
+        for client in &named {
+            let Ok(mut connection) = self.connect(client).await else {
+                continue;
+            };
+            let Ok(text) = ask::<String>(&mut connection, &["CLUSTER", "NODES"]).await else {
+                continue;
+            };
+            let seed = client.get_connection_info();
+            let (mut nodes, mut failed) = (Vec::new(), Vec::new());
+            for node in text.lines().filter_map(node) {
+                if node.failed {
+                    failed.push(format!("{}:{}", node.host, node.port));
+                } else if node.host.is_empty() {
+                    nodes.push(client.clone());
+                } else if let Ok(client) = open(at(seed, &node), tls.clone()) {
+                    nodes.push(client);
+                }
+            }
+            return (nodes, failed);
+        }
+        (named, Vec::new())
+    }
+
+    async fn memory(&self, client: &Client) -> Option<HashMap<String, String>> {
+        let mut connection = self.connect(client).await.ok()?;
+        let info: String = ask(&mut connection, &["INFO", "memory"]).await.ok()?;
+        Some(read_info(&info))
+    }
+}
+
+/// Whether a server refuses what needs memory.
+fn is_full(info: &HashMap<String, String>) -> bool {
+    let number = |name: &str| info.get(name).and_then(|text| text.parse::<u64>().ok());
+    let limit = number("maxmemory").unwrap_or(0);
+    let apart = number("mem_not_counted_for_evict").unwrap_or(0);
+    let used = number("used_memory").unwrap_or(0).saturating_sub(apart);
+    limit > 0 && used > limit
+}
+
+impl Redis {
+    /// The servers that have no memory left: they refuse whatever needs some. Instances can be ended,
+    /// and those that have ended are removed. Nothing is said of servers that don't answer.
+    pub async fn full(&self) -> Vec<String> {
+        let link = &self.inner.link;
+        let (nodes, _) = link.nodes().await;
+        let looks = nodes.iter().map(async |client| {
+            let full = link.memory(client).await.is_some_and(|info| is_full(&info));
+            full.then(|| client.get_connection_info().addr().to_string())
+        });
+        let found = futures::future::join_all(looks).await;
+        found.into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_read() {
+        let line = |place: &str, flags: &str| {
+            node(&format!(
+                "07c3 {place} {flags} - 0 1426238317239 4 connected 0-5460"
+            ))
+        };
+        let found = |host: &str, port, failed| {
+            let host = host.to_owned();
+            Some(Node { host, port, failed })
+        };
+        assert_eq!(
+            line("10.0.0.1:6379@16379", "master"),
+            found("10.0.0.1", 6379, false)
+        );
+        assert_eq!(
+            line("10.0.0.1:6379@16379,redis-1", "slave"),
+            found("redis-1", 6379, false)
+        );
+        assert_eq!(
+            line(":6379@16379,", "myself,master"),
+            found("", 6379, false)
+        );
+        assert_eq!(
+            line("::1:7000@17000", "master,fail"),
+            found("::1", 7000, true)
+        );
+        assert_eq!(
+            line("10.0.0.1:6379@16379", "master,fail?"),
+            found("10.0.0.1", 6379, false)
+        );
+        assert_eq!(line(":0@0", "master,noaddr"), None);
+        assert_eq!(node("nothing"), None);
+    }
+
+    #[test]
+    fn full_is_what_is_above_its_limit() {
+        let full = |used: u64, apart: u64, limit: u64| {
+            is_full(&read_info(&format!(
+                "used_memory:{used}\r\nmem_not_counted_for_evict:{apart}\r\nmaxmemory:{limit}\r\n"
+            )))
+        };
+        assert!(full(11, 0, 10));
+        assert!(!full(11, 1, 10) && !full(10, 0, 10) && !full(10, 0, 0));
+    }
+}
