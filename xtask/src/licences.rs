@@ -19,6 +19,9 @@ use crate::finding::Finding;
 #[serde(deny_unknown_fields)]
 struct Rules {
     graph: Graph,
+    /// For cargo-deny alone: it needs a database.
+    #[serde(rename = "advisories")]
+    _advisories: Advisories,
     licenses: Licences,
     bans: Bans,
     /// Read to insist that it is there: all that it can say is carried out always.
@@ -30,6 +33,14 @@ struct Rules {
 #[serde(deny_unknown_fields)]
 struct Graph {
     targets: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "cargo-deny reads them")]
+struct Advisories {
+    yanked: Level,
+    unmaintained: String,
 }
 
 #[derive(Deserialize)]
@@ -117,8 +128,21 @@ pub fn check() -> Result<Vec<Finding>> {
     let built: Vec<Built> = built.into_values().collect();
     if cargo::has("deny") {
         cargo::run(&["deny", "check", "licenses", "bans", "sources"])?;
+        if has_advisories() {
+            cargo::run(&["deny", "--offline", "check", "advisories"])?;
+        } else {
+            println!("advisories are not checked: 'cargo deny fetch' gets their database");
+        }
     }
     judge(&rules, &built)
+}
+
+/// Whether cargo-deny has got its database.
+fn has_advisories() -> bool {
+    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
+    let home =
+        home.or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    home.is_some_and(|home| home.join("advisory-dbs").is_dir())
 }
 
 fn parse(text: &str) -> Result<Rules> {

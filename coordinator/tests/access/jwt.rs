@@ -70,6 +70,10 @@ async fn good_tokens_open_what_their_roles_allow() {
     let header = with(&ed.header(), "kid", Value::Null);
     let token = ed.token_with(&header, &claims);
     assert_eq!(read(&running, &token).await.0, 200);
+    for kind in [Value::Null, json!("at+jwt"), json!("application/at+JWT")] {
+        let token = ed.token_with(&with(&ed.header(), "typ", kind), &claims);
+        assert_eq!(read(&running, &token).await.0, 200);
+    }
     // Static tokens go on working beside it.
     assert_eq!(read(&running, "viewer-token").await.0, 200);
     let none = ed.token(&with(&claims, "roles", json!(["cook"])));
@@ -100,6 +104,14 @@ async fn bad_tokens_are_refused_with_the_reason() {
     for (token, part) in [
         (claimed("iss", json!("https://evil.example")), "iss"),
         (claimed("iss", Value::Null), "'iss'"),
+        (
+            claimed("iss", json!([claims["iss"], "https://evil.example"])),
+            "iss",
+        ),
+        (claimed("iss", json!([claims["iss"]])), "iss"),
+        (headed("typ", json!("logout+jwt")), "typ"),
+        (headed("typ", json!("dpop+jwt")), "typ"),
+        (headed("typ", json!("application/logout+jwt")), "typ"),
         (claimed("aud", json!("bank")), "aud"),
         (claimed("aud", json!(["bank", "post"])), "aud"),
         (claimed("aud", Value::Null), "'aud'"),

@@ -123,6 +123,9 @@ impl Oidc {
         if header.crit.is_some() {
             return Err(invalid("it asks for extensions (crit)"));
         }
+        if !header.typ.as_deref().is_none_or(is_access) {
+            return Err(invalid("it is meant for something else (typ)"));
+        }
         let key = self.source.find(header.kid.as_deref(), header.alg).await;
         let key = key.map_err(|missing| match missing {
             Missing::Unknown => invalid("no key of the provider fits it (kid)"),
@@ -131,6 +134,10 @@ impl Oidc {
         let validation = self.validation(header.alg);
         let data = decode::<Map<String, Value>>(token, &key, &validation)
             .map_err(|error| Denied::Invalid(reason(error.kind())))?;
+        // One of several issuers is none: RFC 7519 has a single one.
+        if data.claims.get("iss").and_then(Value::as_str) != Some(&self.settings.issuer) {
+            return Err(invalid("it is of another issuer (iss)"));
+        }
         Ok(self.identity(&data.claims))
     }
 
@@ -153,6 +160,14 @@ impl Oidc {
             namespaces: namespaces.map(|claim| claims::words(claims, claim)),
         }
     }
+}
+
+/// Whether a token of this type lets somebody in: logout tokens, proofs of possession and others are signed
+/// with the same keys (RFC 8725, section 3.11).
+fn is_access(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    let kind = kind.strip_prefix("application/").unwrap_or(&kind);
+    matches!(kind, "jwt" | "at+jwt")
 }
 
 /// One that needs no shared secret.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::keys::{Key, parse, pick};
@@ -25,6 +25,8 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long asking may take, discovery included.
 const LOAD_MAX: Duration = Duration::from_secs(10);
+/// How long a token with an unknown key waits for who is asking already, where other keys are known.
+const QUEUE_MAX: Duration = Duration::from_secs(1);
 /// Keys that could not be confirmed for so long hold no more.
 const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest file of keys, in bytes.
@@ -95,7 +97,15 @@ impl Source {
         if let Some(found) = pick(&known.keys, id, algorithm) {
             return Ok(found.key.clone());
         }
-        let failed = self.ask(known.at).await;
+        let turn = self.asking.lock();
+        let asking = match known.keys.is_empty() {
+            true => turn.await,
+            // Whoever sends such tokens keeps few of our connections busy for long.
+            false => timeout(QUEUE_MAX, turn)
+                .await
+                .map_err(|_| Missing::Away("it is slow to answer".to_owned()))?,
+        };
+        let failed = self.ask(known.at, asking).await;
         let known = self.known();
         match pick(&known.keys, id, algorithm) {
             Some(found) => Ok(found.key.clone()),
@@ -110,7 +120,8 @@ impl Source {
     pub async fn keep(&self) {
         loop {
             let before = self.known().at;
-            self.ask(before).await;
+            let asking = self.asking.lock().await;
+            self.ask(before, asking).await;
             let failures = self.asking.lock().await.failures;
             sleep(if failures == 0 {
                 REFRESH
@@ -131,8 +142,11 @@ impl Source {
 
     /// Asks for the keys, unless somebody did since `before`, or it is too soon for that. Says why
     /// the last try failed, if it did.
-    async fn ask(&self, before: Option<Instant>) -> Option<String> {
-        let mut asking = self.asking.lock().await;
+    async fn ask(
+        &self,
+        before: Option<Instant>,
+        mut asking: MutexGuard<'_, Asking>,
+    ) -> Option<String> {
         if self.known().at != before {
             return asking.reason.clone();
         }
@@ -228,6 +242,7 @@ mod tests {
     struct Web {
         keys: std::sync::Mutex<Option<Value>>,
         asked: AtomicUsize,
+        slow: std::sync::Mutex<Duration>,
     }
 
     impl Web {
@@ -248,6 +263,8 @@ mod tests {
     impl Fetch for Web {
         async fn get(&self, _: &str) -> Result<Vec<u8>, String> {
             self.asked.fetch_add(1, Ordering::Relaxed);
+            let slow = *self.slow.lock().unwrap();
+            sleep(slow).await;
             let keys = self.keys.lock().unwrap().clone();
             let keys = keys.ok_or("it is away")?;
             Ok(keys.to_string().into_bytes())
@@ -293,6 +310,23 @@ mod tests {
         let all = futures::future::join_all(all).await;
         assert!(all.iter().all(Result::is_ok));
         assert_eq!(web.asked(), 1);
+    }
+
+    /// One of them waits for the provider; the others don't queue behind it.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_provider_holds_up_nobody() {
+        let (web, source) = source();
+        web.has(&["a"]);
+        assert_eq!(find(&source, "a").await, Ok(()));
+        sleep(AGAIN).await;
+        *web.slow.lock().unwrap() = LOAD_MAX * 2;
+        let begun = Instant::now();
+        let all = (0..50).map(async |_| (find(&source, "b").await, begun.elapsed()));
+        let all = futures::future::join_all(all).await;
+        assert!(all.iter().all(|(found, _)| found.is_err()));
+        let slow = all.iter().filter(|(_, took)| *took > QUEUE_MAX).count();
+        assert_eq!(slow, 1);
+        assert_eq!(find(&source, "a").await, Ok(()), "it is known");
     }
 
     #[tokio::test(start_paused = true)]

@@ -52,6 +52,15 @@ type Pairs = Vec<(String, Vec<u8>)>;
 type Restore<'a> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 'a;
 
 /// Resolves when what it stands for is on disk.
+/// What is in a store is for who made it: a folder that is there already keeps its rights.
+fn make(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
 pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl Journal {
@@ -61,7 +70,7 @@ impl Journal {
             folder: folder.to_owned(),
             error,
         };
-        std::fs::create_dir_all(folder).map_err(io)?;
+        make(folder).map_err(io)?;
         let lock = lock(folder)?;
         let disk = create(folder)
             .and_then(|()| Disk::open(folder.join("data"), lock))

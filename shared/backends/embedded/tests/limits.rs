@@ -332,3 +332,25 @@ fn success_does_not_evict_failure() {
     block_on(b.events.expire(at(501))).unwrap();
     assert!(ids(&b).is_empty());
 }
+
+/// What is in it is for who made it.
+#[cfg(unix)]
+#[test]
+fn a_new_folder_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let rights = |path: &std::path::Path| {
+        let found = std::fs::metadata(path).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join(".swirl/store");
+    drop(Embedded::open(&folder, Options::default()).unwrap());
+    assert_eq!(rights(&folder), 0o700);
+    assert_eq!(rights(&parent.path().join(".swirl")), 0o700);
+
+    let shared = parent.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    let before = rights(&shared);
+    drop(Embedded::open(&shared, Options::default()).unwrap());
+    assert_eq!(rights(&shared), before, "somebody made it so");
+}

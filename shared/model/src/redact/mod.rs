@@ -2,8 +2,8 @@
 //!
 //! A service may echo what it was sent: in an error's message, or in a result. It may do so in
 //! another form, so a value is found also as it stands in JSON (escaped once or more often), in URLs
-//! and forms, in HTML, in Base64 (also of a longer text that holds it, such as `user:password`), in
-//! hexadecimal digits, and read as Latin-1. What it turns a secret into otherwise, such as a hash,
+//! and forms, in HTML, in Base64 (also of a longer text that holds it, such as `user:password`, and in
+//! lines), in hexadecimal digits (also `de:ad:be:ef`), and read as Latin-1. What it turns a secret into otherwise, such as a hash,
 //! cannot be told.
 
 mod forms;
@@ -147,6 +147,16 @@ impl Redactor {
         found.max_by_key(|(_, end)| *end)
     }
 
+    /// Whether a number is a secret, with whatever sign and however many zeros at its end.
+    fn is_number(&self, number: &str) -> bool {
+        let plain = number.trim_start_matches('-');
+        let size = plain.parse::<f64>().ok();
+        self.values.iter().any(|value| {
+            let value = value.trim_start_matches(['-', '+']);
+            value == plain || size.is_some() && value.parse::<f64>().ok() == size
+        })
+    }
+
     /// `None`: there is nothing to cut out.
     fn val(&self, val: &Val) -> Option<Val> {
         match val {
@@ -181,8 +191,7 @@ impl Redactor {
             other => {
                 let data = Data(other.clone());
                 let Some(text) = data.as_str() else {
-                    let number = data.to_text();
-                    return self.values.contains(&number).then(|| value(CUT));
+                    return self.is_number(&data.to_text()).then(|| value(CUT));
                 };
                 match self.text(text) {
                     Cow::Borrowed(_) => None,

@@ -15,6 +15,8 @@ enum Kind {
     Digits,
 }
 
+/// How far a line of Base64 may be indented.
+const INDENT_MAX: usize = 64;
 /// How often `%` or `&` may be encoded again.
 const ROUNDS_MAX: usize = 64;
 
@@ -126,11 +128,25 @@ impl Pattern {
             return None;
         }
         let (mut ends, mut next) = (vec![at], Vec::new());
-        for char in &self.chars {
+        for (index, char) in self.chars.iter().enumerate() {
             for at in ends.drain(..) {
                 match self.kind {
-                    Kind::Digits => digit(text, at, *char, &mut next),
-                    Kind::Base64 | Kind::Escaped => forms(search, at, *char, &mut next),
+                    Kind::Escaped => forms(search, at, *char, &mut next),
+                    Kind::Base64 => {
+                        forms(search, at, *char, &mut next);
+                        let after = line_break(text, at);
+                        if index > 0 && after > at {
+                            forms(search, after, *char, &mut next);
+                        }
+                    }
+                    Kind::Digits => {
+                        digit(text, at, *char, &mut next);
+                        // Between bytes: `de:ad:be:ef`.
+                        let is_apart = text.get(at).is_some_and(|byte| b":-. ".contains(byte));
+                        if index > 0 && index % 2 == 0 && is_apart {
+                            digit(text, at + 1, *char, &mut next);
+                        }
+                    }
                 }
             }
             if next.is_empty() {
@@ -151,6 +167,34 @@ impl Pattern {
 /// In an URL or a JSON string too.
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/-_=%\\".contains(&byte)
+}
+
+/// Where a line break ends that begins at `at`: Base64 is written in lines (RFC 2045, RFC 7468). The line
+/// break may be escaped as in JSON or a URL, and the next line indented.
+fn line_break(text: &[u8], at: usize) -> usize {
+    let mut end = at;
+    for line in [
+        &b"\r"[..],
+        b"\\r",
+        b"%0D",
+        b"%0d",
+        b"\n",
+        b"\\n",
+        b"%0A",
+        b"%0a",
+    ] {
+        if text.get(end..).is_some_and(|rest| rest.starts_with(line)) {
+            end += line.len();
+        }
+    }
+    if end > at {
+        let rest = text.get(end..).unwrap_or_default().iter();
+        let indent = rest
+            .take(INDENT_MAX)
+            .take_while(|byte| b" \t".contains(byte));
+        end += indent.count();
+    }
+    end
 }
 
 fn digit(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {

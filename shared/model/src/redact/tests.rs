@@ -69,6 +69,9 @@ fn each_form_is_cut_out() {
             .replace('😀', "\u{fffd}\u{fffd}"),
         forms_hex(SECRET),
         forms_hex(SECRET).to_uppercase(),
+        apart(SECRET, ":"),
+        apart(SECRET, "-").to_uppercase(),
+        apart(SECRET, " "),
     ] {
         assert_eq!(cut(&format!("<{shown}>")), "<***>", "{shown}");
         assert_eq!(cut(&format!("{shown}{shown}")), "******", "{shown}");
@@ -77,6 +80,47 @@ fn each_form_is_cut_out() {
 
 fn forms_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn apart(text: &str, between: &str) -> String {
+    let bytes: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(between)
+}
+
+#[test]
+fn base64_is_cut_out_of_lines() {
+    let encoded = STANDARD.encode(format!("user:{SECRET}"));
+    for width in [4, 7, 20] {
+        for line_break in ["\n", "\r\n", "\\r\\n", "\\n", "%0A", "\n  "] {
+            let lines: Vec<&str> = encoded
+                .as_bytes()
+                .chunks(width)
+                .map(|line| std::str::from_utf8(line).unwrap())
+                .collect();
+            let shown = lines.join(line_break);
+            let found = cut(&shown);
+            assert!(found.contains("***"), "{shown}");
+            let left: String = found.replace("***", "");
+            // What is left of it belongs to what surrounds the secret.
+            let in_lines = |text: &str| text.len() >= 8 && shown.contains(text);
+            assert!(
+                !in_lines(left.trim()) || left.len() <= 2 * width + 8,
+                "{shown}: {found}"
+            );
+        }
+    }
+    assert_eq!(cut("a\nb\r\nc"), "a\nb\r\nc");
+}
+
+#[test]
+fn numbers_are_secrets_whatever_their_sign_and_zeros() {
+    let redactor = Redactor::new(["-12345", "1234.50", "98765432109876543210"]);
+    for number in [data!(-12345), data!(12345), data!(1234.5), data!(-1234.5)] {
+        assert_eq!(redactor.data(number.clone()), data!("***"), "{number}");
+    }
+    for number in [data!(1234), data!(123456), data!(0.5)] {
+        assert_eq!(redactor.data(number.clone()), number);
+    }
 }
 
 /// Whatever stands before and after the secret in what is encoded.
@@ -155,7 +199,9 @@ fn all_of_an_error_is_searched() {
 fn texts_full_of_beginnings_take_linear_time() {
     let redactor = Redactor::new(["se\\cret=\"7\" €", "\\\\x&y", "another one"]);
     let core = "YW5vdGhlciBvbmU";
-    for part in ["\\", "&#", "\\u{", "&amp;", "%25", "\\u", "a", core, "€"] {
+    for part in [
+        "\\", "&#", "\\u{", "&amp;", "%25", "\\u", "a", core, "€", "\n", "ab:", "YW\n",
+    ] {
         let text = part.repeat((1 << 18) / part.len());
         let begin = std::time::Instant::now();
         let cut = redactor.text(&text);
