@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use swirl_servers::{NatsOptions, NatsServer, RedisOptions, RedisServer, free_port};
+use swirl_servers::{NatsOptions, NatsServer, RedisCluster, RedisOptions, RedisServer, free_port};
 
 fn doctor(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
@@ -143,10 +143,64 @@ fn servers_that_are_not_there() {
     }
 }
 
+/// The rest is looked at all the same.
 #[test]
 fn a_configuration_that_is_wrong() {
-    let (checks, code) = checks(&["--redis-url", "redis://127.0.0.1:1"]);
+    let redis = RedisServer::start().unwrap();
+    let nats = NatsServer::start_with(NatsOptions {
+        config:
+            "accounts { A { jetstream { max_streams: 2 }, users: [{user: a, password: b}] } }\n\
+                 no_auth_user: a"
+                .to_owned(),
+        ..NatsOptions::default()
+    });
+    let nats = nats.unwrap();
+    let (redis_url, nats_url) = (redis.url(), nats.url());
+    let endpoint = format!("http://127.0.0.1:{}", free_port().unwrap());
+    let (checks, code) = checks(&[
+        "--redis-url",
+        &redis_url,
+        "--nats-url",
+        &nats_url,
+        "--redis-shards",
+        "none",
+        "--telemetry-otlp-endpoint",
+        &endpoint,
+    ]);
     assert_eq!(code, Some(1));
-    assert_eq!(checks["configuration"], "error", "nobody could come in");
-    assert_eq!(checks.len(), 1);
+    for (name, status) in [
+        // Nobody could come in, and shards are counted.
+        ("configuration", "error"),
+        ("redis", "ok"),
+        ("redis-persistence", "error"),
+        ("nats", "ok"),
+        ("nats-limits", "error"),
+        ("collector", "error"),
+    ] {
+        let found = checks.get(name).map(String::as_str);
+        assert_eq!(found, Some(status), "{name}: {checks:?}");
+    }
+}
+
+#[test]
+fn every_node_of_a_cluster_is_looked_at() {
+    let redis = RedisCluster::start(3).unwrap();
+    let nats = NatsServer::start().unwrap();
+    let urls = redis.urls();
+    let nats_url = nats.url();
+    // One that isn't named.
+    let done = doctor(&[
+        "--auth-mode",
+        "off",
+        "--redis-cluster",
+        "--redis-url",
+        &urls[0],
+        "--nats-url",
+        &nats_url,
+    ]);
+    let text = String::from_utf8_lossy(&done.stdout);
+    for url in &urls {
+        let address = url.trim_start_matches("redis://");
+        assert!(text.contains(&format!("at {address}")), "{address}: {text}");
+    }
 }

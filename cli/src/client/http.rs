@@ -114,6 +114,20 @@ impl Client {
         .await
     }
 
+    /// # Errors
+    /// Nobody answers, or not in JSON. An answer that refuses is none.
+    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
+        self.ask(&Asked {
+            method: Method::DELETE,
+            path,
+            query,
+            headers: &[],
+            body: Vec::new(),
+            repeat: Repeat::Never,
+        })
+        .await
+    }
+
     /// Posts a body with its media type and further headers.
     ///
     /// # Errors

@@ -11,18 +11,20 @@ use swirl_redis::Redis;
 use swirl_runtime::{Lower, Registry};
 
 use super::clock::StoreClock;
+use super::health::Servers;
 use super::parts::Cluster;
 use crate::config::{self, Config, NatsAuth, NatsStorage, RedisTopology};
 
-/// How long servers that are not there yet are waited for: those of one deployment start together.
-const START_MAX: Duration = Duration::from_secs(60);
+/// How often a server that is not there yet is asked for: from the first time on, and at last.
 const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Connects to both servers, and makes or checks what must be there. `role` names the process in
-/// the servers' lists of connections.
+/// the servers' lists of connections. Servers that are not there are waited for, as later on, too: whoever
+/// calls this ends it when the process is to stop.
 ///
 /// # Errors
-/// A server refuses, or isn't there after a minute; a stream of ours is someone else's.
+/// A server refuses; a stream of ours is someone else's.
 pub async fn connect(
     config: &Config,
     role: &str,
@@ -56,6 +58,7 @@ pub async fn connect(
         installation: redis.installation().into(),
         clock,
         queue: Cluster::queue(&nats, &streams),
+        servers: Servers::new(redis.clone(), streams.clone()),
         nats,
         streams,
         bus: Arc::new(bus),
@@ -104,48 +107,52 @@ pub fn subjects(config: &Config) -> (Vec<String>, String) {
 
 async fn redis(config: &Config) -> anyhow::Result<Redis> {
     let options = redis_options(config)?;
-    let begun = tokio::time::Instant::now();
+    let mut pause = AGAIN;
     loop {
         match Redis::connect(options.clone()).await {
             Ok(redis) => return Ok(redis),
-            Err(swirl_redis::ConnectError::Store(error))
-                if error.is_retryable() && begun.elapsed() < START_MAX =>
-            {
+            Err(swirl_redis::ConnectError::Store(error)) if error.is_retryable() => {
                 tracing::warn!(%error, "Redis is not there yet");
-                tokio::time::sleep(AGAIN).await;
             }
             Err(error) => return Err(error).context("there is no connection to Redis"),
         }
+        wait(&mut pause).await;
     }
 }
 
 async fn nats(config: &Config, role: &str) -> anyhow::Result<async_nats::Client> {
     let options = nats_options(config, role);
-    let begun = tokio::time::Instant::now();
+    let mut pause = AGAIN;
     loop {
         match swirl_nats::connect(&options).await {
             Ok(client) => return Ok(client),
-            Err(error) if error.is_retryable() && begun.elapsed() < START_MAX => {
+            Err(error) if error.is_retryable() => {
                 tracing::warn!(%error, "NATS is not there yet");
-                tokio::time::sleep(AGAIN).await;
             }
             Err(error) => return Err(error).context("there is no connection to NATS"),
         }
+        wait(&mut pause).await;
     }
 }
 
 async fn ensure(streams: &Streams) -> anyhow::Result<()> {
-    let begun = tokio::time::Instant::now();
+    let mut pause = AGAIN;
     loop {
         match streams.ensure().await {
             Ok(()) => return Ok(()),
-            Err(error) if error.is_retryable() && begun.elapsed() < START_MAX => {
+            Err(error) if error.is_retryable() => {
                 tracing::warn!(%error, "the streams cannot be made yet");
-                tokio::time::sleep(AGAIN).await;
             }
             Err(error) => bail!(error),
         }
+        wait(&mut pause).await;
     }
+}
+
+/// Longer each time.
+async fn wait(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause + AGAIN).min(AGAIN_MAX);
 }
 
 fn ms(time: Duration) -> u64 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use futures::FutureExt;
 use swirl_coordinator::access::Access;
 use swirl_coordinator::api::{Api, Reader};
 use swirl_coordinator::server::{Server, Tls};
@@ -15,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::dead_letters::Kept;
 use super::intake;
 use super::parts::Cluster;
 use super::telemetry::FLUSH_MAX;
@@ -61,6 +63,7 @@ pub async fn coordinate(
     let taken_in = tokio::spawn(intake::take_in(
         service.clone(),
         Intake::new(cluster.streams.clone(), AHEAD),
+        cluster.streams.ack_wait(),
         async move {
             // Also if nobody is left who could say so.
             let _ = stopped.wait_for(|stopping| *stopping).await;
@@ -84,6 +87,13 @@ pub async fn coordinate(
         Some(hosts) => api.only_hosts(hosts),
         None => api,
     };
+    let servers = cluster.servers.clone();
+    let limited = move || {
+        let servers = servers.clone();
+        async move { servers.limited().await }.boxed()
+    };
+    let api = api.with_limited(Arc::new(limited));
+    let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
     tracing::info!("the API is at {scheme}://{address}/api/v1/openapi.json");
     let server = Server::new(api)

@@ -4,6 +4,7 @@ mod access;
 mod clock;
 mod connect;
 mod coordinator;
+mod dead_letters;
 #[cfg(test)]
 mod effects;
 mod health;
@@ -12,8 +13,13 @@ mod intake;
 mod parts;
 mod stop;
 mod telemetry;
+mod turns;
 mod watch;
 mod worker;
+
+/// The exit code of a process that a server refused: to try again may help, unlike with a wrong
+/// configuration (2). `EX_UNAVAILABLE` of sysexits.
+pub const UNAVAILABLE: u8 = 69;
 
 pub use access::{access, oidc, tokens};
 pub use connect::{connect, nats_options, redis_options, stream_options, subjects};

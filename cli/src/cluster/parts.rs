@@ -8,6 +8,8 @@ use swirl_ports::{Clock, EventBus, EventLog, Queue, Store};
 use swirl_runtime::{Observer, Registry};
 use swirl_telemetry::{Measured, Metrics};
 
+use super::health::Servers;
+
 /// One connection to each server, shared by all that a process does.
 #[derive(Clone)]
 pub struct Cluster {
@@ -21,6 +23,7 @@ pub struct Cluster {
     pub streams: Streams,
     pub bus: Arc<dyn EventBus>,
     pub queue: Arc<dyn Queue>,
+    pub servers: Servers,
 }
 
 impl Cluster {

@@ -44,6 +44,7 @@ pub async fn work(
         listener,
         cluster.store.clone(),
         nats,
+        cluster.servers.clone(),
         stopped,
         telemetry.metrics().clone(),
     ));

@@ -45,20 +45,31 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let stop = cluster::stop().context("signals cannot be listened to")?;
+        let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
         let hosts = &config.http.allow_hosts;
         let mut app = App::new(hosts, config.functions.clone())?;
         app.secrets = secrets(&config.secrets)?;
         let app = Arc::new(app);
-        let (cluster, redis) = cluster::connect(&config, "coordinator", app.lower()).await?;
+        let connect = cluster::connect(&config, "coordinator", app.lower());
+        let connected = tokio::select! {
+            () = &mut stop => return Ok(0),
+            connected = connect => connected,
+        };
+        let (cluster, redis) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                return Ok(cluster::UNAVAILABLE);
+            }
+        };
         // Documents come over the API only, with the files that they refer to.
         let reader = Arc::new(DocumentReader::new(app, hosts, Path::new("/nonexistent"))?);
         let process = redis.process_id();
         let (cluster, telemetry) = cluster::telemetry(cluster, &config, "coordinator", process)?;
         let settings = &config.coordinator;
-        cluster::coordinate(cluster, redis, reader, access, settings, telemetry, stop).await
-    })?;
-    Ok(0)
+        cluster::coordinate(cluster, redis, reader, access, settings, telemetry, stop).await?;
+        Ok(0)
+    })
 }
 
 /// The configuration; without one, what is wrong has been said.

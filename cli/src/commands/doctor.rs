@@ -1,7 +1,7 @@
 //! `swirl doctor`
 
 use crate::client::Credentials;
-use crate::config::{All, Flags, Loaded, Problems, Process};
+use crate::config::{All, Config, Flags, Loaded, Problems, Process};
 use crate::doctor::{self, Report};
 use crate::terminal::{Output, Terminal};
 
@@ -46,11 +46,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         None => Process::ALL,
     };
     let mut report = Report::default();
-    if let Some(loaded) = configuration(&mut report, args.flags.load_for(processes)) {
+    let loaded = configuration(&mut report, args.flags.load_for(processes));
+    let found = match loaded {
+        Some(loaded) => Some((loaded.config, processes)),
+        None => partly(args, processes, &mut report),
+    };
+    if let Some((config, processes)) = found {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(examine(args, processes, &loaded, &mut report))?;
+        runtime.block_on(examine(args, processes, &config, &mut report))?;
     }
     terminal.result(&match terminal.output {
         Output::Json => format!("{:#}\n", report.json()),
@@ -86,15 +91,41 @@ fn configuration(report: &mut Report, loaded: Result<Loaded, Problems>) -> Optio
     }
 }
 
+/// What can be looked at though the configuration is wrong, and for which processes.
+fn partly<'p>(
+    args: &Args,
+    processes: &'p [Process],
+    report: &mut Report,
+) -> Option<(Config, &'p [Process])> {
+    let fewer = |one: &Process| processes.iter().position(|found| found == one);
+    let worker = fewer(&Process::Worker).map(|at| &processes[at..=at]);
+    let candidates = [Some(processes), worker].into_iter().flatten();
+    let mut found = candidates.filter_map(|some| Some((args.flags.load_partly(some)?, some)));
+    let found = found.next();
+    match found {
+        Some(_) => report.warning(
+            "configuration",
+            "what follows was looked at without the settings that are wrong",
+            "look again when they are right",
+        ),
+        None => report.warning(
+            "configuration",
+            "nothing else was looked at: too little of it is valid",
+            "look again when it is right",
+        ),
+    }
+    found
+}
+
 async fn examine(
     args: &Args,
     processes: &[Process],
-    loaded: &Loaded,
+    config: &Config,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let config = &loaded.config;
     doctor::local(report, config, processes).await;
     doctor::servers(report, config).await;
+    doctor::collector(report, config).await;
     for server in args.server.iter().filter(|server| !server.is_empty()) {
         let namespace = Some(config.namespace.clone());
         let target = args

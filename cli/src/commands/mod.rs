@@ -3,6 +3,7 @@
 mod completions;
 mod config;
 mod coordinator;
+mod dead_letters;
 mod demo_service;
 mod deploy;
 mod dev;
@@ -68,6 +69,7 @@ enum Command {
     Completions(completions::Args),
     Config(config::Args),
     Coordinator(coordinator::Args),
+    DeadLetters(dead_letters::Args),
     DemoService(demo_service::Args),
     Deploy(deploy::Args),
     Dev(dev::Args),
@@ -108,6 +110,7 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => completions::run(&args, &terminal),
         Command::Config(args) => config::run(&args, &terminal),
         Command::Coordinator(args) => coordinator::run(&args, &terminal),
+        Command::DeadLetters(args) => dead_letters::run(&args, &terminal),
         Command::DemoService(args) => demo_service::run(&args, &terminal),
         Command::Deploy(args) => deploy::run(&args, &terminal),
         Command::Dev(args) => dev::run(&args, &terminal),

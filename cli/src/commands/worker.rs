@@ -33,10 +33,21 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let stop = cluster::stop().context("signals cannot be listened to")?;
+        let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
         let (hosts, http) = (&config.http.allow_hosts, cluster::http(&config.http));
         let app = App::with_http(hosts, http, config.functions.clone())?;
-        let (cluster, redis) = cluster::connect(&config, "worker", app.lower()).await?;
+        let connect = cluster::connect(&config, "worker", app.lower());
+        let connected = tokio::select! {
+            () = &mut stop => return Ok(0),
+            connected = connect => connected,
+        };
+        let (cluster, redis) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                return Ok(cluster::UNAVAILABLE);
+            }
+        };
         let secrets = super::coordinator::secrets(&config.secrets)?;
         let caller = app.caller.clone();
         let ack_wait = config.nats.ack_wait;
@@ -47,7 +58,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         cluster::work(
             cluster, caller, secrets, settings, ack_wait, telemetry, stop,
         )
-        .await
-    })?;
-    Ok(0)
+        .await?;
+        Ok(0)
+    })
 }

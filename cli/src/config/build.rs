@@ -34,6 +34,13 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
         problems: Vec::new(),
     };
     let namespace = values.text("namespace");
+    if namespace == "events" {
+        values.wrong(
+            "namespace",
+            "cannot be 'events': its subjects would be among those of the events of the namespace \
+             'default'",
+        );
+    }
     let config = Config {
         redis: values.redis(),
         nats: values.nats(),

@@ -8,10 +8,11 @@ use clap::error::Result as ClapResult;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::kind::{Kind, Raw};
-use super::load::{Loaded, Sources, load};
+use super::load::{Loaded, Sources, load, load_partly};
 use super::problem::Problems;
 use super::setting::{Process, Setting};
 use super::table;
+use super::types::Config;
 
 /// Which processes a command is about.
 pub trait Processes {
@@ -64,17 +65,23 @@ impl<P: Processes> Flags<P> {
     /// # Errors
     /// All that is wrong.
     pub fn load_for(&self, processes: &[Process]) -> Result<Loaded, Problems> {
+        load(processes, &self.sources())
+    }
+
+    /// A configuration of what is valid, where not all is.
+    pub fn load_partly(&self, processes: &[Process]) -> Option<Config> {
+        load_partly(processes, &self.sources())
+    }
+
+    fn sources(&self) -> Sources {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        load(
-            processes,
-            &Sources {
-                file: self.file.clone(),
-                variables: variables.collect(),
-                flags: self.given.clone(),
-            },
-        )
+        Sources {
+            file: self.file.clone(),
+            variables: variables.collect(),
+            flags: self.given.clone(),
+        }
     }
 }
 

@@ -57,22 +57,70 @@ pub struct Entry {
     pub place: Place,
 }
 
+/// All settings as they are given, and what is wrong with each of them.
+struct Given {
+    entries: Vec<Entry>,
+    problems: Vec<Problem>,
+    file: Option<PathBuf>,
+    warnings: Vec<Problem>,
+}
+
 /// Puts together what `processes` need.
 ///
 /// # Errors
 /// All that is wrong, with its places.
 pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems> {
+    let given = gather(sources);
+    if !given.problems.is_empty() {
+        return Err(Problems(given.problems));
+    }
+    let config = build(processes, &given.entries)?;
+    Ok(Loaded {
+        config,
+        entries: given.entries,
+        file: given.file,
+        warnings: given.warnings,
+    })
+}
+
+/// How often settings that don't fit together are left out.
+const LEFT_OUT: usize = 4;
+
+/// A configuration of what is valid, where not all is: for who looks at the rest. What is wrong counts as not
+/// given. `None`: too little is left.
+pub fn load_partly(processes: &[Process], sources: &Sources) -> Option<Config> {
+    let mut entries = gather(sources).entries;
+    for _ in 0..LEFT_OUT {
+        let problems = match build(processes, &entries) {
+            Ok(config) => return Some(config),
+            Err(Problems(problems)) => problems,
+        };
+        for entry in &mut entries {
+            let key = entry.setting.key;
+            // They begin with the setting that they are about.
+            let mut about = problems.iter();
+            if about.any(|problem| problem.message.split(' ').next() == Some(key)) {
+                *entry = by_default(entry.setting);
+            }
+        }
+    }
+    None
+}
+
+fn by_default(setting: &'static Setting) -> Entry {
+    Entry {
+        setting,
+        value: setting.default.and_then(|default| {
+            let raw = Raw::Text(default.to_owned());
+            setting.kind.check(&raw).ok()
+        }),
+        place: Place::Default,
+    }
+}
+
+fn gather(sources: &Sources) -> Given {
     let mut problems = Vec::new();
-    let mut entries: Vec<Entry> = table::settings()
-        .map(|setting| Entry {
-            setting,
-            value: setting.default.and_then(|default| {
-                let raw = Raw::Text(default.to_owned());
-                setting.kind.check(&raw).ok()
-            }),
-            place: Place::Default,
-        })
-        .collect();
+    let mut entries: Vec<Entry> = table::settings().map(by_default).collect();
     let file = chosen(sources);
     if let Some(path) = &file {
         match read(path) {
@@ -107,16 +155,12 @@ pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems
         let place = Place::Flag(format!("--{}", setting.flag()));
         set(&mut entries, &mut problems, setting, raw, place);
     }
-    if !problems.is_empty() {
-        return Err(Problems(problems));
-    }
-    let config = build(processes, &entries)?;
-    Ok(Loaded {
-        config,
+    Given {
         entries,
+        problems,
         file,
         warnings,
-    })
+    }
 }
 
 fn set(

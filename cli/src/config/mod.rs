@@ -21,7 +21,7 @@ mod types;
 
 pub use flags::{All, Coordinator as CoordinatorFlags, Flags, Worker as WorkerFlags};
 pub use kind::Raw;
-pub use load::{Loaded, Sources, load};
+pub use load::{Loaded, Sources, load, load_partly};
 pub use problem::{Place, Problem, Problems};
 pub use reference::{default_file, reference};
 pub use secret::{Endpoint, Secret};

@@ -49,7 +49,16 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
         }
     }
     match client.look("/readyz").await {
-        Ok(answer) if answer.status().is_success() => report.ok("api-ready", "it can work"),
+        Ok(answer) if answer.status().is_success() => {
+            let body: Value = answer.json().await.unwrap_or_default();
+            let limited = body["limited"].as_array().cloned().unwrap_or_default();
+            for reason in &limited {
+                report.warning("api-ready", shown(reason), "look at the checks above");
+            }
+            if limited.is_empty() {
+                report.ok("api-ready", "it can work");
+            }
+        }
         Ok(answer) => {
             let body: Value = answer.json().await.unwrap_or_default();
             let message = format!("it cannot work: {}", shown(&body["detail"]));

@@ -120,6 +120,11 @@ async fn nats(report: &mut Report, config: &Config) {
     for (stream, messages) in &seen.streams {
         let message = format!("the stream {stream} holds {messages} messages");
         report.ok("nats-stream", message);
+        if *stream == streams.dead() && *messages > 0 {
+            let message = format!("{messages} dead letters wait");
+            let hint = "'swirl dead-letters list' says why; retry or drop them";
+            report.warning("nats-dead-letters", message, hint);
+        }
     }
     if !seen.missing.is_empty() {
         let message = format!(

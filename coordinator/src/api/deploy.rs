@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 use tokio::sync::Mutex;
 
+use super::dead_letters::DeadLetters;
 use super::router::plain_host;
 use crate::access::Access;
 use crate::{Deployed, Deployment, Error, Service};
@@ -70,10 +72,15 @@ pub struct Api {
     /// Names that requests may use beside this machine's; `None`: any.
     pub(super) hosts: Option<Arc<[String]>>,
     pub(super) metrics: Option<Metrics>,
+    pub(super) limited: Option<Limited>,
+    pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
 }
 
 /// Metrics in the text format of Prometheus; `None`: they cannot be told now.
 pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// What cannot be done now, though requests are answered.
+pub type Limited = Arc<dyn Fn() -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 impl Api {
     pub fn new(service: Service, reader: Arc<dyn Reader>, access: Access) -> Api {
@@ -85,7 +92,23 @@ impl Api {
             stopping: Arc::default(),
             hosts: None,
             metrics: None,
+            limited: None,
+            dead_letters: None,
         }
+    }
+
+    /// `/readyz` says what cannot be done.
+    #[must_use]
+    pub fn with_limited(mut self, limited: Limited) -> Api {
+        self.limited = Some(limited);
+        self
+    }
+
+    /// Where dead letters are kept; without it there are none.
+    #[must_use]
+    pub fn with_dead_letters(mut self, kept: Arc<dyn DeadLetters>) -> Api {
+        self.dead_letters = Some(kept);
+        self
     }
 
     /// From now on nothing is waited for: whoever waits for the end of an instance is told how it

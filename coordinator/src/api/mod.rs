@@ -6,6 +6,7 @@
 //! What each request needs stands beside its route; who may have it is for [`crate::access`] to say.
 //! Requests that a browser sends for a page of another origin are refused.
 
+mod dead_letters;
 mod definitions;
 mod deploy;
 mod events;
@@ -18,6 +19,7 @@ mod request;
 mod router;
 mod start;
 
-pub use deploy::{Api, Metrics, Outcome, Reader, Source};
+pub use dead_letters::{DeadLetter, DeadLetters};
+pub use deploy::{Api, Limited, Metrics, Outcome, Reader, Source};
 pub use place::place;
 pub use router::router;

@@ -9,16 +9,16 @@ use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use futures::FutureExt;
 use serde_json::json;
 use swirl_ports::Filter;
 
 use super::problem::Problem;
-use super::{Api, definitions, events, gate, instances, operate, start};
+use super::{Api, dead_letters, definitions, events, gate, instances, operate, start};
 use crate::access::Need;
 
 /// The longest that a request may take; more than the longest `wait`.
@@ -30,6 +30,22 @@ const OPENAPI: &str = include_str!("openapi.json");
 fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
+        (Read, "/api/v1/dead-letters", get(dead_letters::list)),
+        (
+            Read,
+            "/api/v1/dead-letters/{sequence}",
+            get(dead_letters::one),
+        ),
+        (
+            Operate,
+            "/api/v1/dead-letters/{sequence}",
+            delete(dead_letters::remove),
+        ),
+        (
+            Operate,
+            "/api/v1/dead-letters/{sequence}/retry",
+            post(dead_letters::retry),
+        ),
         (Read, "/api/v1/definitions", get(definitions::list)),
         (Deploy, "/api/v1/definitions", post(definitions::deploy)),
         (Read, "/api/v1/definitions/{id}", get(definitions::latest)),
@@ -133,6 +149,12 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", detail).into_response()
         }
     };
+    let headers = response.headers_mut();
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if api.is_stopping() {
         // The next request goes elsewhere.
         let close = HeaderValue::from_static("close");
@@ -149,6 +171,10 @@ fn foreign(headers: &HeaderMap) -> bool {
             .get(name)
             .map(|value| value.to_str().unwrap_or_default())
     };
+    // Browsers leave the origin out of some requests, and never this, which pages cannot set.
+    if text(HeaderName::from_static("sec-fetch-site")) == Some("cross-site") {
+        return true;
+    }
     let Some(origin) = text(header::ORIGIN) else {
         return false;
     };
@@ -222,7 +248,16 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
         ..Filter::default()
     };
     api.service.store.list(&filter).await?;
-    Ok(Json(json!({"status": "ready"})).into_response())
+    // Still ready: what can be done is to be done here, and no other coordinator could do more.
+    let limited = match &api.limited {
+        Some(limited) => limited().await,
+        None => Vec::new(),
+    };
+    let mut answer = json!({"status": "ready"});
+    if !limited.is_empty() {
+        answer["limited"] = limited.into();
+    }
+    Ok(Json(answer).into_response())
 }
 
 #[cfg(test)]
@@ -304,5 +339,14 @@ mod tests {
         assert!(!foreign(&headers(Some("http://127.0.0.1:8080"))));
         assert!(foreign(&headers(Some("https://example.org"))));
         assert!(foreign(&headers(Some("null"))));
+        for (site, expected) in [
+            ("cross-site", true),
+            ("same-origin", false),
+            ("none", false),
+        ] {
+            let mut headers = headers(None);
+            headers.insert("sec-fetch-site", site.parse().unwrap());
+            assert_eq!(foreign(&headers), expected, "{site}");
+        }
     }
 }

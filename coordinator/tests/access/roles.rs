@@ -15,6 +15,10 @@ const DEPLOY: &[&str] = &["deployer", "admin"];
 
 /// Method, path, and the roles that may: none of them if everybody may, also without a token.
 const ROUTES: &[(&str, &str, &[&str])] = &[
+    ("GET", "/api/v1/dead-letters", VIEW),
+    ("DELETE", "/api/v1/dead-letters/{sequence}", OPERATE),
+    ("GET", "/api/v1/dead-letters/{sequence}", VIEW),
+    ("POST", "/api/v1/dead-letters/{sequence}/retry", OPERATE),
     ("GET", "/api/v1/definitions", VIEW),
     ("POST", "/api/v1/definitions", DEPLOY),
     ("GET", "/api/v1/definitions/{id}", VIEW),
@@ -43,6 +47,7 @@ async fn ask(
     token: Option<&str>,
 ) -> reqwest::Response {
     let path = path.replace("{id}", "x").replace("{version}", "1");
+    let path = path.replace("{sequence}", "1");
     let method: Method = method.parse().unwrap();
     let mut request = client().request(method, running.url(&path));
     if let Some(token) = token {

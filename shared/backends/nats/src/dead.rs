@@ -1,10 +1,13 @@
 //! Dead letters: messages that could not be used, kept with the reason.
 
 use async_nats::HeaderMap;
+use async_nats::datetime::DateTime;
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::jetstream::{AckKind, Message};
 use bytes::Bytes;
 use futures::StreamExt;
 use swirl_model::CloudEvent;
+use swirl_model::time::Timestamp;
 
 use crate::Error;
 use crate::bus::{CONTENT_TYPE, message_id};
@@ -16,6 +19,9 @@ const REASON_MAX: usize = 1_000;
 /// Events that are larger are kept without their data.
 const EVENT_MAX: usize = 32 << 10;
 
+/// Of one whose data was left out.
+const CUT: &str = "Swirl-Cut";
+
 #[derive(Clone)]
 pub struct DeadLetters {
     streams: Streams,
@@ -25,12 +31,16 @@ pub struct DeadLetters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
     pub sequence: u64,
+    /// When it was put here.
+    pub at: Timestamp,
     /// `event` or `task`.
     pub kind: String,
     pub subject: String,
     pub reason: String,
     pub headers: Vec<(String, String)>,
     pub payload: Vec<u8>,
+    /// Its data was left out, since it was too large: it cannot be sent again.
+    pub is_cut: bool,
 }
 
 impl DeadLetters {
@@ -62,7 +72,9 @@ impl DeadLetters {
         tracing::warn!(subject, reason, "a produced event becomes a dead letter");
         let write = |event: &CloudEvent| serde_json::to_vec(event).map_err(|e| e.to_string());
         let mut payload = write(event)?;
+        let mut headers = HeaderMap::new();
         if payload.len() > EVENT_MAX {
+            headers.insert(CUT, "1");
             let bare = CloudEvent {
                 data: None,
                 ..event.clone()
@@ -70,7 +82,6 @@ impl DeadLetters {
             payload = write(&bare)?;
             payload.truncate(EVENT_MAX);
         }
-        let mut headers = HeaderMap::new();
         headers.insert("content-type", CONTENT_TYPE);
         let id = format!("event-{}", message_id(event));
         headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
@@ -153,32 +164,109 @@ impl DeadLetters {
         let mut batch = batch.map_err(|error| failed(error.to_string()))?;
         let mut letters = Vec::new();
         while let Some(message) = batch.next().await {
-            letters.push(letter(&message.map_err(|error| failed(error.to_string()))?));
+            letters.push(letter_of(
+                &message.map_err(|error| failed(error.to_string()))?,
+            ));
         }
         Ok(letters)
     }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// JetStream cannot say.
+    pub async fn get(&self, sequence: u64) -> Result<Option<Letter>, Error> {
+        let stream = self.stream().await?;
+        match stream.get_raw_message(sequence).await {
+            Ok(message) => Ok(Some(letter(
+                &message.subject,
+                message.sequence,
+                at(message.time),
+                Some(&message.headers),
+                &message.payload,
+            ))),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(Error::JetStream(error.to_string())),
+        }
+    }
+
+    /// Sends a letter once more where it came from. It stays here: [`DeadLetters::remove`] it after that.
+    ///
+    /// # Errors
+    /// Nobody takes it.
+    pub async fn send_again(&self, letter: &Letter) -> Result<(), Error> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &letter.headers {
+            headers.append(name.as_str(), value.as_str());
+        }
+        let (subject, payload) = (letter.subject.clone(), letter.payload.clone());
+        let context = &self.streams.context;
+        let sent = context.publish_with_headers(subject, headers, payload.into());
+        let failed = |error: String| Error::JetStream(error);
+        let sent = sent.await.map_err(|error| failed(error.to_string()))?;
+        sent.await.map_err(|error| failed(error.to_string()))?;
+        Ok(())
+    }
+
+    /// Removes a letter; false if there was none.
+    ///
+    /// # Errors
+    /// JetStream cannot do it.
+    pub async fn remove(&self, sequence: u64) -> Result<bool, Error> {
+        if self.get(sequence).await?.is_none() {
+            return Ok(false);
+        }
+        let removed = self.stream().await?.delete_message(sequence).await;
+        removed.map_err(|error| Error::JetStream(error.to_string()))
+    }
+
+    async fn stream(&self) -> Result<Stream<()>, Error> {
+        let found = self.streams.context.get_stream_no_info(self.streams.dead());
+        found
+            .await
+            .map_err(|error| Error::JetStream(error.to_string()))
+    }
 }
 
-fn letter(message: &Message) -> Letter {
+fn at(time: DateTime) -> Timestamp {
+    Timestamp(i64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or_default())
+}
+
+fn letter_of(message: &Message) -> Letter {
+    let info = message.info().ok();
+    letter(
+        &message.subject,
+        info.as_ref().map_or(0, |info| info.stream_sequence),
+        info.map_or(Timestamp(0), |info| at(info.published)),
+        message.headers.as_ref(),
+        &message.payload,
+    )
+}
+
+fn letter(
+    subject: &str,
+    sequence: u64,
+    at: Timestamp,
+    headers: Option<&HeaderMap>,
+    payload: &[u8],
+) -> Letter {
     let mut letter = Letter {
-        sequence: message.info().map_or(0, |info| info.stream_sequence),
-        kind: message
-            .subject
-            .rsplit('.')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        sequence,
+        at,
+        kind: subject.rsplit('.').next().unwrap_or_default().to_owned(),
         subject: String::new(),
         reason: String::new(),
         headers: Vec::new(),
-        payload: message.payload.to_vec(),
+        payload: payload.to_vec(),
+        is_cut: false,
     };
-    for (name, values) in message.headers.iter().flat_map(|headers| headers.iter()) {
+    for (name, values) in headers.into_iter().flat_map(|headers| headers.iter()) {
         for value in values {
             let value = value.as_str().to_owned();
             match name.as_ref() {
                 "Swirl-Reason" => letter.reason = value,
                 "Swirl-Subject" => letter.subject = value,
+                CUT => letter.is_cut = true,
                 name if name.to_ascii_lowercase().starts_with("nats-") => {}
                 name => letter.headers.push((name.to_owned(), value)),
             }

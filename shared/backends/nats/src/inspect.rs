@@ -4,7 +4,7 @@
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::GetStreamErrorKind;
-use async_nats::jetstream::stream::{Config, Info};
+use async_nats::jetstream::stream::{Config, Info, StorageType};
 use serde_json::Value;
 use swirl_ports::{Finding, Severity};
 
@@ -44,8 +44,8 @@ impl Streams {
                 hint: "use nats-server 2.9 or newer",
             });
         }
-        match self.account().await {
-            Ok(account) => inspected.findings.extend(room(&account)),
+        let account = match self.account().await {
+            Ok(account) => account,
             Err(reason) => {
                 inspected.findings.push(Finding {
                     severity: Severity::Error,
@@ -55,11 +55,27 @@ impl Streams {
                 });
                 return inspected;
             }
+        };
+        inspected.findings.extend(room(&account));
+        let wanted = self.wanted();
+        for wanted in &wanted {
+            self.look(wanted, &mut inspected).await;
         }
-        for wanted in self.wanted() {
-            self.look(&wanted, &mut inspected).await;
-        }
+        let missing = wanted.iter();
+        let missing: Vec<&Config> = missing
+            .filter(|wanted| inspected.missing.contains(&wanted.name))
+            .collect();
+        let limits = limits(&account, &missing, self.ack_pending_max());
+        inspected.findings.extend(limits);
         inspected
+    }
+
+    /// Whether JetStream answers.
+    ///
+    /// # Errors
+    /// Why it doesn't.
+    pub async fn answers(&self) -> Result<(), String> {
+        self.account().await.map(|_| ())
     }
 
     /// What JetStream says of our account. As JSON: async-nats' own type wants members that a server
@@ -115,6 +131,81 @@ fn room(account: &Value) -> Option<Finding> {
         message: format!("JetStream uses {percent} % of the storage of this account"),
         hint: "raise the limit, or let streams keep less: nats.events_bytes_max, nats.events_age_max",
     })
+}
+
+/// What the account's limits keep the first process from making.
+fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut find = |message: String, hint| {
+        findings.push(Finding {
+            severity: Severity::Error,
+            code: "limits",
+            message: format!("JetStream's limits for this account: {message}"),
+            hint,
+        });
+    };
+    // -1: no limit; 0, of what may be had at all: none either, but for room.
+    let limit = |name: &str| account["limits"][name].as_i64().unwrap_or(-1);
+    let used = |name: &str| account[name].as_i64().unwrap_or(0);
+    let streams = limit("max_streams");
+    let count = i64::try_from(missing.len()).unwrap_or(i64::MAX);
+    if streams > 0 && used("streams") + count > streams {
+        let used = used("streams");
+        find(
+            format!("{used} of {streams} streams are there, and {count} are to be made"),
+            "raise max_streams of the account",
+        );
+    }
+    for (memory, total, reserved, each) in [
+        (
+            false,
+            "max_storage",
+            ["reserved_storage", "storage"],
+            "storage_max_stream_bytes",
+        ),
+        (
+            true,
+            "max_memory",
+            ["reserved_memory", "memory"],
+            "memory_max_stream_bytes",
+        ),
+    ] {
+        let of_kind = missing
+            .iter()
+            .filter(|stream| (stream.storage == StorageType::Memory) == memory);
+        let sizes: Vec<i64> = of_kind
+            .map(|stream| {
+                let copies = i64::try_from(stream.num_replicas.max(1)).unwrap_or(1);
+                stream.max_bytes.max(0).saturating_mul(copies)
+            })
+            .collect();
+        let (wanted, room) = (sizes.iter().sum::<i64>(), limit(total));
+        let taken = reserved.iter().map(|name| used(name)).max().unwrap_or(0);
+        if !sizes.is_empty() && room >= 0 && taken.saturating_add(wanted) > room {
+            find(
+                format!(
+                    "{total} is {room} bytes, of which {taken} are taken; the streams may take {wanted}"
+                ),
+                "raise it, or lower nats.events_bytes_max and nats.tasks_bytes_max",
+            );
+        }
+        let largest = sizes.iter().max().copied().unwrap_or(0);
+        let one = limit(each);
+        if one > 0 && largest > one {
+            find(
+                format!("{each} is {one}, and a stream may take {largest}"),
+                "raise it, or lower nats.events_bytes_max and nats.tasks_bytes_max",
+            );
+        }
+    }
+    let pending = limit("max_ack_pending");
+    if pending > 0 && pending < ack_pending {
+        find(
+            format!("max_ack_pending is {pending}, and nats.ack_pending_max is {ack_pending}"),
+            "raise it, or lower nats.ack_pending_max",
+        );
+    }
+    findings
 }
 
 fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
@@ -208,6 +299,41 @@ mod tests {
         assert_eq!((room(80, 100), room(79, 100)), (Some("storage"), None));
         assert_eq!((room(80, -1), room(80, 0)), (None, None));
         assert_eq!(super::room(&Value::Null), None);
+    }
+
+    #[test]
+    fn limits_are_told_before_they_are_met() {
+        let stream = |max_bytes: i64, storage| Config {
+            max_bytes,
+            storage,
+            num_replicas: 3,
+            ..Config::default()
+        };
+        let (file, memory) = (
+            stream(100, StorageType::File),
+            stream(10, StorageType::Memory),
+        );
+        let said = |limits: Value, missing: &[&Config]| {
+            let account =
+                serde_json::json!({"streams": 2, "reserved_storage": 50, "limits": limits});
+            limits_of(&account, missing)
+        };
+        fn limits_of(account: &Value, missing: &[&Config]) -> Vec<String> {
+            let found = super::limits(account, missing, 20);
+            found.into_iter().map(|finding| finding.message).collect()
+        }
+        let none = serde_json::json!({"max_streams": -1, "max_storage": -1, "max_memory": -1});
+        assert!(said(none, &[&file, &memory]).is_empty());
+        let few = serde_json::json!({"max_streams": 3, "max_storage": 350, "max_memory": 0});
+        assert!(said(few.clone(), &[&file]).is_empty());
+        let found = said(few.clone(), &[&file, &memory]);
+        assert!(found[0].contains("2 of 3 streams"), "{found:?}");
+        assert!(found[1].contains("max_memory is 0"), "{found:?}");
+        assert!(said(few, &[&file, &file])[1].contains("may take 600"));
+        let tight = serde_json::json!({"storage_max_stream_bytes": 200, "max_ack_pending": 5});
+        let found = said(tight, &[&file]);
+        assert!(found[0].contains("storage_max_stream_bytes"), "{found:?}");
+        assert!(found[1].contains("max_ack_pending is 5"), "{found:?}");
     }
 
     #[test]

@@ -121,6 +121,15 @@ impl Streams {
         blake3::hash(parts.join("\n").as_bytes()).to_hex()[..32].to_owned()
     }
 
+    /// How long a message may go unacknowledged before another process gets it.
+    pub fn ack_wait(&self) -> Duration {
+        self.options.ack_wait
+    }
+
+    pub(crate) fn ack_pending_max(&self) -> i64 {
+        self.options.ack_pending_max
+    }
+
     /// What this process has had to do with messages; clones share it.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts

@@ -1,0 +1,141 @@
+//! Messages that could not be used, in a real cluster.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use swirl_chaos::Cluster;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a command prints, and its exit code.
+fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
+    let mut command = Command::new(BINARY);
+    for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {
+        command.env_remove(variable);
+    }
+    let command = command.args(arguments).args(["--output", "json"]);
+    let done = command.env("SWIRL_SERVER", server).output().unwrap();
+    let answer = serde_json::from_slice(&done.stdout).unwrap_or(Value::Null);
+    (answer, done.status.code())
+}
+
+fn letters(server: &str, count: usize) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let (answer, code) = swirl(server, &["dead-letters", "list"]);
+        assert_eq!(code, Some(0));
+        let letters = answer["deadLetters"].as_array().unwrap();
+        if letters.len() == count {
+            return letters.clone();
+        }
+        assert!(begun.elapsed() < LIMIT, "{answer:#}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_are_listed_shown_sent_again_and_dropped() {
+    let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
+    let server = cluster.apis().remove(0);
+    let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
+    assert!(letters(&server, 0).is_empty());
+    let event = json!({"specversion": "1.0", "source": "/shop", "type": "paid"}).to_string();
+    for payload in ["nonsense", &event] {
+        let payload = payload.to_owned().into();
+        nats.publish("swirl.events.test", payload).await.unwrap();
+    }
+    // A task of nobody's.
+    nats.publish("swirl-tasks.default", "{}".into())
+        .await
+        .unwrap();
+    nats.flush().await.unwrap();
+
+    let found = letters(&server, 3);
+    let event = found
+        .iter()
+        .find(|letter| letter["event"]["type"] == "paid")
+        .unwrap();
+    assert_eq!(event["kind"], "event");
+    assert_eq!(event["subject"], "swirl.events.test");
+    let reason = event["reason"].as_str().unwrap();
+    assert!(reason.contains("no CloudEvent"), "{reason}");
+    assert!(found.iter().any(|letter| letter["kind"] == "task"));
+    let (page, _) = swirl(&server, &["dead-letters", "list", "--limit", "1"]);
+    assert_eq!(page["next"], found[0]["sequence"]);
+    let after = page["next"].to_string();
+    let (rest, _) = swirl(&server, &["dead-letters", "list", "--after", &after]);
+    assert_eq!(rest["deadLetters"].as_array().unwrap().len(), 2);
+
+    let number = event["sequence"].to_string();
+    let (shown, _) = swirl(&server, &["dead-letters", "show", &number]);
+    let payload: Value = serde_json::from_str(shown["payload"].as_str().unwrap()).unwrap();
+    assert_eq!(payload["source"], "/shop");
+
+    // It still is no event: it comes back under another number.
+    let (_, code) = swirl(&server, &["dead-letters", "retry", &number]);
+    assert_eq!(code, Some(0));
+    let again = letters(&server, 3);
+    assert!(
+        again
+            .iter()
+            .all(|letter| letter["sequence"] != event["sequence"])
+    );
+    for letter in again {
+        let number = letter["sequence"].to_string();
+        let (dropped, code) = swirl(&server, &["dead-letters", "drop", &number]);
+        assert_eq!((&dropped["reason"], code), (&letter["reason"], Some(0)));
+        let (_, code) = swirl(&server, &["dead-letters", "show", &number]);
+        assert_eq!(code, Some(1), "it is gone");
+    }
+    assert!(letters(&server, 0).is_empty());
+}
+
+/// The instance was suspended for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
+    let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
+    let server = cluster.apis().remove(0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nap.sw.yaml");
+    let nap = "{id: nap, version: '1.0.0', specVersion: '0.8', name: nap, start: rest, states: [\
+               {name: rest, type: sleep, duration: PT0.5S, end: true}]}";
+    std::fs::write(&file, nap).unwrap();
+    assert_eq!(
+        swirl(&server, &["deploy", file.to_str().unwrap()]).1,
+        Some(0)
+    );
+    let (started, _) = swirl(&server, &["start", "nap"]);
+    let id = started["id"].as_str().unwrap();
+    assert_eq!(swirl(&server, &["suspend", id]).1, Some(0));
+    // As a worker buries a task that it gives up.
+    let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Swirl-Reason", "it failed");
+    headers.insert("Swirl-Subject", "swirl-tasks.default");
+    let payload = json!([id, "r"]).to_string().into();
+    nats.publish_with_headers("swirl-dead.default.task", headers, payload)
+        .await
+        .unwrap();
+    nats.flush().await.unwrap();
+    let found = letters(&server, 1);
+    assert_eq!(found[0]["instance"], id);
+    let number = found[0]["sequence"].to_string();
+    assert_eq!(
+        swirl(&server, &["dead-letters", "retry", &number]).1,
+        Some(0)
+    );
+    assert!(letters(&server, 0).is_empty());
+    let begun = Instant::now();
+    loop {
+        let (view, _) = swirl(&server, &["get", id]);
+        if view["status"] == "completed" {
+            return;
+        }
+        assert!(begun.elapsed() < LIMIT, "{view:#}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

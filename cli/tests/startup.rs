@@ -1,0 +1,209 @@
+//! Processes whose servers are not there yet, refuse them, or can do only a part of what they should.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use swirl_servers::{NatsOptions, NatsServer, RedisOptions, RedisServer, free_port};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+struct Process {
+    child: Child,
+    log: PathBuf,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Process {
+    fn start(role: &str, redis: u16, nats: u16) -> Process {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let port = free_port().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
+        command
+            .args([role, "--redis-url", &format!("redis://127.0.0.1:{redis}")])
+            .args(["--nats-url", &format!("nats://127.0.0.1:{nats}")])
+            .args(["--redis-shards", "4", "--nats-events-bytes-max", "16MiB"])
+            .args(["--nats-tasks-bytes-max", "16MiB"])
+            .args([format!("--{role}-listen"), format!("127.0.0.1:{port}")]);
+        if role == "coordinator" {
+            command.args(["--auth-mode", "off"]);
+        }
+        let child = command
+            .env_remove("SWIRL_CONFIG")
+            .env("SWIRL_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        Process {
+            child,
+            log,
+            port,
+            _folder: folder,
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    fn until(&self, what: &str, done: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !done() {
+            assert!(
+                begun.elapsed() < LIMIT,
+                "{what} never comes: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn says(&self, text: &str) {
+        self.until(text, || self.log().contains(text));
+    }
+
+    fn terminate(&self) {
+        let pid = Pid::from_raw(self.child.id() as i32).unwrap();
+        kill_process(pid, Signal::TERM).unwrap();
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < LIMIT, "it doesn't end: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Status line and body of `/readyz`; nothing where nobody listens.
+    fn ready(&self) -> Option<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        stream.set_read_timeout(Some(LIMIT)).ok()?;
+        let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready()
+            .is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    }
+
+    fn becomes(&self, text: &str) {
+        self.until(text, || {
+            self.ready().is_some_and(|answer| answer.contains(text))
+        });
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn servers_that_come_late_are_waited_for() {
+    let (redis, nats) = (free_port().unwrap(), free_port().unwrap());
+    let processes = ["worker", "coordinator"].map(|role| Process::start(role, redis, nats));
+    for process in &processes {
+        process.says("Redis is not there yet");
+    }
+    let _redis = RedisServer::start_with(RedisOptions {
+        port: Some(redis),
+        ..RedisOptions::default()
+    });
+    for process in &processes {
+        process.says("NATS is not there yet");
+    }
+    let _nats = NatsServer::start_with(NatsOptions {
+        port: Some(nats),
+        ..NatsOptions::default()
+    });
+    for process in &processes {
+        process.until("readiness", || process.is_ready());
+    }
+}
+
+#[test]
+fn who_waits_for_a_server_ends_when_told_to() {
+    for role in ["worker", "coordinator"] {
+        let mut process = Process::start(role, free_port().unwrap(), free_port().unwrap());
+        process.says("Redis is not there yet");
+        process.terminate();
+        assert_eq!(process.end().code(), Some(0), "{}", process.log());
+    }
+}
+
+/// So that systemd, which doesn't try again after 2, does.
+#[test]
+fn who_is_refused_ends_otherwise_than_with_a_wrong_configuration() {
+    let redis = RedisServer::start().unwrap();
+    let nats = NatsServer::start_with(NatsOptions {
+        config: "authorization { token: secret }".to_owned(),
+        ..NatsOptions::default()
+    });
+    let nats = nats.unwrap();
+    for role in ["worker", "coordinator"] {
+        let mut process = Process::start(role, redis.port(), nats.port());
+        assert_eq!(process.end().code(), Some(69), "{}", process.log());
+    }
+    let units = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/systemd");
+    for unit in ["swirl-coordinator.service", "swirl-worker@.service"] {
+        let text = std::fs::read_to_string(format!("{units}/{unit}")).unwrap();
+        assert!(text.contains("\nRestartPreventExitStatus=2\n"), "{unit}");
+        assert!(text.contains("\nRestart=always\n"), "{unit}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_told() {
+    let args = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
+    let redis = RedisServer::start_with(RedisOptions {
+        args: args.map(str::to_owned).to_vec(),
+        ..RedisOptions::default()
+    });
+    let (redis, mut nats) = (redis.unwrap(), NatsServer::start().unwrap());
+    let [worker, coordinator] =
+        ["worker", "coordinator"].map(|role| Process::start(role, redis.port(), nats.port()));
+    worker.until("readiness", || worker.is_ready());
+    coordinator.until("readiness", || coordinator.is_ready());
+    assert!(!coordinator.ready().unwrap().contains("limited"));
+
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
+    worker.becomes("ready\nlimited: Redis has no memory left");
+    coordinator.becomes("Redis has no memory left");
+    assert!(
+        coordinator.is_ready(),
+        "what is to be cancelled is cancelled here"
+    );
+    redis.cli(&["CONFIG", "SET", "maxmemory", "64mb"]).unwrap();
+    worker.until("memory", || !worker.ready().unwrap().contains("limited"));
+
+    nats.kill().unwrap();
+    worker.becomes("HTTP/1.1 503");
+    coordinator.becomes("instances that need a worker and events over NATS wait");
+    assert!(coordinator.is_ready(), "starts are kept");
+    let _without = NatsServer::start_with(NatsOptions {
+        port: Some(nats.port()),
+        without_jetstream: true,
+        ..NatsOptions::default()
+    });
+    worker.becomes("JetStream");
+    assert!(!worker.is_ready());
+}
