@@ -26,6 +26,17 @@ pub async fn check(dev: &Dev) {
         "{document}"
     );
 
+    let letters = dev.get("/api/v1/dead-letters").await.is(200);
+    assert_eq!(letters["deadLetters"], serde_json::json!([]));
+    let letter = "/api/v1/dead-letters/1";
+    dev.get(letter).await.refused(404, "unknown-dead-letter");
+    dev.send(Method::DELETE, letter, &[], "")
+        .await
+        .refused(404, "unknown-dead-letter");
+    dev.post("/api/v1/dead-letters/1/retry", &[], "")
+        .await
+        .refused(404, "unknown-dead-letter");
+
     dev.get("/api/v1/nothing")
         .await
         .refused(404, "unknown-route");
