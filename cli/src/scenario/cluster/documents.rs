@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use swirl_model::workflow::{FunctionKind, Workflow};
+use swirl_spec::resource::FUNCTIONS_URI;
 use swirl_spec::source::{self, Limits};
 
 use super::mock::CONNECTOR;
@@ -62,10 +63,22 @@ pub fn mocked(
             }),
         })
         .collect();
-    if !functions.is_empty() {
-        document["functions"] = Value::Array(functions);
-    }
     let mut all: Vec<(String, String)> = scenario.resources.clone().into_iter().collect();
+    if functions.is_empty() {
+        // There is nothing to answer.
+    } else if defines_operations(&document) {
+        document["functions"] = Value::Array(functions);
+    } else {
+        // An older edition: what it names is looked up among the functions that are given (decision 54).
+        if let Some(named) = document.get_mut("functions").and_then(Value::as_array_mut) {
+            for function in named.iter_mut().filter_map(Value::as_object_mut) {
+                function.insert("type".to_owned(), json!("given"));
+            }
+        }
+        all.retain(|(uri, _)| uri != FUNCTIONS_URI);
+        let given = Value::Array(functions).to_string();
+        all.push((FUNCTIONS_URI.to_owned(), given));
+    }
     for (uri, content) in resources {
         if !all.iter().any(|(known, _)| known == uri) {
             all.push((uri.clone(), content.clone()));
@@ -76,6 +89,17 @@ pub fn mocked(
         text: document.to_string(),
         resources: all,
     })
+}
+
+/// Whether the document's functions are defined as they are from 0.5 on. One that names another
+/// document in their place has none of its own.
+fn defines_operations(document: &Value) -> bool {
+    match document.get("functions") {
+        Some(Value::Array(functions)) => functions.iter().all(|function| {
+            function.get("operation").is_some() || function.get("metadata").is_some()
+        }),
+        other => other.is_some(),
+    }
 }
 
 fn value(source: &WorkflowSource) -> Result<Value, RunError> {
