@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
 mod cargo;
+mod deb;
 mod deploy;
 mod deps;
 mod finding;
@@ -15,6 +16,7 @@ mod scenarios;
 mod tools;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
@@ -38,6 +40,15 @@ enum Task {
             allow_hyphen_values = true
         )]
         arguments: Vec<String>,
+    },
+    /// Make a Debian package of the swirl command.
+    Deb {
+        /// A command that is built already; otherwise it is built optimised for shipping.
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// The folder that the package is written to.
+        #[arg(long, default_value = "target/debian", value_name = "FOLDER")]
+        folder: PathBuf,
     },
     /// Run every check, in the order in which CI runs them, or only those named.
     #[command(after_help = verify::help())]
@@ -74,6 +85,16 @@ enum Task {
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
+        Task::Deb { binary, folder } => match deb::run(binary.as_deref(), &folder) {
+            Ok(package) => {
+                println!("{}", package.display());
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                println!("{error:#}");
+                ExitCode::FAILURE
+            }
+        },
         Task::Bench { arguments } => optimised::run_beside_swirl("swirl-bench", &arguments),
         Task::Chaos { arguments } => optimised::run_beside_swirl("swirl-chaos", &arguments),
         Task::Simulate { arguments } => optimised::run("swirl-simulation", &arguments),

@@ -1,5 +1,5 @@
-//! Programs of this repository that are only worth running with optimisation: benchmarks, chaos,
-//! simulation.
+//! Programs of this repository that are only worth running optimised as what is shipped: benchmarks,
+//! chaos, simulation.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use crate::cargo;
 
 /// Builds and runs a package's program with `arguments`.
 pub fn run(package: &str, arguments: &[String]) -> ExitCode {
-    let mut args = vec!["run", "--release", "--quiet", "-p", package, "--"];
+    let mut args = vec!["run", "--profile", "dist", "--quiet", "-p", package, "--"];
     args.extend(arguments.iter().map(String::as_str));
     match cargo::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -20,7 +20,7 @@ pub fn run(package: &str, arguments: &[String]) -> ExitCode {
 
 /// The same for a program that starts `swirl`, which is built before it.
 pub fn run_beside_swirl(package: &str, arguments: &[String]) -> ExitCode {
-    let build = ["build", "--release", "--quiet", "-p", "swirl-cli"];
+    let build = ["build", "--profile", "dist", "--quiet", "-p", "swirl-cli"];
     match cargo::run(&build) {
         Ok(()) => run(package, arguments),
         Err(error) => {

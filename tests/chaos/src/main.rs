@@ -9,7 +9,7 @@ use swirl_chaos::{Fault, Options, run};
 const HELP: &str = "\
 Runs a cluster under faults and compares everything that comes of it.
 
-  --swirl PATH        the binary under test [default: target/release/swirl]
+  --swirl PATH        the binary under test [default: target/dist/swirl]
   --minutes N         how long faults are injected [default: 1]
   --faults A,B        which [default: all]
   --seed N            [default: 1]
@@ -64,7 +64,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
         at_least: Duration::from_secs(60),
         liveness: Duration::from_secs(300),
         instances: 1_000,
-        ..Options::new(PathBuf::from("target/release/swirl"), faults)
+        ..Options::new(PathBuf::from("target/dist/swirl"), faults)
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {

@@ -1,0 +1,180 @@
+//! `cargo xtask deb`: a Debian package of the `swirl` command with its systemd units.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+
+/// Where the package has the command; the units of `deploy/systemd` are for one that was copied by hand.
+const BINARY: &str = "usr/bin/swirl";
+const COPIED: &str = "/usr/local/bin/swirl";
+
+/// Builds the command optimised for shipping, unless one is given, and packs it. Returns the package.
+pub fn run(binary: Option<&Path>, folder: &Path) -> Result<PathBuf> {
+    let built = cargo::root().join("target/dist/swirl");
+    let binary = match binary {
+        Some(binary) => binary,
+        None => {
+            let args = ["build", "--locked", "--profile", "dist", "-p", "swirl-cli"];
+            cargo::run(&args)?;
+            &built
+        }
+    };
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    pack(&cargo::root(), binary, folder)
+}
+
+fn pack(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf> {
+    let (version, architecture) = (version(root)?, architecture()?);
+    let name = format!("swirl_{version}_{architecture}");
+    let stage = folder.join(format!("{name}.stage"));
+    if stage.exists() {
+        fs::remove_dir_all(&stage)?;
+    }
+    put(&stage, BINARY, &fs::read(binary)?, 0o755)?;
+    for unit in ["swirl-coordinator.service", "swirl-worker@.service"] {
+        let text = fs::read_to_string(root.join("deploy/systemd").join(unit))?;
+        if !text.contains(COPIED) {
+            bail!("deploy/systemd/{unit} does not start {COPIED}");
+        }
+        let text = text.replace(COPIED, &format!("/{BINARY}"));
+        let path = format!("usr/lib/systemd/system/{unit}");
+        put(&stage, &path, text.as_bytes(), 0o644)?;
+    }
+    let licence = fs::read(root.join("LICENSE"))?;
+    put(&stage, "usr/share/doc/swirl/copyright", &licence, 0o644)?;
+    let readme = fs::read(root.join("deploy/README.md"))?;
+    put(&stage, "usr/share/doc/swirl/README.md", &readme, 0o644)?;
+    let size = size_of(&stage)?.div_ceil(1024);
+    put(
+        &stage,
+        "DEBIAN/control",
+        control(&version, &architecture, size).as_bytes(),
+        0o644,
+    )?;
+    for (script, text) in [("postinst", RELOAD), ("postrm", RELOAD), ("prerm", STOP)] {
+        put(&stage, &format!("DEBIAN/{script}"), text.as_bytes(), 0o755)?;
+    }
+    let package = folder.join(format!("{name}.deb"));
+    let status = Command::new("dpkg-deb")
+        .args(["--root-owner-group", "-Zxz", "--build"])
+        .arg(&stage)
+        .arg(&package)
+        .status()
+        .context("cannot run dpkg-deb: it comes with Debian and its relatives")?;
+    if !status.success() {
+        bail!("dpkg-deb failed ({status})");
+    }
+    fs::remove_dir_all(&stage)?;
+    Ok(package)
+}
+
+/// Units that are new or gone.
+const RELOAD: &str =
+    "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n";
+
+/// What runs is stopped before the command goes; after an upgrade, restart it when it suits.
+const STOP: &str = "#!/bin/sh\nset -e\nif [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then\n  \
+                    systemctl stop swirl-coordinator.service 'swirl-worker@*.service' || true\nfi\n";
+
+fn control(version: &str, architecture: &str, kib: u64) -> String {
+    format!(
+        "Package: swirl\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: Swirl <swirl@localhost>\n\
+         Installed-Size: {kib}\nDepends: libc6 (>= 2.34), libgcc-s1, ca-certificates\n\
+         Suggests: redis-server, nats-server\nSection: net\nPriority: optional\n\
+         Description: runtime for Serverless Workflow definitions\n \
+         Runs definitions durably: in one process, or as a cluster on NATS and Redis. The units\n \
+         swirl-coordinator and swirl-worker@ are installed and not started: they need /etc/swirl/swirl.toml\n \
+         (swirl config default writes one).\n"
+    )
+}
+
+fn put(stage: &Path, path: &str, content: &[u8], mode: u32) -> Result<()> {
+    let file = stage.join(path);
+    if let Some(parent) = file.parent() {
+        fs::create_dir_all(parent)?;
+        // Whatever the umask: the folders are the system's.
+        for folder in parent.ancestors().take_while(|folder| *folder != stage) {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+        }
+    }
+    fs::set_permissions(stage, fs::Permissions::from_mode(0o755))?;
+    fs::write(&file, content).with_context(|| format!("cannot write {}", file.display()))?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+fn size_of(folder: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        size += match entry.metadata()?.is_dir() {
+            true => size_of(&entry.path())?,
+            false => entry.metadata()?.len(),
+        };
+    }
+    Ok(size)
+}
+
+fn version(root: &Path) -> Result<String> {
+    let manifest: toml::Table = fs::read_to_string(root.join("Cargo.toml"))?.parse()?;
+    let version = manifest
+        .get("workspace")
+        .and_then(|workspace| workspace.get("package")?.get("version")?.as_str());
+    Ok(version
+        .context("Cargo.toml has no workspace.package.version")?
+        .to_owned())
+}
+
+/// As Debian names it.
+fn architecture() -> Result<String> {
+    let asked = Command::new("dpkg")
+        .arg("--print-architecture")
+        .output()
+        .context("cannot run dpkg: it comes with Debian and its relatives")?;
+    let text = String::from_utf8(asked.stdout)?;
+    Ok(text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        if Command::new("dpkg-deb").arg("--version").output().is_err() {
+            eprintln!("left out: dpkg-deb is not installed");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let binary = folder.path().join("built");
+        fs::write(&binary, "#!/bin/sh\necho swirl 0\n").unwrap();
+        let package = pack(&cargo::root(), &binary, folder.path()).unwrap();
+        let into = folder.path().join("unpacked");
+        let done = Command::new("dpkg-deb")
+            .arg("--raw-extract")
+            .args([&package, &into])
+            .status()
+            .unwrap();
+        assert!(done.success());
+        let installed = into.join(BINARY);
+        assert_eq!(fs::read(&installed).unwrap(), fs::read(&binary).unwrap());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&installed), 0o755);
+        for unit in ["swirl-coordinator.service", "swirl-worker@.service"] {
+            let path = into.join("usr/lib/systemd/system").join(unit);
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.contains("ExecStart=/usr/bin/swirl "), "{text}");
+            assert_eq!(mode(&path), 0o644);
+        }
+        let control = fs::read_to_string(into.join("DEBIAN/control")).unwrap();
+        assert!(control.contains("Package: swirl\n"), "{control}");
+        assert!(!package.with_extension("stage").exists());
+        let run = Command::new(&installed).output().unwrap();
+        assert_eq!(run.stdout, b"swirl 0\n");
+    }
+}
