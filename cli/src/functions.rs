@@ -15,8 +15,8 @@ const RPC_SERVERS: &str = "SWIRL_FUNCTIONS_RPC_SERVERS";
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FunctionArgs {
-    /// What carries out a custom function type: NAME=http://host/path or NAME=exec:PROGRAM ARGUMENTS,
-    /// where NAME is the type; may be given again. Others are taken from SWIRL_FUNCTIONS_CONNECTORS,
+    /// What carries out a custom function type: NAME=http://host/path, NAME=nats://host:port/subject or
+    /// NAME=exec:PROGRAM ARGUMENTS, where NAME is the type; may be given again. Others are taken from SWIRL_FUNCTIONS_CONNECTORS,
     /// separated by commas.
     #[arg(long, value_name = "NAME=TARGET")]
     connector: Vec<String>,

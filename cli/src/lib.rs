@@ -1,5 +1,6 @@
 //! The swirl command: a library, so that its parts can be tested, and a thin binary.
 
+mod addressed;
 mod app;
 mod client;
 mod cluster;

@@ -13,6 +13,8 @@ use swirl_runtime::{Driver, Lower, Observer, Registry, Settings};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
 
+use crate::addressed::Addressed;
+
 /// How often the reconciler looks for scopes that should be running and are not.
 const SWEEP: Duration = Duration::from_secs(5);
 
@@ -70,6 +72,14 @@ impl Node {
             queue,
             tasks: JoinSet::new(),
         })
+    }
+
+    /// An attribute that addresses an instance, beside our own; to be said before all else.
+    pub fn addressed_by(&mut self, attribute: Option<&str>) {
+        if let Some(driver) = Arc::get_mut(&mut self.driver) {
+            self.service.events = Addressed::log(self.store.clone(), attribute);
+            driver.effects = Arc::new(self.service.clone());
+        }
     }
 
     /// Who is told what happens; to be said before the start.

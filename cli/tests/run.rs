@@ -131,3 +131,40 @@ states:
     assert!(messages.contains("ConditionNotBoolean"), "{messages}");
     assert!(!messages.contains("waiting for"), "{messages}");
 }
+
+/// An event that addresses the instance in the way of another runtime: without the flag it reaches any.
+#[test]
+fn another_attribute_addresses_an_instance() {
+    const WAITER: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
+events: [{name: Go, type: go}]
+states:
+- {name: A, type: event, onEvents: [{eventRefs: [Go]}], timeouts: {eventTimeout: PT1S}, end: true}
+";
+    let event = |attribute: &str| {
+        format!(
+            "{{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/s\",\"type\":\"go\"{attribute},\"data\":{{\"came\":true}}}}"
+        )
+    };
+    let folder = folder(&[
+        ("w.sw.yaml", WAITER),
+        (
+            "other.json",
+            &event(",\"kogitoprocrefid\":\"somebody-else\""),
+        ),
+        ("any.json", &event("")),
+    ]);
+    let run = |more: &[&str]| {
+        let output = swirl(folder.path(), &[&["w.sw.yaml"], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).contains("came")
+    };
+    let attribute = ["--instance-attribute", "kogitoprocrefid"];
+    assert!(run(&["--event", "other.json"]));
+    assert!(run(&[&["--event", "any.json"][..], &attribute].concat()));
+    assert!(!run(&[&["--event", "other.json"][..], &attribute].concat()));
+    let wrong = swirl(
+        folder.path(),
+        &["w.sw.yaml", "--instance-attribute", "Kogito-Ref"],
+    );
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+}

@@ -13,6 +13,7 @@ use swirl_runtime::{Lower, Registry};
 use super::clock::StoreClock;
 use super::health::Servers;
 use super::parts::Cluster;
+use crate::addressed::Addressed;
 use crate::config::{self, Config, NatsAuth, NatsStorage, RedisTopology};
 
 /// How often a server that is not there yet is asked for: from the first time on, and at last.
@@ -53,7 +54,7 @@ pub async fn connect(
     let store = Arc::new(redis.clone());
     let cluster = Cluster {
         store: store.clone(),
-        events: store.clone(),
+        events: Addressed::log(store.clone(), config.events.instance_attribute.as_deref()),
         registry: Arc::new(Registry::new(store, lower).within(sizes(config, &nats))),
         installation: redis.installation().into(),
         clock,

@@ -48,7 +48,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
         let hosts = &config.http.allow_hosts;
         let mut app = App::new(hosts, config.functions.clone())?;
-        app.secrets = secrets(&config.secrets)?;
+        match secrets(&config.secrets) {
+            Ok(secrets) => app.secrets = secrets,
+            // Only documents that need credentials are concerned, and the worker has its own.
+            Err(error) => tracing::warn!("documents are fetched without secrets: {error:#}"),
+        }
         let app = Arc::new(app);
         let connect = cluster::connect(&config, "coordinator", app.lower());
         let connected = tokio::select! {

@@ -78,6 +78,11 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
 
+    /// An attribute with which CloudEvents address an instance, beside swirlinstanceid, such as
+    /// kogitoprocrefid.
+    #[arg(long, value_name = "NAME", value_parser = crate::addressed::attribute)]
+    instance_attribute: Option<String>,
+
     #[command(flatten)]
     functions: FunctionArgs,
 
@@ -127,6 +132,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         (None, false) => Some(args.folder.join(".swirl")),
     };
     let mut node = Node::new(store.as_deref(), app.lower(), app.caller.clone(), secrets)?;
+    node.addressed_by(args.instance_attribute.as_deref());
     match &store {
         Some(store) => tracing::info!("instances are kept in {}", store.display()),
         None => tracing::info!("instances are kept in memory"),

@@ -81,6 +81,11 @@ pub struct Args {
     #[arg(long)]
     pub no_wait: bool,
 
+    /// An attribute with which CloudEvents address an instance, beside swirlinstanceid, such as
+    /// kogitoprocrefid.
+    #[arg(long, value_name = "NAME", value_parser = crate::addressed::attribute)]
+    instance_attribute: Option<String>,
+
     #[command(flatten)]
     pub functions: FunctionArgs,
 
@@ -125,6 +130,7 @@ async fn run_one(
         app.caller.clone(),
         secrets,
     )?;
+    node.addressed_by(args.instance_attribute.as_deref());
     let mut main = None;
     for file in std::iter::once(&args.file).chain(&args.with) {
         match deploy(&app, &node.service, file, terminal.colours()).await {

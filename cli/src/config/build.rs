@@ -22,6 +22,7 @@ use super::types::{
     NatsAuth, NatsStorage, Oidc, OtlpProtocol, Redis, RedisLimits, RedisTopology, SecretSources,
     Telemetry, Tls, Worker,
 };
+use crate::addressed;
 
 /// The largest file that holds one secret, in bytes.
 const SECRET_BYTES_MAX: usize = 64 << 10;
@@ -187,7 +188,14 @@ impl Values<'_> {
         ways.pop().map_or(NatsAuth::None, |(_, way)| way)
     }
 
-    fn events(&self, namespace: &str) -> Events {
+    fn events(&mut self, namespace: &str) -> Events {
+        let attribute = self.maybe("events.instance_attribute");
+        if let Some(Err(reason)) = attribute.as_deref().map(addressed::attribute) {
+            self.wrong(
+                "events.instance_attribute",
+                &format!("cannot be used: {reason}"),
+            );
+        }
         let named = |text: String| text.replace("{namespace}", namespace);
         Events {
             subjects: self
@@ -196,6 +204,7 @@ impl Values<'_> {
                 .map(named)
                 .collect(),
             produced_subject: named(self.text("events.produced_subject")),
+            instance_attribute: attribute,
         }
     }
 

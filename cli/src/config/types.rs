@@ -127,6 +127,8 @@ pub struct Events {
     pub subjects: Vec<String>,
     /// May hold `{type}`; `{namespace}` is already replaced.
     pub produced_subject: String,
+    /// Addresses an instance, beside our own.
+    pub instance_attribute: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -135,6 +135,7 @@ async fn a_type_without_a_connector_is_refused() {
     assert_eq!(
         problems[0].to_string(),
         "function `send`: nothing here carries out functions of type `fax` with the operation \
-         `order.ts#main`: name what does with `--connector fax=http://host/path` or `--connector fax=exec:program`"
+         `order.ts#main`: name what does with `--connector fax=http://host/path`, `--connector \
+         fax=nats://host:port/subject` or `--connector fax=exec:program`"
     );
 }

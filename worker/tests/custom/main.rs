@@ -7,3 +7,4 @@
 mod exec;
 mod fixture;
 mod http;
+mod nats;

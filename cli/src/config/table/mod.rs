@@ -38,7 +38,9 @@ pub fn section(name: &str) -> &'static str {
         "log" => "Messages of the processes, on standard error.",
         "http" => "Functions that are called, and documents that are fetched, over HTTP.",
         "functions" => "What the operator says of function types; see functions/README.md.",
-        "secrets" => "Where `$SECRETS` come from; asked in this order.",
+        "secrets" => {
+            "Where `$SECRETS` come from; asked in this order. A coordinator needs them for `authRef.resource`."
+        }
         _ => "",
     }
 }

@@ -216,7 +216,8 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "functions.connectors",
         Kind::Map,
-        "What carries out custom function types, by type: `http://host/path`, or `exec:PROGRAM ARGUMENTS`.",
+        "What carries out custom function types, by type: `http://host/path`, `nats://host:port/subject` or \
+         `exec:PROGRAM ARGUMENTS`.",
     )
     .secret(),
     Setting::new(
@@ -229,19 +230,16 @@ pub const COMMON: &[Setting] = &[
         "secrets.files",
         Kind::List(&Kind::Path),
         "JSON or YAML files of names and values. A change is seen by the next call.",
-    )
-    .worker(),
+    ),
     Setting::new(
         "secrets.folders",
         Kind::List(&Kind::Path),
         "Folders with one file a secret, as containers get them mounted.",
-    )
-    .worker(),
+    ),
     Setting::new(
         "secrets.environment",
         Kind::Flag,
         "Whether the variables `SWIRL_SECRET_NAME` are looked at, after files and folders.",
     )
-    .default("true")
-    .worker(),
+    .default("true"),
 ];

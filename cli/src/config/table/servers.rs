@@ -263,4 +263,10 @@ pub const SETTINGS: &[Setting] = &[
          `swirl.NAMESPACE.events.{type}`.",
     )
     .default("swirl.events.{type}"),
+    Setting::new(
+        "events.instance_attribute",
+        Kind::Text,
+        "An extension attribute of CloudEvents that addresses an instance, beside `swirlinstanceid`: the \
+         name that services send which were written for another runtime, such as `kogitoprocrefid`.",
+    ),
 ];

@@ -34,4 +34,5 @@ mod send;
 mod server;
 
 pub(crate) use function::TYPE;
+pub(crate) use send::Asking;
 pub(crate) use send::Brokers;

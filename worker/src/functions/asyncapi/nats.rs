@@ -81,6 +81,43 @@ impl Nats {
         tls: bool,
         tokens: &Tokens,
     ) -> Result<Data, CallError> {
+        let server = format!("{}:{}", sending.server.host(), sending.server.port());
+        if sending.reply {
+            return self.ask(server, tls, outgoing, auth, tokens).await;
+        }
+        let connection = self.logged_in(server, tls, outgoing, auth, tokens).await?;
+        let payload = outgoing.payload.clone().into();
+        connection
+            .publish(outgoing, headers(outgoing)?, payload)
+            .await?;
+        Ok(Data::NULL)
+    }
+
+    /// Sends a request, and gives the reply.
+    pub(super) async fn ask(
+        &self,
+        server: String,
+        tls: bool,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+        tokens: &Tokens,
+    ) -> Result<Data, CallError> {
+        let connection = self.logged_in(server, tls, outgoing, auth, tokens).await?;
+        let request = Request::new()
+            .headers(headers(outgoing)?)
+            .payload(outgoing.payload.clone().into())
+            .timeout(None);
+        connection.ask(outgoing, request).await
+    }
+
+    async fn logged_in(
+        &self,
+        server: String,
+        tls: bool,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+        tokens: &Tokens,
+    ) -> Result<Connection, CallError> {
         let login = match auth {
             None => Login::None,
             Some(Auth::Basic { username, password }) => {
@@ -91,23 +128,8 @@ impl Nats {
                 Login::Token(tokens.token(oauth2, &Hints::default(), None).await?)
             }
         };
-        let key = Key {
-            server: format!("{}:{}", sending.server.host(), sending.server.port()),
-            tls,
-            login,
-        };
-        let connection = self.connection(&key, &outgoing.what).await?;
-        let headers = headers(outgoing)?;
-        let payload = outgoing.payload.clone().into();
-        if sending.reply {
-            let request = Request::new()
-                .headers(headers)
-                .payload(payload)
-                .timeout(None);
-            return connection.ask(outgoing, request).await;
-        }
-        connection.publish(outgoing, headers, payload).await?;
-        Ok(Data::NULL)
+        let key = Key { server, tls, login };
+        self.connection(&key, &outgoing.what).await
     }
 
     async fn connection(&self, key: &Key, what: &str) -> Result<Connection, CallError> {

@@ -9,7 +9,7 @@ use super::mqtt::Mqtt;
 use super::nats::Nats;
 use super::server::{Protocol, Server};
 use crate::CallError;
-use crate::auth::Auth;
+use crate::auth::{Auth, Secret, Tokens};
 use crate::functions::Clients;
 use crate::functions::rest::answer;
 use crate::functions::service::{Ask, IDEMPOTENCY_KEY};
@@ -34,6 +34,61 @@ pub(super) struct Outgoing<'a> {
     pub(super) key: &'a str,
     /// Cut out of what is answered.
     pub(super) secrets: &'a [String],
+}
+
+/// A request to a subject, for who isn't described by a document.
+pub(crate) struct Asking<'a> {
+    /// `nats` or `tls`, with the credentials that hold if no others do.
+    pub(crate) server: &'a Url,
+    pub(crate) subject: &'a str,
+    /// JSON.
+    pub(crate) payload: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    /// The same for each repeat of the call.
+    pub(crate) key: &'a str,
+    /// Names it in errors.
+    pub(crate) what: &'a str,
+}
+
+impl Brokers {
+    /// Asks whoever replies on a subject; gives the reply's JSON, or its text.
+    ///
+    /// # Errors
+    /// `connection` if nobody is there.
+    pub(crate) async fn ask(
+        &self,
+        asking: Asking<'_>,
+        auth: Option<&Auth>,
+        tokens: &Tokens,
+    ) -> Result<Data, CallError> {
+        let server = asking.server;
+        let own = server.password().map(|password| Auth::Basic {
+            username: decoded(server.username()),
+            password: Secret::new(decoded(password)),
+        });
+        let outgoing = Outgoing {
+            what: asking.what.to_owned(),
+            address: asking.subject.to_owned(),
+            payload: asking.payload,
+            content_type: "application/json".to_owned(),
+            headers: asking.headers,
+            key: asking.key,
+            secrets: &[],
+        };
+        let address = format!(
+            "{}:{}",
+            server.host_str().unwrap_or_default(),
+            server.port().unwrap_or(4222)
+        );
+        let tls = server.scheme() == "tls";
+        let auth = auth.or(own.as_ref());
+        self.nats.ask(address, tls, &outgoing, auth, tokens).await
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let text = percent_encoding::percent_decode_str(text);
+    text.decode_utf8_lossy().into_owned()
 }
 
 pub(super) fn what(server: &Server, method: &Method, address: &str) -> String {

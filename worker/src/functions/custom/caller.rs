@@ -9,11 +9,13 @@ use swirl_ports::CallRequest;
 use tokio::sync::Semaphore;
 use url::Url;
 
+use super::connectors::Subject;
 use super::exec::{self, Finished};
 use super::wire::{self, Given};
 use crate::auth::{Auth, Authorization, Tokens};
 use crate::functions::rest::answer;
 use crate::functions::service::TRACEPARENT;
+use crate::functions::{Clients, Context, asyncapi};
 use crate::http::{Answer, Http, shown};
 use crate::{CallError, CallErrorKind};
 
@@ -104,6 +106,43 @@ impl CustomCaller {
             Ok(out.body(call.to_vec()))
         };
         self.http.send_on(&Method::POST, url, what, make).await
+    }
+
+    /// Asks whoever replies on a subject.
+    pub(super) async fn ask(
+        &self,
+        name: &str,
+        to: &Subject,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let what = format!("connector `{name}`: request to `{}`", to.subject);
+        let call = self.call(request, &what)?;
+        let ask = asyncapi::Asking {
+            server: &to.server,
+            subject: &to.subject,
+            payload: call,
+            headers: request
+                .trace
+                .map(|trace| (TRACEPARENT.to_owned(), trace.to_string()))
+                .into_iter()
+                .collect(),
+            key: &request.key,
+            what: &what,
+        };
+        let exchange = async {
+            let tokens = clients.services.tokens();
+            let data = clients.brokers.ask(ask, context.auth, tokens).await?;
+            match Given::of(&data) {
+                None => Ok(data),
+                Some(given) => {
+                    let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed"));
+                    Err(given.apply(error, &what, request.secrets.expose()))
+                }
+            }
+        };
+        in_time(context.timeout, &what, exchange).await
     }
 
     /// Runs a command. Dropping the future kills it.

@@ -20,6 +20,41 @@ pub enum Connector {
     Http(Url),
     /// A command that takes a call as JSON on stdin; its words, the program first.
     Exec(Vec<String>),
+    /// Whoever replies on a subject of a NATS server.
+    Nats(Subject),
+}
+
+/// A subject and the server that has it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Subject {
+    pub(super) server: Url,
+    pub(super) subject: String,
+}
+
+impl Subject {
+    /// `nats://host:port/subject`, or `tls://` for TLS.
+    fn of(url: Url) -> Option<Subject> {
+        let path = url.path().strip_prefix('/').unwrap_or_default();
+        let subject = percent_encoding::percent_decode_str(path)
+            .decode_utf8()
+            .ok()?;
+        // What a client may not publish to: empty parts, spaces and wildcards.
+        let good = |part: &str| {
+            !part.is_empty()
+                && part != "*"
+                && part != ">"
+                && !part.contains(|c: char| c.is_whitespace() || c.is_control())
+        };
+        let is_good = url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && subject.split('.').all(good);
+        let subject = subject.into_owned();
+        is_good.then_some(Subject {
+            server: url,
+            subject,
+        })
+    }
 }
 
 /// Connectors by name.
@@ -29,12 +64,16 @@ pub struct Connectors(Vec<(String, Connector)>);
 /// An entry that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorError {
-    #[error("`{0}` names no connector: write NAME=http://host/path or NAME=exec:PROGRAM ARGUMENTS")]
+    #[error(
+        "`{0}` names no connector: write NAME=http://host/path, NAME=nats://host:port/subject or \
+         NAME=exec:PROGRAM ARGUMENTS"
+    )]
     Entry(String),
     #[error("a connector cannot have the name `{0}`: it is a function type of the language")]
     Name(String),
     #[error(
-        "the connector `{0}` is neither an http or https URL with a host nor `exec:` and a command"
+        "the connector `{0}` is neither an http or https URL with a host, nor a nats or tls URL with a \
+         host and a subject, nor `exec:` and a command"
     )]
     Target(String),
     #[error("the command of the connector `{0}` has a quote that isn't closed")]
@@ -42,7 +81,8 @@ pub enum ConnectorError {
 }
 
 impl Connectors {
-    /// Each entry is `NAME=http(s)://host/path` or `NAME=exec:PROGRAM ARGUMENTS`; the words of a
+    /// Each entry is `NAME=http(s)://host/path`, `NAME=nats://host:port/subject` (`tls://` with TLS) or
+    /// `NAME=exec:PROGRAM ARGUMENTS`; the words of a
     /// command are split as a shell does, and nothing in them is expanded. Of two with one name the
     /// first counts.
     ///
@@ -97,10 +137,10 @@ fn connector(name: &str, target: &str) -> Result<Connector, ConnectorError> {
         };
     }
     let url = Url::parse(target).map_err(|_| wrong())?;
-    if matches!(url.scheme(), "http" | "https") && url.has_host() {
-        Ok(Connector::Http(url))
-    } else {
-        Err(wrong())
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(Connector::Http(url)),
+        "nats" | "tls" => Subject::of(url).map(Connector::Nats).ok_or_else(wrong),
+        _ => Err(wrong()),
     }
 }
 
@@ -109,6 +149,7 @@ impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Connector::Http(url) => write!(f, "Http({})", shown(url)),
+            Connector::Nats(to) => write!(f, "Nats({})", shown(&to.server)),
             Connector::Exec(words) => {
                 write!(f, "Exec({})", words.first().map_or("", String::as_str))
             }
@@ -126,6 +167,7 @@ mod tests {
             "mail=https://me:pw@mail.example.org/send?key=1",
             "script = exec:deno run '/opt/my scripts/run.ts' \"a b\" $HOME",
             "mail=exec:other",
+            "price=nats://me:pw@nats.example.org/functions.price",
         ])
         .unwrap();
         let find = |kind| connectors.find(kind, "x").map(|(_, connector)| connector);
@@ -134,6 +176,9 @@ mod tests {
         let words = words.map(str::to_owned).to_vec();
         assert_eq!(find("script"), Some(&Connector::Exec(words)));
         assert_eq!(find("none"), None);
+        assert!(
+            matches!(find("price"), Some(Connector::Nats(to)) if to.subject == "functions.price")
+        );
         let shown = format!("{connectors:?}");
         assert!(!shown.contains("pw") && !shown.contains("key"), "{shown}");
         for (entry, expected) in [
@@ -147,6 +192,10 @@ mod tests {
             ("a=exec:", ConnectorError::Target("a".to_owned())),
             ("a=exec:''", ConnectorError::Target("a".to_owned())),
             ("a=cat", ConnectorError::Target("a".to_owned())),
+            ("a=nats://h", ConnectorError::Target("a".to_owned())),
+            ("a=nats://h/a.*", ConnectorError::Target("a".to_owned())),
+            ("a=nats://h/a..b", ConnectorError::Target("a".to_owned())),
+            ("a=tls:///a", ConnectorError::Target("a".to_owned())),
             ("a=ftp://h/", ConnectorError::Target("a".to_owned())),
             ("a=exec:cat 'b", ConnectorError::Quotes("a".to_owned())),
         ] {

@@ -31,7 +31,8 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         let Some((name, connector)) = connectors.find(kind, &function.operation) else {
             return Err(format!(
                 "nothing here carries out functions of type `{kind}` with the operation `{}`: name what \
-                 does with `--connector {kind}=http://host/path` or `--connector {kind}=exec:program`",
+                 does with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
+                 or `--connector {kind}=exec:program`",
                 function.operation
             ));
         };
@@ -70,6 +71,7 @@ impl CompiledFunction for CustomFunction {
                     .await
             }
             Connector::Exec(words) => caller.run(&self.name, words, request, timeout).await,
+            Connector::Nats(to) => caller.ask(&self.name, to, clients, request, context).await,
         }
     }
 }

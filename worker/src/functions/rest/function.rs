@@ -1,5 +1,6 @@
 //! `rest` as a function type: `operation` is `<URI of an OpenAPI document>#<operation id>`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -41,34 +42,52 @@ pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let mut library = Library::default();
-    let mut compile = |function: &Function| {
-        if inline::is_inline(function) {
-            return inline::compile(function);
-        }
-        let (operation, document) =
-            library
-                .operation(function, documents)
-                .map_err(|refused| match refused {
-                    Refused::Wrong(reason) => reason,
-                    Refused::Missing(uri) => format!(
-                        "`{uri}`, which its document refers to, isn't among the definition's \
-                         resources"
-                    ),
-                })?;
-        let document = documents.for_checks.then(|| document.clone());
-        Ok(Arc::new(RestFunction::new(operation, document)) as Compiled)
+    let operations: Vec<Option<Result<Operation, String>>> = functions
+        .iter()
+        .map(|function| {
+            let is_inline = inline::is_inline(function);
+            (!is_inline).then(|| operation(&mut library, function, documents))
+        })
+        .collect();
+    let read = match documents.for_checks {
+        true => library.shared(),
+        false => HashMap::new(),
     };
-    functions.iter().map(|function| compile(function)).collect()
+    let compiled = functions.iter().zip(operations);
+    compiled
+        .map(|(function, operation)| match operation {
+            None => inline::compile(function),
+            Some(operation) => {
+                let (uri, _) = parts(function)?;
+                let document = read.get(uri).cloned();
+                Ok(Arc::new(RestFunction::new(operation?, document)) as Compiled)
+            }
+        })
+        .collect()
+}
+
+fn operation(
+    library: &mut Library,
+    function: &Function,
+    documents: &Documents<'_>,
+) -> Result<Operation, String> {
+    let found = library.operation(function, documents);
+    found.map_err(|refused| match refused {
+        Refused::Wrong(reason) => reason,
+        Refused::Missing(uri) => {
+            format!("`{uri}`, which its document refers to, isn't among the definition's resources")
+        }
+    })
 }
 
 pub(super) struct RestFunction {
     operation: Operation,
     /// Kept only where arguments are checked.
-    document: Option<OpenApi>,
+    document: Option<Arc<OpenApi>>,
 }
 
 impl RestFunction {
-    pub(super) fn new(operation: Operation, document: Option<OpenApi>) -> RestFunction {
+    pub(super) fn new(operation: Operation, document: Option<Arc<OpenApi>>) -> RestFunction {
         RestFunction {
             operation,
             document,

@@ -1,6 +1,7 @@
 //! The OpenAPI documents of a definition, each read once, with those that they refer to.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use swirl_model::workflow::Function;
 use url::Url;
@@ -26,8 +27,7 @@ pub(crate) enum Refused {
 }
 
 impl Library {
-    /// The operation that a function names, and its document. Documents are taken in as references
-    /// ask for them.
+    /// The operation that a function names. Documents are taken in as references ask for them.
     ///
     /// # Errors
     /// [`Refused`]; the sentence names the document.
@@ -35,7 +35,7 @@ impl Library {
         &mut self,
         function: &Function,
         documents: &Documents<'_>,
-    ) -> Result<(Operation, &OpenApi), Refused> {
+    ) -> Result<Operation, Refused> {
         let (uri, id) = parts(function).map_err(Refused::Wrong)?;
         let server = server(function).map_err(Refused::Wrong)?;
         let server = server.as_deref().and_then(|server| Url::parse(server).ok());
@@ -50,7 +50,7 @@ impl Library {
         let document = read.as_mut().map_err(|reason| wrong(reason))?;
         loop {
             match document.operation_at(id, server.as_ref()) {
-                Ok(operation) => return Ok((operation, document)),
+                Ok(operation) => return Ok(operation),
                 Err(Error::MissingDocument { uri: other, .. }) => {
                     let Some(content) = documents.get(&other) else {
                         return Err(Refused::Missing(other));
@@ -61,6 +61,13 @@ impl Library {
                 Err(error) => return Err(wrong(&error)),
             }
         }
+    }
+
+    /// What was read, for who looks into it again.
+    pub(crate) fn shared(self) -> HashMap<String, Arc<OpenApi>> {
+        let read = self.read.into_iter();
+        read.filter_map(|(uri, document)| Some((uri, Arc::new(document.ok()?))))
+            .collect()
     }
 
     /// The document that is missing before there is the operation, if one is.

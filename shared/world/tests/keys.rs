@@ -1,0 +1,113 @@
+//! The key of a call whose outcome isn't known (decision 95).
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::{Arc, Mutex};
+
+use swirl_coordinator::{Deployment, StartRequest};
+use swirl_model::error::names;
+use swirl_model::time::Timestamp;
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::CallRequest;
+use swirl_spec::resource::MapResources;
+use swirl_world::{Act, Mock, World};
+
+const DOCUMENT: &str = r#"
+id: charge
+version: "1.0.0"
+specVersion: "0.8"
+functions: [{name: charge, type: rest, operation: "file://shop.json#charge"}]
+retries: [{name: Again, delay: PT1S, maxAttempts: 20}]
+errors: [{name: All, code: "*"}]
+states:
+  - name: Charge
+    type: operation
+    actions: [{functionRef: charge, retryRef: Again}]
+    end: true
+"#;
+
+fn failure(code: &str) -> WorkflowError {
+    WorkflowError {
+        code: Some(code.to_owned()),
+        status: code.parse().ok(),
+        ..WorkflowError::new(names::FUNCTION_ERROR, "it failed")
+    }
+}
+
+/// The keys of the attempts of one call, which fails with these codes, one after another.
+fn keys(failures: &[&'static str]) -> Vec<String> {
+    let keys: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (seen, failures) = (keys.clone(), failures.to_vec());
+    let attempts = failures.len() + 1;
+    let answer = move |request: &CallRequest| {
+        let mut seen = seen.lock().unwrap();
+        let result = match failures.get(seen.len()) {
+            Some(code) => Err(failure(code)),
+            None => Ok(Data::object()),
+        };
+        seen.push(request.key.clone());
+        Mock::Answer {
+            after_ms: 0,
+            result,
+        }
+    };
+    let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
+    let mut world = World::new(
+        Timestamp(0),
+        Box::new(unknown),
+        Box::new(answer),
+        Data::NULL,
+    );
+    let none = MapResources::default();
+    let reading = swirl_spec::read(DOCUMENT.as_bytes(), &none, &Default::default());
+    let deployment = Deployment {
+        name: "charge".to_owned(),
+        document: DOCUMENT.to_owned(),
+        resources: Vec::new(),
+        workflow: reading.workflow.unwrap(),
+    };
+    let service = world.service.clone();
+    world
+        .wait(async move { service.deploy(deployment).await })
+        .unwrap();
+    let start = StartRequest {
+        workflow: "charge".to_owned(),
+        input: Data::object(),
+        request: "start".to_owned(),
+        ..StartRequest::default()
+    };
+    let plan = vec![(Timestamp(0), Act::Start(start))];
+    world.run(plan, Timestamp(3_600_000)).unwrap();
+    let keys = keys.lock().unwrap().clone();
+    assert_eq!(keys.len(), attempts, "{keys:?}");
+    keys
+}
+
+/// Each key in its order, as a letter.
+fn pattern(failures: &[&'static str]) -> String {
+    let keys = keys(failures);
+    let mut known: Vec<&String> = Vec::new();
+    let letters = keys.iter().map(|key| {
+        let index = known.iter().position(|one| *one == key);
+        let index = index.unwrap_or_else(|| {
+            known.push(key);
+            known.len() - 1
+        });
+        char::from(b'a' + index as u8)
+    });
+    letters.collect()
+}
+
+#[test]
+fn one_key_until_the_service_has_given_a_definite_answer() {
+    for (failures, expected) in [
+        (&["503", "502", "504"][..], "aaaa"),
+        (&["timeout", "connection"], "aaa"),
+        // The service has answered: what follows is another call.
+        (&["500", "429", "409"], "abcd"),
+        (&["503", "500", "connection", "timeout", "404"], "aabbbc"),
+        (&["failed"], "ab"),
+    ] {
+        assert_eq!(pattern(failures), expected, "{failures:?}");
+    }
+}
