@@ -80,6 +80,19 @@ impl App {
         })
     }
 
+    /// Documents of this machine's services are fetched only where `hosts` names them.
+    ///
+    /// # Errors
+    /// As [`App::new`].
+    pub fn without_loopback(mut self, hosts: &[String]) -> anyhow::Result<App> {
+        let options = HttpOptions {
+            hosts: Hosts::parse(hosts)?.without_loopback(),
+            ..HttpOptions::default()
+        };
+        self.fetcher = HttpResources::new(options)?;
+        Ok(self)
+    }
+
     /// What reading a definition that is deployed now takes into account.
     pub fn options_now(&self) -> Options {
         Options {

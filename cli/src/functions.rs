@@ -12,6 +12,7 @@ use swirl_worker::functions::rpc::Servers;
 /// Further connectors and servers, separated by commas; named as the settings of the processes are.
 const CONNECTORS: &str = "SWIRL_FUNCTIONS_CONNECTORS";
 const RPC_SERVERS: &str = "SWIRL_FUNCTIONS_RPC_SERVERS";
+const CONNECTOR_ENVIRONMENT: &str = "SWIRL_FUNCTIONS_CONNECTOR_ENVIRONMENT";
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FunctionArgs {
@@ -70,6 +71,7 @@ impl FunctionArgs {
         Ok(Settings {
             connectors: Connectors::parse(&connectors).context("--connector")?,
             rpc_servers: Servers::parse(&rpc_servers).context("--rpc-server")?,
+            connector_environment: with_environment(&[], CONNECTOR_ENVIRONMENT),
         })
     }
 }

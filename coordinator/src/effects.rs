@@ -76,6 +76,7 @@ impl Service {
             continued_from: start.continued_from.clone(),
             timeout: start.timeout.clone(),
             depth: start.depth,
+            hops: start.hops,
             events: Vec::new(),
             trace: start.trace.clone(),
         };

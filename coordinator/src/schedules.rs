@@ -75,6 +75,12 @@ impl Service {
             let Some(at) = schedule.next_after(after, *deployed_at) else {
                 continue;
             };
+            // However often it says: what lies between is missed (decision 43).
+            let least = self.registry.rates().limits().schedule_ms;
+            let at = match mark {
+                Some(mark) => at.max(Timestamp(mark.0.saturating_add(least))),
+                None => at,
+            };
             if next.as_ref().is_none_or(|found| at < found.at) {
                 next = Some(Due {
                     definition: definition.clone(),

@@ -48,6 +48,10 @@ pub enum Refused {
     Unknown(#[from] Unknown),
     #[error("{0}")]
     Invalid(WorkflowError),
+    #[error(
+        "instances of this workflow are started faster than they may be; try again in {wait_ms} ms"
+    )]
+    Rate { wait_ms: i64 },
     #[error("the key '{key}' was used for an instance with another input")]
     Conflict { key: String, instance: InstanceId },
     #[error(
@@ -62,7 +66,7 @@ impl From<Refused> for WorkflowError {
         match refused {
             Refused::Invalid(error) => error,
             Refused::KeyInUse { .. } => WorkflowError::new(names::KEY_IN_USE, message),
-            Refused::Unknown(_) | Refused::Conflict { .. } => {
+            Refused::Unknown(_) | Refused::Rate { .. } | Refused::Conflict { .. } => {
                 WorkflowError::new(names::START_REFUSED, message)
             }
         }
@@ -95,6 +99,11 @@ impl Service {
         if let Some(error) = self.closed(&definition, &id).await? {
             return Ok(Err(Refused::Invalid(error)));
         }
+        let now = self.clock.now();
+        let workflow = &definition.id.workflow;
+        if let Err(wait_ms) = self.registry.rates().start(workflow, false, now) {
+            return Ok(Err(Refused::Rate { wait_ms }));
+        }
         let watched = request.watched;
         match self
             .create_watched(&definition, id.clone(), new, (false, watched))
@@ -120,6 +129,15 @@ impl Service {
         new: NewInstance,
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
+        // What comes of events and other instances is late then, and not lost: it is offered again.
+        let chained = new.hops > 0 || !new.events.is_empty();
+        let now = self.clock.now();
+        let workflow = &definition.id.workflow;
+        if let Err(wait_ms) = self.registry.rates().start(workflow, chained, now) {
+            let message =
+                format!("instances of {workflow} are started too fast; again in {wait_ms} ms");
+            return Err(swirl_ports::Error::Unavailable(message).into());
+        }
         let ends = (ends_with_parent, false);
         let created = self.create_watched(definition, id, new, ends).await?;
         Ok(match created {

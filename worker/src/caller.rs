@@ -140,7 +140,7 @@ impl Caller {
             timeout: http.config().timeout,
             clients: Clients {
                 brokers: Brokers::default(),
-                custom: CustomCaller::new(http.clone()),
+                custom: CustomCaller::new(http.clone(), settings.connector_environment.clone()),
                 rpc: RpcCaller::new(http.clone()),
                 rest: RestCaller::new(http.clone()),
                 services: Services::new(http),

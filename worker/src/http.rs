@@ -17,6 +17,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
+use crate::egress::{Egress, Gate};
 use crate::{CallError, CallErrorKind};
 
 /// How many redirects one request may take.
@@ -39,6 +40,8 @@ pub struct HttpConfig {
     pub proxy_from_env: bool,
     /// When a host that fails isn't called for a while. Default: never.
     pub breaker: Option<BreakerConfig>,
+    /// Which addresses are called. Default: no link-local ones.
+    pub egress: Egress,
 }
 
 impl Default for HttpConfig {
@@ -51,6 +54,7 @@ impl Default for HttpConfig {
             idle_per_host_max: 32,
             proxy_from_env: true,
             breaker: None,
+            egress: Egress::default(),
         }
     }
 }
@@ -70,6 +74,7 @@ pub struct Http {
     client: Client,
     config: HttpConfig,
     breakers: Option<Arc<Breakers>>,
+    gate: Gate,
 }
 
 /// An answer, of any status.
@@ -96,7 +101,9 @@ impl Http {
     /// [`HttpError`] if the TLS library refuses its configuration. A host without CA certificates
     /// is no error: calls over plain HTTP work, others fail with the certificate's reason.
     pub fn new(config: HttpConfig) -> Result<Http, HttpError> {
+        let gate = Gate::new(config.egress.clone());
         let mut builder = Client::builder()
+            .dns_resolver(gate.clone())
             .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
             .tls_backend_preconfigured(tls()?)
             .redirect(Policy::none())
@@ -113,6 +120,7 @@ impl Http {
                 .clone()
                 .map(|config| Arc::new(Breakers::new(config))),
             config,
+            gate,
         })
     }
 
@@ -123,6 +131,10 @@ impl Http {
     /// The circuits of the hosts that are called; none where they are off.
     pub fn breakers(&self) -> Option<&Arc<Breakers>> {
         self.breakers.as_ref()
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     pub(crate) fn request(&self, method: Method, url: Url) -> RequestBuilder {
@@ -136,6 +148,10 @@ impl Http {
         url: &Url,
         what: &str,
     ) -> Result<Answer, CallError> {
+        self.gate
+            .check_url(url)
+            .await
+            .map_err(|refused| CallError::arguments(format!("{what}: {refused}")))?;
         let Some(breakers) = &self.breakers else {
             return self.exchange(request, url, what).await;
         };

@@ -6,6 +6,7 @@
 pub mod auth;
 pub mod breaker;
 pub mod caller;
+pub mod egress;
 pub mod error;
 pub mod functions;
 mod given_up;

@@ -55,7 +55,11 @@ pub async fn connect(
     let cluster = Cluster {
         store: store.clone(),
         events: Addressed::log(store.clone(), config.events.instance_attribute.as_deref()),
-        registry: Arc::new(Registry::new(store, lower).within(sizes(config, &nats))),
+        registry: Arc::new(
+            Registry::new(store, lower)
+                .within(sizes(config, &nats))
+                .starting(config.limits.starts),
+        ),
         installation: redis.installation().into(),
         clock,
         queue: Cluster::queue(&nats, &streams),
@@ -74,6 +78,8 @@ fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
     let published = if published == 0 { 1 << 20 } else { published };
     Sizes {
         data_bytes: config.limits.data_bytes,
+        fork_bytes: config.limits.fork_bytes,
+        chain: config.limits.chain,
         event_bytes: Bus::event_bytes_max(published),
     }
 }

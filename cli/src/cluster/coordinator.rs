@@ -47,6 +47,14 @@ pub async fn coordinate(
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr()?;
+    let health = match settings.health_listen {
+        Some(at) => Some(
+            TcpListener::bind(at)
+                .await
+                .with_context(|| format!("cannot listen on {at}"))?,
+        ),
+        None => None,
+    };
     let tls = settings
         .tls
         .as_ref()
@@ -99,7 +107,9 @@ pub async fn coordinate(
     let server = Server::new(api)
         .tls(tls)
         .drain(settings.drain_delay)
-        .stop_max(settings.shutdown_deadline);
+        .stop_max(settings.shutdown_deadline)
+        .health(health)
+        .address_max(settings.connections_per_address);
     let stop = async {
         stop.await;
         tracing::info!("stopping");

@@ -102,12 +102,20 @@ const CASES: &[Case] = &[
     ("worker.lease", "5s", NONE),
     ("worker.shutdown_deadline", "5s", NONE),
     ("limits.data_bytes", "1MiB", NONE),
+    ("limits.fork_bytes", "1MiB", NONE),
+    ("limits.chain", "7", NONE),
+    ("limits.starts", "7", NONE),
+    ("limits.chained_starts", "7", NONE),
+    ("limits.all_starts", "7", NONE),
+    ("limits.schedule_interval", "7s", NONE),
     ("telemetry.otlp_endpoint", "http://collector:4317", NONE),
     ("telemetry.protocol", "http", NONE),
     ("telemetry.headers", "key=k", NONE),
     ("telemetry.sampling_ratio", "0.5", NONE),
     ("telemetry.resource_attributes", "a=b", NONE),
     ("http.allow_hosts", "example.org", NONE),
+    ("http.refuse_networks", "private", NONE),
+    ("http.allow_networks", "10.0.0.0/8", NONE),
     ("http.connect_timeout", "1s", NONE),
     ("http.timeout", "1s", NONE),
     ("http.request_bytes_max", "1KiB", NONE),
@@ -118,6 +126,7 @@ const CASES: &[Case] = &[
     ("http.breaker_pause", "2s", NONE),
     ("http.breaker_pause_max", "2s", NONE),
     ("functions.connectors", "mine=http://connector/call", NONE),
+    ("functions.connector_environment", "SHOP_KEY", NONE),
     (
         "functions.rpc_servers",
         "shop.Users=grpc://shop:50051",
@@ -154,7 +163,7 @@ fn told(config: &Config) -> String {
         connect::subjects(config),
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),
-        http::http(&config.http),
+        http::http(config),
         (
             &config.http.allow_hosts,
             &config.functions,
@@ -194,6 +203,8 @@ const OF_THE_API: &[&str] = &[
     "auth.",
     "coordinator.tls_",
     "coordinator.allowed_hosts",
+    "coordinator.health_listen",
+    "coordinator.connections_per_address",
     "coordinator.drain_delay",
     "coordinator.shutdown_deadline",
 ];
@@ -250,11 +261,12 @@ fn defaults_are_the_libraries_own() {
     let nats = connect::nats_options(&config, "worker");
     let own = swirl_nats::Options::new(nats.servers.clone(), nats.name.clone());
     assert_eq!(format!("{nats:?}"), format!("{own:?}"));
-    let http = http::http(&config.http);
+    let http = http::http(&config);
     let own = swirl_worker::http::HttpConfig::default();
     assert_eq!(
         swirl_worker::http::HttpConfig {
             breaker: None,
+            egress: swirl_worker::egress::Egress::default(),
             ..http
         },
         own

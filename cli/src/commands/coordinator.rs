@@ -47,7 +47,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     runtime.block_on(async {
         let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
         let hosts = &config.http.allow_hosts;
-        let mut app = App::new(hosts, config.functions.clone())?;
+        let mut app = App::new(hosts, config.functions.clone())?.without_loopback(hosts)?;
         match secrets(&config.secrets) {
             Ok(secrets) => app.secrets = secrets,
             // Only documents that need credentials are concerned, and the worker has its own.
@@ -67,7 +67,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             }
         };
         // Documents come over the API only, with the files that they refer to.
-        let reader = Arc::new(DocumentReader::new(app, hosts, Path::new("/nonexistent"))?);
+        let reader = DocumentReader::new(app, hosts, Path::new("/nonexistent"))?;
+        let reader = Arc::new(reader.without_loopback(hosts)?);
         let process = redis.process_id();
         let (cluster, telemetry) = cluster::telemetry(cluster, &config, "coordinator", process)?;
         let settings = &config.coordinator;

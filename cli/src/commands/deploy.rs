@@ -7,6 +7,7 @@ use serde_json::json;
 
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
+use swirl_worker::resources::{HttpOptions, HttpResources};
 
 use crate::client::{Server, findings, timeline::shown};
 use crate::documents;
@@ -20,7 +21,8 @@ use crate::terminal::{Output, Terminal};
 /// another content is refused. Exit code 1 when some were refused.
 ///
 /// Files that a definition refers to are sent with it: relative paths are relative to its folder.
-/// What it refers to on the web is fetched by the server.
+/// So are documents that this machine serves (`http://localhost/...`). What it refers to elsewhere on the web is fetched
+/// by the server.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -93,6 +95,13 @@ struct OnlyFiles(FileResources);
 
 impl Resources for OnlyFiles {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        // By default nothing but this machine is asked.
+        if documents::is_http(uri)
+            && let Ok(http) = HttpResources::new(HttpOptions::default())
+            && let Ok(content) = http.get(uri)
+        {
+            return Ok(content);
+        }
         if documents::is_http(uri) || base.is_some_and(documents::is_http) {
             return Err(ResourceError::Failed {
                 uri: uri.to_owned(),

@@ -34,7 +34,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .build()?;
     runtime.block_on(async {
         let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
-        let (hosts, http) = (&config.http.allow_hosts, cluster::http(&config.http));
+        let (hosts, http) = (&config.http.allow_hosts, cluster::http(&config));
         let app = App::with_http(hosts, http, config.functions.clone())?;
         let connect = cluster::connect(&config, "worker", app.lower());
         let connected = tokio::select! {

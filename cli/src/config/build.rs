@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use swirl_coordinator::access::{Role, Token, UnknownRole};
+use swirl_worker::egress::Egress;
 use swirl_worker::functions::Settings;
 use swirl_worker::functions::custom::Connectors;
 use swirl_worker::functions::rpc::Servers;
@@ -59,6 +60,14 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
         },
         limits: Limits {
             data_bytes: values.count("limits.data_bytes"),
+            fork_bytes: values.count("limits.fork_bytes"),
+            chain: values.small("limits.chain"),
+            starts: swirl_runtime::StartLimits {
+                workflow: values.small("limits.starts"),
+                chained: values.small("limits.chained_starts"),
+                all: values.small("limits.all_starts"),
+                schedule_ms: values.duration("limits.schedule_interval").as_millis() as i64,
+            },
         },
         http: values.http(),
         functions: values.functions(),
@@ -230,6 +239,11 @@ impl Values<'_> {
             tls: cert.zip(key),
             carries_out: self.flag("coordinator.carries_out"),
             drain_delay: self.duration("coordinator.drain_delay"),
+            health_listen: match self.value("coordinator.health_listen") {
+                Some(Value::Text(address)) => address.parse().ok(),
+                _ => None,
+            },
+            connections_per_address: self.count("coordinator.connections_per_address"),
             shutdown_deadline: self.duration("coordinator.shutdown_deadline"),
         }
     }
@@ -347,6 +361,19 @@ impl Values<'_> {
         if let Err(error) = swirl_worker::resources::Hosts::parse(&allow_hosts) {
             self.wrong("http.allow_hosts", &error.to_string());
         }
+        let (refused, allowed) = (
+            self.list("http.refuse_networks"),
+            self.list("http.allow_networks"),
+        );
+        let mut networks = |key: &str, refused: &[String], allowed: &[String]| {
+            Egress::parse(refused, allowed).unwrap_or_else(|error| {
+                self.wrong(key, &error.to_string());
+                Egress::default()
+            })
+        };
+        networks("http.allow_networks", &[], &allowed);
+        let egress = networks("http.refuse_networks", &refused, &[]);
+        let egress = Egress::parse(&refused, &allowed).unwrap_or(egress);
         let breaker = Breaker {
             failures: self.count("http.breaker_failures"),
             window: self.duration("http.breaker_window"),
@@ -358,6 +385,7 @@ impl Values<'_> {
         }
         Http {
             allow_hosts,
+            egress,
             connect_timeout: self.duration("http.connect_timeout"),
             timeout: self.duration("http.timeout"),
             request_bytes_max: self.count("http.request_bytes_max"),
@@ -383,6 +411,7 @@ impl Values<'_> {
                 self.wrong("functions.rpc_servers", &format!("cannot be used: {error}"));
                 Servers::default()
             }),
+            connector_environment: self.list("functions.connector_environment"),
         }
     }
 
@@ -470,6 +499,10 @@ impl Values<'_> {
 
     fn count(&self, key: &str) -> usize {
         usize::try_from(self.number(key)).unwrap_or(usize::MAX)
+    }
+
+    fn small(&self, key: &str) -> u32 {
+        u32::try_from(self.number(key)).unwrap_or(u32::MAX)
     }
 
     fn duration(&self, key: &str) -> Duration {

@@ -31,6 +31,9 @@ pub struct Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub data_bytes: usize,
+    pub fork_bytes: usize,
+    pub chain: u32,
+    pub starts: swirl_runtime::StartLimits,
 }
 
 #[derive(Debug, Clone)]
@@ -152,6 +155,9 @@ pub struct Coordinator {
     pub carries_out: bool,
     pub drain_delay: Duration,
     pub shutdown_deadline: Duration,
+    /// Health and metrics alone.
+    pub health_listen: Option<SocketAddr>,
+    pub connections_per_address: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -220,6 +226,8 @@ pub enum LogFormat {
 pub struct Http {
     /// For documents that definitions refer to.
     pub allow_hosts: Vec<String>,
+    /// Which addresses functions are called at.
+    pub egress: swirl_worker::egress::Egress,
     pub connect_timeout: Duration,
     pub timeout: Duration,
     pub request_bytes_max: usize,

@@ -42,6 +42,19 @@ impl DocumentReader {
         })
     }
 
+    /// Documents of this machine's services are fetched only where `hosts` names them.
+    ///
+    /// # Errors
+    /// As [`DocumentReader::new`].
+    pub fn without_loopback(mut self, hosts: &[String]) -> anyhow::Result<DocumentReader> {
+        let options = HttpOptions {
+            hosts: Hosts::parse(hosts)?.without_loopback(),
+            ..HttpOptions::default()
+        };
+        self.http = HttpResources::new(options)?;
+        Ok(self)
+    }
+
     /// For the user's own files: relative to the folder of the document, and anywhere.
     pub fn trusted(&self, folder: &Path) -> DocumentReader {
         DocumentReader {

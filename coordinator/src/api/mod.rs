@@ -22,4 +22,4 @@ mod start;
 pub use dead_letters::{DeadLetter, DeadLetters};
 pub use deploy::{Api, Limited, Metrics, Outcome, Reader, Source};
 pub use place::place;
-pub use router::router;
+pub use router::{health_router, router};

@@ -107,7 +107,11 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body.to_string()).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        let passes = [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ];
+        if passes.contains(&self.status) {
             let soon = HeaderValue::from_static("1");
             response.headers_mut().insert(header::RETRY_AFTER, soon);
         }

@@ -100,6 +100,15 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     ]
 }
 
+/// Health and metrics alone.
+pub fn health_router(api: Api) -> Router {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/metrics", get(metrics))
+        .route("/readyz", get(readyz))
+        .with_state(api)
+}
+
 /// What stands below `/api/v1` stands below `/api/v1/namespaces/NAME`, too.
 pub fn router(api: Api) -> Router {
     let mut router = Router::new();

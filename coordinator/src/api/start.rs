@@ -104,6 +104,9 @@ fn problem(refused: &Refused) -> Problem {
     let detail = cut(&refused.to_string());
     match refused {
         Refused::Unknown(_) => Problem::not_found("unknown-workflow", detail),
+        Refused::Rate { .. } => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-starts", detail)
+        }
         Refused::Invalid(error) => Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "start-refused",

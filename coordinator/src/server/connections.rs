@@ -15,17 +15,23 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::patience::Patience;
+use super::room::{Room, connections_max};
 use super::tls::Tls;
-use crate::api::{Api, router};
+use crate::api::{Api, health_router, router};
 
-/// How many connections there may be at once; further ones wait to be taken.
-const CONNECTIONS_MAX: usize = 10_000;
+/// If nothing else is said: how many connections an address may have.
+const ADDRESS_MAX: usize = 1_000;
+/// Connections for health and metrics on a listener of their own, and those of one address.
+const HEALTH_MAX: usize = 64;
+const HEALTH_ADDRESS_MAX: usize = 16;
+/// How long a new connection may say nothing at all.
+const FIRST_BYTE_MAX: Duration = Duration::from_secs(10);
 /// How long a request's headers may take to come, and so how long a connection may be idle.
 const HEADERS_MAX: Duration = Duration::from_secs(75);
 const HEADERS_BYTES_MAX: usize = 64 << 10;
@@ -46,6 +52,9 @@ pub struct Server {
     drain: Duration,
     stop_max: Duration,
     write_max: Duration,
+    first_byte_max: Duration,
+    address_max: usize,
+    health: Option<TcpListener>,
 }
 
 /// Where a request comes from; in its extensions.
@@ -61,7 +70,31 @@ impl Server {
             drain: Duration::ZERO,
             stop_max: STOP_MAX,
             write_max: WRITE_MAX,
+            first_byte_max: FIRST_BYTE_MAX,
+            address_max: ADDRESS_MAX,
+            health: None,
         }
+    }
+
+    /// Health and metrics are served here too: whoever takes all connections of the API takes none of these.
+    #[must_use]
+    pub fn health(mut self, listener: Option<TcpListener>) -> Server {
+        self.health = listener;
+        self
+    }
+
+    /// How many connections an address may have; further ones are closed at once.
+    #[must_use]
+    pub fn address_max(mut self, address_max: usize) -> Server {
+        self.address_max = address_max;
+        self
+    }
+
+    /// How long a new connection may say nothing at all.
+    #[must_use]
+    pub fn first_byte_max(mut self, first_byte_max: Duration) -> Server {
+        self.first_byte_max = first_byte_max;
+        self
     }
 
     #[must_use]
@@ -110,13 +143,29 @@ impl Server {
         if let Some(tls) = tls.clone() {
             kept.spawn(tls.keep());
         }
+        if let Some(listener) = self.health {
+            let mut open = Open {
+                service: TowerToHyperService::new(health_router(self.api.clone())),
+                tls: None,
+                write_max: self.write_max,
+                first_byte_max: self.first_byte_max,
+                room: Room::new(HEALTH_MAX, HEALTH_ADDRESS_MAX),
+                tasks: JoinSet::new(),
+                ending: GracefulShutdown::new(),
+                over: watch::Sender::new(false),
+            };
+            // To the last moment: that it isn't ready is to be seen.
+            kept.spawn(async move { open.accept(&listener).await });
+        }
         let mut open = Open {
             service: TowerToHyperService::new(router(self.api)),
             tls,
             write_max: self.write_max,
-            room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            first_byte_max: self.first_byte_max,
+            room: Room::new(connections_max(), self.address_max),
             tasks: JoinSet::new(),
             ending: GracefulShutdown::new(),
+            over: watch::Sender::new(false),
         };
         tokio::select! {
             () = stop => {}
@@ -141,9 +190,12 @@ struct Open {
     service: TowerToHyperService<Router>,
     tls: Option<Arc<Tls>>,
     write_max: Duration,
-    room: Arc<Semaphore>,
+    first_byte_max: Duration,
+    room: Room,
     tasks: JoinSet<()>,
     ending: GracefulShutdown,
+    /// No further request is taken: for connections that have said nothing yet.
+    over: watch::Sender<bool>,
 }
 
 impl Open {
@@ -151,7 +203,7 @@ impl Open {
     async fn accept(&mut self, listener: &TcpListener) {
         loop {
             // Never closed, so that there is always an answer.
-            let Ok(permit) = self.room.clone().acquire_owned().await else {
+            let Some(permit) = self.room.any().await else {
                 return;
             };
             // Those that have ended are forgotten.
@@ -169,7 +221,7 @@ impl Open {
 
     /// Takes those that wait to be taken: they would be reset.
     fn accept_rest(&mut self, listener: &TcpListener) {
-        while let Ok(permit) = self.room.clone().try_acquire_owned()
+        while let Some(permit) = self.room.now()
             && let Some(Ok((stream, peer))) = listener.accept().now_or_never()
         {
             self.take(stream, peer.ip(), permit);
@@ -177,22 +229,37 @@ impl Open {
     }
 
     fn take(&mut self, stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) {
+        let Some(place) = self.room.place(peer, permit) else {
+            tracing::debug!(%peer, "an address has too many connections");
+            return;
+        };
         // Answers are small, and go out at once.
         let _ = stream.set_nodelay(true);
-        let stream = Patience::new(stream, self.write_max);
+        let (first_byte_max, write_max) = (self.first_byte_max, self.write_max);
         let tls = self.tls.as_deref().map(Tls::acceptor);
         let service = OfPeer {
             inner: self.service.clone(),
             peer: Peer(peer),
         };
         let watcher = self.ending.watcher();
+        let mut over = self.over.subscribe();
         self.tasks.spawn(async move {
-            serve(stream, tls, service, watcher).await;
-            drop(permit);
+            let _place = place;
+            let mut byte = [0];
+            let talks = timeout(first_byte_max, stream.peek(&mut byte));
+            let begun = tokio::select! {
+                biased;
+                talks = talks => matches!(talks, Ok(Ok(1))),
+                _ = over.wait_for(|over| *over) => false,
+            };
+            if begun {
+                serve(Patience::new(stream, write_max), tls, service, watcher).await;
+            }
         });
     }
 
     async fn end(mut self, limit: Duration) {
+        self.over.send_replace(true);
         if timeout(limit, self.ending.shutdown()).await.is_err() {
             let left = self.tasks.len();
             tracing::warn!(left, "connections whose requests took too long are closed");

@@ -2,6 +2,7 @@
 
 mod connections;
 mod patience;
+mod room;
 mod tls;
 
 pub use connections::{Peer, Server};

@@ -11,7 +11,7 @@ use swirl_coordinator::server::{Server, Tls};
 use swirl_coordinator::{Deployment, Service};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
-use swirl_runtime::Registry;
+use swirl_runtime::{Registry, StartLimits};
 use swirl_spec::resource::{ResourceError, Resources};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -88,6 +88,10 @@ pub struct Setup {
     pub drain: Duration,
     pub stop_max: Duration,
     pub write_max: Duration,
+    pub first_byte_max: Duration,
+    pub address_max: usize,
+    pub health: Option<TcpListener>,
+    pub starts: StartLimits,
 }
 
 impl Setup {
@@ -99,6 +103,10 @@ impl Setup {
             drain: Duration::ZERO,
             stop_max: Duration::from_secs(3),
             write_max: Duration::from_secs(30),
+            first_byte_max: Duration::from_secs(10),
+            address_max: 1_000,
+            health: None,
+            starts: StartLimits::default(),
         }
     }
 
@@ -110,7 +118,7 @@ impl Setup {
             events: store.clone(),
             queue: Arc::new(MemoryQueue::default()),
             clock: Arc::new(SystemClock),
-            registry: Arc::new(Registry::new(store, lower)),
+            registry: Arc::new(Registry::new(store, lower).starting(self.starts)),
             installation: "".into(),
             carries_out: false,
             observer: None,
@@ -122,7 +130,10 @@ impl Setup {
             .tls(self.tls)
             .drain(self.drain)
             .stop_max(self.stop_max)
-            .write_max(self.write_max);
+            .write_max(self.write_max)
+            .first_byte_max(self.first_byte_max)
+            .address_max(self.address_max)
+            .health(self.health);
         let served = tokio::spawn(server.serve(listener, async {
             let _ = stopped.await;
         }));

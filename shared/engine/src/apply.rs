@@ -28,6 +28,8 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         Event::Fault(error) => scope.fault = error.clone(),
         Event::SoftTimeout => scope.timed_out = true,
         Event::Steps(steps) => scope.steps = *steps,
+        Event::Waited => scope.waited = true,
+        Event::Brief(seq) => scope.brief = *seq,
         Event::InstanceStarted
         | Event::StateEntered { .. }
         | Event::StateLeft { .. }

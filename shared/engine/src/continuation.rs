@@ -75,6 +75,7 @@ impl Ctx<'_> {
             call,
             timeout,
             depth: self.header.depth,
+            hops: self.hops_on(),
             trace: self.header.trace_on(),
             at: self.now(),
         })));

@@ -17,6 +17,12 @@ use crate::eval::View;
 use crate::finish::Prepared;
 use crate::step::Env;
 
+/// A sleep that is shorter is no wait.
+const BRIEF_MS: i64 = 10;
+
+/// An instance has run for long.
+const LONG_MS: i64 = 1_000;
+
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.
 pub(crate) type Step = Result<(), WorkflowError>;
 
@@ -54,6 +60,19 @@ impl<'a> Ctx<'a> {
             last_error: self.scope.last_error.as_ref(),
             error: None,
         }
+    }
+
+    /// The hops of an instance that this one starts.
+    pub fn hops_on(&self) -> u32 {
+        self.hops().saturating_add(1)
+    }
+
+    /// Instances that led here without a wait. A branch doesn't know whether the root has waited: what has run for long is
+    /// taken to have.
+    pub fn hops(&self) -> u32 {
+        let age = self.now().0.saturating_sub(self.header.started_at.0);
+        let waited = self.scope.waited || !self.scope.id.is_root() && age >= LONG_MS;
+        if waited { 0 } else { self.header.hops }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -110,6 +129,13 @@ impl<'a> Ctx<'a> {
     pub fn arm_at(&mut self, kind: TimerKind, due: Timestamp) {
         let seq = self.seq();
         let timer = Timer { seq, kind, due };
+        let sleeps = matches!(
+            kind,
+            TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause
+        );
+        if sleeps && due.0.saturating_sub(self.now().0) < BRIEF_MS {
+            self.emit(Event::Brief(seq));
+        }
         self.emit(Event::Armed(timer));
         self.command(Command::Arm(timer));
     }

@@ -72,14 +72,18 @@ impl View<'_> {
     }
 
     fn expr_env(&self) -> swirl_expr::Env {
+        swirl_expr::Env {
+            now_ms: self.env.now.0,
+            limits: self.expr_limits(),
+        }
+    }
+
+    pub fn expr_limits(&self) -> swirl_expr::Limits {
         let mut limits = self.def.limits;
         if let Some(bounds) = self.env.bounds {
             limits.spent_max = Some(bounds.spent_max);
         }
-        swirl_expr::Env {
-            now_ms: self.env.now.0,
-            limits,
-        }
+        limits
     }
 
     fn path_vars(&self, path: PathId) -> Result<Vec<Data>, WorkflowError> {

@@ -17,6 +17,7 @@ use crate::compensation::is_handlers;
 use crate::ctx::{Ctx, Step};
 use crate::ids::child_id;
 use crate::schema::Checked;
+use crate::start::{HOPS, ORIGIN};
 
 /// What a way produces and goes on with, its expressions evaluated.
 pub(crate) struct Prepared {
@@ -284,10 +285,11 @@ impl Ctx<'_> {
             mut attributes,
             ..
         } = produced;
-        attributes.insert(
-            "swirlorigin".to_owned(),
-            Data::string(self.header.id.as_str()),
-        );
+        attributes.insert(ORIGIN.to_owned(), Data::string(self.header.id.as_str()));
+        let hops = self.hops();
+        if hops > 0 {
+            attributes.insert(HOPS.to_owned(), Data::from(serde_json::Value::from(hops)));
+        }
         attributes.insert("time".to_owned(), Data::string(self.now().to_string()));
         let source = event.source.clone();
         let seq = self.seq();

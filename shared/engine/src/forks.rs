@@ -222,6 +222,8 @@ impl Ctx<'_> {
             needed,
             results: Default::default(),
             failed: 0,
+            results_max: self.def.sizes.fork_bytes,
+            bytes: 0,
             told: false,
             closed: false,
         }

@@ -132,6 +132,7 @@ pub fn auth_without_instance(
         instance_key: None,
         timeout: None,
         depth: 0,
+        hops: 0,
         trace: Default::default(),
     };
     let view = View {

@@ -1,5 +1,6 @@
 //! JSON Schema checks of a workflow's input and output.
 
+use swirl_expr::{JsonSchema, SchemaError};
 use swirl_model::error::names;
 use swirl_model::event::Event;
 use swirl_model::workflow::Schema;
@@ -15,14 +16,20 @@ pub(crate) enum Checked {
 }
 
 impl Ctx<'_> {
-    /// An error, or with `failOnValidationErrors: false` an entry of the history (decision 19).
+    /// An error, or with `failOnValidationErrors: false` an entry of the history (decision 19). What cannot be checked
+    /// within the limits is an error either way.
     pub fn validate(&mut self, schema: &Validator, data: &Data, what: Checked) -> Step {
-        let Err(message) = schema.check(data) else {
-            return Ok(());
-        };
+        let limits = self.view().expr_limits();
         let (name, of) = match what {
             Checked::Input => (names::INPUT_VALIDATION, "input"),
             Checked::Output => (names::OUTPUT_VALIDATION, "output"),
+        };
+        let message = match schema.inner.check(data, &limits) {
+            Ok(()) => return Ok(()),
+            Err(error @ SchemaError::Invalid { .. }) => error.to_string(),
+            Err(error @ SchemaError::Limit(_)) => {
+                return Err(WorkflowError::new(names::LIMIT_EXCEEDED, error.to_string()));
+            }
         };
         if schema.fail {
             return Err(WorkflowError::new(name, message));
@@ -35,32 +42,16 @@ impl Ctx<'_> {
 
 #[derive(Debug)]
 pub struct Validator {
-    inner: jsonschema::Validator,
+    inner: JsonSchema,
     pub fail: bool,
 }
 
 impl Validator {
     pub fn compile(schema: &Schema) -> Result<Validator, String> {
         let json = serde_json::Value::from(&schema.schema);
-        jsonschema::validator_for(&json)
-            .map(|inner| Validator {
-                inner,
-                fail: schema.fail,
-            })
-            .map_err(|error| format!("this is no valid JSON Schema: {error}"))
-    }
-
-    /// What is wrong with the data: the first few findings, with their places.
-    pub fn check(&self, data: &Data) -> Result<(), String> {
-        let json = serde_json::Value::from(data);
-        let mut findings = self.inner.iter_errors(&json).peekable();
-        if findings.peek().is_none() {
-            return Ok(());
-        }
-        let texts: Vec<String> = findings
-            .take(3)
-            .map(|error| format!("{} at '{}'", error, error.instance_path()))
-            .collect();
-        Err(texts.join("; "))
+        JsonSchema::compile(&json).map(|inner| Validator {
+            inner,
+            fail: schema.fail,
+        })
     }
 }

@@ -14,6 +14,10 @@ const EVENT_OVERHEAD: usize = 1024;
 pub struct Sizes {
     /// The state data of a scope, and the input of an instance, as JSON text.
     pub data_bytes: usize,
+    /// The results of all branches of a fork, as JSON text.
+    pub fork_bytes: usize,
+    /// How many instances may start each other, one after the other, without one of them waiting for anything.
+    pub chain: u32,
     /// A produced event.
     pub event_bytes: usize,
 }
@@ -23,6 +27,8 @@ impl Default for Sizes {
     fn default() -> Sizes {
         Sizes {
             data_bytes: 4 << 20,
+            fork_bytes: 32 << 20,
+            chain: 1_000,
             event_bytes: (1 << 20) - 4096,
         }
     }

@@ -14,7 +14,7 @@ use swirl_model::workflow::{
     Body, Branch, FlowId, StateId, StateKind, Template, TimeoutOverride, Version, Workflow,
     WorkflowTimeout,
 };
-use swirl_model::{Data, WorkflowError};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
@@ -34,9 +34,29 @@ pub struct NewInstance {
     pub continued_from: Option<InstanceId>,
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
+    /// Those of an instance that events start are in the events.
+    pub hops: u32,
     pub events: Vec<StartEvent>,
     /// An instance that events start takes theirs.
     pub trace: Trace,
+}
+
+/// The extension of CloudEvents that names the instance which produced the event.
+pub(crate) const ORIGIN: &str = "swirlorigin";
+/// The extension that says how many instances led to that one without a wait.
+pub(crate) const HOPS: &str = "swirlhops";
+
+/// The hops of an instance that this event starts.
+fn hops_of(event: &CloudEvent) -> u32 {
+    match event.attribute(ORIGIN) {
+        None => 0,
+        Some(_) => {
+            let before = event
+                .attribute(HOPS)
+                .and_then(|text| text.parse::<u32>().ok());
+            before.unwrap_or(0).saturating_add(1)
+        }
+    }
 }
 
 /// Makes the records of a new instance. Its input must be an object (decisions 12 and 59).
@@ -55,6 +75,16 @@ pub fn new_instance(
         let message = format!("sub-workflows are nested deeper than {}", def.depth_max);
         return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
     }
+    let hops = new.events.iter().map(|start| hops_of(&start.event));
+    let hops = hops.max().unwrap_or(0).max(new.hops);
+    if hops > def.sizes.chain {
+        let message = format!(
+            "more than {} instances started each other without waiting for anything: \
+             the workflow seems to start itself again and again",
+            def.sizes.chain
+        );
+        return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
+    }
     let mut header = Header {
         id,
         definition: def.id.clone(),
@@ -67,6 +97,7 @@ pub fn new_instance(
         instance_key: None,
         timeout: new.timeout,
         depth: new.depth,
+        hops,
         trace: new.trace,
     };
     if header.trace.cause.is_none() {
@@ -262,5 +293,61 @@ impl Ctx<'_> {
             events: None,
             attempts: Vec::new(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swirl_model::workflow::{Flow, StateId};
+
+    fn definition() -> Arc<Definition> {
+        let state = swirl_model::workflow::State::default();
+        let workflow = Workflow {
+            id: "w".to_owned(),
+            flows: vec![Flow {
+                start: StateId(0),
+                states: vec![StateId(0)],
+                ..Flow::default()
+            }],
+            states: vec![state],
+            ..Workflow::default()
+        };
+        Definition::compile(workflow).unwrap()
+    }
+
+    fn hops(attributes: &[(&str, &str)], hops: u32) -> Result<u32, WorkflowError> {
+        let mut event: CloudEvent = serde_json::from_value(serde_json::json!({
+            "id": "1", "source": "/s", "type": "t"
+        }))
+        .unwrap();
+        for (name, value) in attributes {
+            event
+                .attributes
+                .insert((*name).to_owned(), Data::string(*value));
+        }
+        let start = StartEvent { def: 0, event };
+        let new = NewInstance {
+            input: Data::object(),
+            events: vec![start],
+            hops,
+            ..NewInstance::default()
+        };
+        let made = new_instance(&definition(), InstanceId::new("i"), new, Timestamp(0));
+        made.map(|(header, _)| header.hops)
+    }
+
+    #[test]
+    fn instances_that_start_each_other_are_counted() {
+        // Of the outside world, whatever it says.
+        assert_eq!(hops(&[], 0), Ok(0));
+        assert_eq!(hops(&[(HOPS, "7")], 0), Ok(0));
+        assert_eq!(hops(&[(ORIGIN, "a")], 0), Ok(1));
+        assert_eq!(hops(&[(ORIGIN, "a"), (HOPS, "7")], 0), Ok(8));
+        assert_eq!(hops(&[(ORIGIN, "a"), (HOPS, "much")], 0), Ok(1));
+        assert_eq!(hops(&[], 1_000), Ok(1_000));
+        for refused in [hops(&[], 1_001), hops(&[(ORIGIN, "a"), (HOPS, "1000")], 0)] {
+            assert_eq!(refused.unwrap_err().name, names::LIMIT_EXCEEDED);
+        }
     }
 }

@@ -80,6 +80,8 @@ pub enum Rejection {
     Damaged,
 }
 
+/// As many steps as a sleep stands for that is no wait.
+const BRIEF_STEPS: u64 = 10;
 /// Few steps have more; each time that their list grows, all of them are moved.
 const EVENTS_USUAL: usize = 16;
 
@@ -105,11 +107,25 @@ pub fn step(
         prepared: None,
     };
     let by_itself = matches!(input, Input::Wake);
+    let brief = matches!(input, Input::Timer { seq } if seq == ctx.scope.brief);
+    let waited = matches!(
+        input,
+        Input::Timer { .. }
+            | Input::CallDone { .. }
+            | Input::SubflowDone { .. }
+            | Input::Event { .. }
+            | Input::Joined { .. }
+    );
     if let Err(rejection) = ctx.take_in(input) {
         return Outcome::Rejected(rejection);
     }
-    if !by_itself && ctx.scope.steps > 0 {
+    if brief {
+        ctx.count_brief();
+    } else if !by_itself && ctx.scope.steps > 0 {
         ctx.emit(Event::Steps(0));
+    }
+    if waited && !brief && !ctx.scope.waited {
+        ctx.emit(Event::Waited);
     }
     ctx.run();
     ctx.leave_what_only_waits();
@@ -211,6 +227,22 @@ impl Ctx<'_> {
         }
         self.emit(Event::Steps(steps));
         self.command(Command::Yield);
+    }
+
+    /// A sleep of no length is no wait: a loop around one goes on for ever as well.
+    fn count_brief(&mut self) {
+        self.emit(Event::Brief(0));
+        let steps = self.scope.steps.saturating_add(BRIEF_STEPS);
+        let max = self.def.steps_max;
+        if steps > max {
+            let message = format!(
+                "{} sleeps followed each other without waiting for anything: \
+                 the workflow seems to be in a loop that nothing ends",
+                max / BRIEF_STEPS
+            );
+            return self.fail(WorkflowError::new(names::LIMIT_EXCEEDED, message));
+        }
+        self.emit(Event::Steps(steps));
     }
 
     fn advance(&mut self) -> Step {
@@ -365,6 +397,28 @@ mod tests {
         // An operator may let it go on, for as long again.
         let (_, commands) = run.tell(Input::Retry);
         assert!(commands.contains(&Command::Yield), "{commands:?}");
+    }
+
+    #[test]
+    fn a_loop_around_sleeps_of_no_length_ends() {
+        for (period, ends) in [("PT0S", true), ("PT0.005S", true), ("PT0.01S", false)] {
+            let period = swirl_model::time::IsoDuration::parse(period).unwrap();
+            let mut run = Run::new(circle(vec![StateKind::Sleep(period.into())]));
+            run.tell(Input::Wake);
+            let mut slept = 0;
+            while run.scope.fault.is_none() && slept < 50 {
+                let timer = run.scope.timers[0];
+                run.env.now = timer.due;
+                run.tell(Input::Timer { seq: timer.seq });
+                slept += 1;
+            }
+            let fault = run.scope.fault.as_ref().map(|fault| fault.name.as_str());
+            assert_eq!(fault, ends.then_some(names::LIMIT_EXCEEDED), "{period:?}");
+            assert_eq!(run.scope.waited, !ends);
+            if ends {
+                assert_eq!(slept, 11);
+            }
+        }
     }
 
     #[test]

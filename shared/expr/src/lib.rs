@@ -1,7 +1,7 @@
 //! Workflow expressions: compiled once, evaluated within bounds.
 //!
 //! [`Program`] is a compiled expression (jq 1.6, JSONPath, and the part of SpEL, JEXL and CEL that conditions use),
-//! [`PathExpr`] one that names one place, as `toStateData` does. Both are evaluated on
+//! [`PathExpr`] one that names one place, as `toStateData` does, and [`JsonSchema`] what data must be like. All are evaluated on
 //! [`swirl_model::Data`], without IO, without a clock of their own and within [`Limits`]: a runaway
 //! expression ends with an error, and the thread goes on (`docs/adr/0003-bounded-expressions.md`).
 //!
@@ -23,6 +23,7 @@ mod precedence;
 mod program;
 mod regexes;
 mod rewrite;
+mod schema;
 mod simple;
 mod text;
 mod times;
@@ -34,3 +35,4 @@ pub use error::{CompileError, EvalError, PathError};
 pub use meter::{Limits, spent};
 pub use path::PathExpr;
 pub use program::{Env, Program, Secrets};
+pub use schema::{JsonSchema, SchemaError};

@@ -219,6 +219,10 @@ pub enum Event {
     /// States and actions run since the scope last waited for anything.
     #[serde(skip)]
     Steps(u64),
+    /// The scope waited for something.
+    Waited,
+    /// The timer of this number is due so soon that it is no wait.
+    Brief(u32),
 }
 
 impl Event {
@@ -244,6 +248,8 @@ impl Event {
                 | Fault(_)
                 | SoftTimeout
                 | Steps(_)
+                | Waited
+                | Brief(_)
         )
     }
 }
@@ -326,6 +332,9 @@ pub struct StartInstance {
     pub call: u32,
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
+    /// How many instances led to this one without one of them waiting for anything.
+    #[serde(default)]
+    pub hops: u32,
     #[serde(default, skip_serializing_if = "Trace::is_empty")]
     pub trace: Trace,
     pub at: Timestamp,

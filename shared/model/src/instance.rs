@@ -35,8 +35,15 @@ pub struct Header {
     pub timeout: Option<TimeoutOverride>,
     /// How many sub-workflows deep.
     pub depth: u16,
+    /// How many instances led to this one, each started by the one before, without one of them waiting for anything.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
     #[serde(default, skip_serializing_if = "Trace::is_empty")]
     pub trace: Trace,
+}
+
+fn is_zero(hops: &u32) -> bool {
+    *hops == 0
 }
 
 impl Header {

@@ -73,10 +73,20 @@ pub struct Scope {
     /// States and actions run since the scope last waited for anything, in turns before this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: u64,
+    /// It has waited for something at least once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waited: bool,
+    /// The timer, by its number, that is due so soon that it is no wait; 0 if there is none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub brief: u32,
 }
 
 fn is_zero(steps: &u64) -> bool {
     *steps == 0
+}
+
+fn is_none(seq: &u32) -> bool {
+    *seq == 0
 }
 
 /// What a scope is to its instance.
@@ -378,6 +388,8 @@ impl Scope {
             fault: None,
             timed_out: false,
             steps: 0,
+            waited: false,
+            brief: 0,
         }
     }
 

@@ -6,12 +6,14 @@
 mod driver;
 mod effects;
 mod observe;
+mod rates;
 mod registry;
 mod whole;
 
 pub use driver::{Driven, Driver, Settings, Suspects, log_span};
 pub use effects::{Effects, flush};
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
+pub use rates::{Rates, StartLimits};
 pub use registry::{Catalog, Lower, Registry, Unknown};
 pub use whole::{carry_out, instance_of, observed_of};
 

@@ -12,6 +12,7 @@ use swirl_model::workflow::{Period, StateKind, Template, Wait, Workflow};
 use swirl_ports::{DefinitionRecord, Definitions, Trigger};
 
 use crate::Error;
+use crate::rates::{Rates, StartLimits};
 
 /// Turns a stored document into its canonical workflow: given by the binary.
 pub type Lower = Box<dyn Fn(&DefinitionRecord) -> Result<Workflow, String> + Send + Sync>;
@@ -24,6 +25,7 @@ pub struct Registry {
     asked: AtomicU64,
     answer: futures::lock::Mutex<Answer>,
     sizes: Sizes,
+    rates: Rates,
 }
 
 /// What the store last said is deployed.
@@ -84,6 +86,7 @@ impl Registry {
                 index: Ok(Arc::new(Index::new(0, &[]))),
             }),
             sizes: Sizes::default(),
+            rates: Rates::default(),
         }
     }
 
@@ -92,6 +95,18 @@ impl Registry {
     pub fn within(mut self, sizes: Sizes) -> Registry {
         self.sizes = sizes;
         self
+    }
+
+    /// How fast instances are started. Without it: as fast as it goes.
+    #[must_use]
+    pub fn starting(mut self, limits: StartLimits) -> Registry {
+        self.rates = Rates::new(limits);
+        self
+    }
+
+    /// Counts the starts of this process.
+    pub fn rates(&self) -> &Rates {
+        &self.rates
     }
 
     pub fn sizes(&self) -> Sizes {

@@ -1,5 +1,6 @@
 //! Branches: begun from the fork, joined once, closed together.
 
+use swirl_model::Data;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::EndStatus;
@@ -285,4 +286,47 @@ pub async fn branches_of_branches_are_closed_too(b: Backend) {
     assert_eq!(outcome.wake, [leaf]);
     let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
     assert_eq!(items.len(), 1);
+}
+
+/// The results of a fork have a size together; what doesn't fit is the error of its branch, and may be handled.
+pub async fn results_have_a_limit_together(b: Backend) {
+    let large = |letter: &str| BranchResult::Done {
+        merges: Vec::new(),
+        result: Some(Data::from(serde_json::Value::from(letter.repeat(4_000)))),
+        left: false,
+    };
+    fork_of(&b, 4, 4, 4).await;
+    assert!(report(&b, 0, large("a")).await.is_empty());
+    assert!(report(&b, 1, large("b")).await.is_empty());
+    assert_eq!(report(&b, 2, large("c")).await, [root("a")]);
+    let inbox = b.inbox(&root("a")).await;
+    let Input::Joined { results, .. } = &inbox[0].input else {
+        panic!("{:?}", inbox[0])
+    };
+    assert_eq!(results[2], (2, BranchResult::too_large(10_000)));
+    assert_eq!(results[0], (0, large("a")));
+    // What it takes is what is kept: a small one fits still.
+    assert!(report(&b, 3, done()).await.is_empty());
+    // The branch goes on as one that failed does.
+    let revive = Command::ReviveBranch {
+        fork: 1,
+        index: 2,
+        input: Box::new(Input::Retry),
+        others: false,
+    };
+    let outcome = b
+        .act(&root("a"), change(vec![revive]).consumed(&["fork-1-1"]))
+        .await;
+    assert_eq!(outcome.wake, [branch(2)]);
+    assert_eq!(report(&b, 2, large("c")).await, [root("a")]);
+    let revive = Command::ReviveBranch {
+        fork: 1,
+        index: 2,
+        input: Box::new(Input::Retry),
+        others: false,
+    };
+    b.act(&root("a"), change(vec![revive]).consumed(&["fork-1-2"]))
+        .await;
+    assert_eq!(report(&b, 2, done()).await, [root("a")]);
+    assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }

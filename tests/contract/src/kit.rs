@@ -57,6 +57,7 @@ pub fn new(id: &str) -> NewInstance {
         instance_key: None,
         timeout: None,
         depth: 0,
+        hops: 0,
         trace: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!({"n": 1}));
@@ -126,6 +127,8 @@ pub fn fork(parent: &str, fork: u32, total: u32, open: u32, needed: u32) -> Comm
         needed,
         results: Default::default(),
         failed: 0,
+        results_max: 10_000,
+        bytes: 0,
         told: false,
         closed: false,
     })

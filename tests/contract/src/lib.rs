@@ -94,7 +94,7 @@ macro_rules! store_suite {
                 branches_join_once, a_failed_branch_tells_at_once, a_closed_fork_cancels_the_rest,
                 batches_open_more_branches, a_failed_branch_is_revived,
                 a_batch_says_how_many_are_done, a_failure_is_told_again, all_failed_branches_are_revived,
-                another_failed_branch_is_told_of, only_what_failed_is_revived,
+                another_failed_branch_is_told_of, only_what_failed_is_revived, results_have_a_limit_together,
                 branches_of_branches_are_closed_too
             }
             timers {

@@ -76,6 +76,8 @@ pub struct Settings {
     pub connectors: custom::Connectors,
     /// Where gRPC services listen; goes before what a definition says.
     pub rpc_servers: rpc::Servers,
+    /// Variables that commands get beside the usual ones.
+    pub connector_environment: Vec<String>,
 }
 
 /// A function that can be called.

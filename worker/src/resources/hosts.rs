@@ -2,9 +2,12 @@
 
 use url::{Host, Url};
 
-/// An allow-list. This machine's loopback addresses are always in it.
+/// An allow-list. This machine's loopback addresses are in it, unless [`Hosts::without_loopback`] is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Hosts(Vec<Pattern>);
+pub struct Hosts {
+    patterns: Vec<Pattern>,
+    no_loopback: bool,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pattern {
@@ -34,15 +37,25 @@ impl Hosts {
             .iter()
             .map(|entry| pattern(entry.as_ref()))
             .collect::<Result<_, _>>()
-            .map(Hosts)
+            .map(|patterns| Hosts {
+                patterns,
+                no_loopback: false,
+            })
+    }
+
+    /// This machine's services are asked only where an entry names them: for processes that read documents of others.
+    #[must_use]
+    pub fn without_loopback(mut self) -> Hosts {
+        self.no_loopback = true;
+        self
     }
 
     /// Whether a URL's host is allowed.
     pub fn allow(&self, url: &Url) -> bool {
         let own = host(url);
-        is_loopback(url)
-            || self.0.iter().any(|pattern| match pattern {
-                Pattern::All => true,
+        !self.no_loopback && is_loopback(url)
+            || self.patterns.iter().any(|pattern| match pattern {
+                Pattern::All => !is_loopback(url),
                 Pattern::One { host, port } => {
                     *host == own
                         && port.is_none_or(|port| url.port_or_known_default() == Some(port))
@@ -136,6 +149,20 @@ mod tests {
             "http://[::]/",
         ] {
             assert!(!allow(&[], url), "{url}");
+        }
+    }
+
+    #[test]
+    fn this_machine_may_be_left_out() {
+        let url = Url::parse("http://127.0.0.1:8090/a").unwrap();
+        for (entries, expected) in [(&[][..], false), (&["*"], false), (&["127.0.0.1"], true)] {
+            let hosts = Hosts::parse(entries).unwrap();
+            assert!(hosts.allow(&url));
+            assert_eq!(
+                hosts.without_loopback().allow(&url),
+                expected,
+                "{entries:?}"
+            );
         }
     }
 

@@ -66,7 +66,9 @@ pub struct FetchError {
 pub enum Cause {
     #[error("it is no http or https URL with a host")]
     Uri,
-    #[error("nothing is fetched from the host `{host}`; allow it with `--allow-host {host}`")]
+    #[error(
+        "nothing is fetched from the host `{host}`; allow it with `--allow-host {host}` or `http.allow_hosts`"
+    )]
     HostNotAllowed { host: String },
     #[error("the redirect to `{target}` isn't followed: {reason}")]
     Redirect { target: String, reason: String },

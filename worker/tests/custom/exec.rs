@@ -173,3 +173,15 @@ async fn a_command_takes_no_auth() {
         problems[0]
     );
 }
+
+/// What this process was told is none of the command's business: here, what cargo tells its tests.
+#[tokio::test]
+async fn a_command_gets_a_clean_environment() {
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let answer = run(
+        "echo \"[\\\"$CARGO_MANIFEST_DIR\\\", ${PATH:+1}]\"",
+        data!({}),
+    )
+    .await;
+    assert_eq!(answer.unwrap(), data!(["", 1]));
+}

@@ -123,7 +123,7 @@ async fn other_hosts_are_asked_only_if_they_are_allowed() {
     assert_eq!(
         error.to_string(),
         "`http://example.invalid/openapi.json`: nothing is fetched from the host \
-         `example.invalid`; allow it with `--allow-host example.invalid`"
+         `example.invalid`; allow it with `--allow-host example.invalid` or `http.allow_hosts`"
     );
     let hosts = Hosts::parse(&["example.invalid"]).unwrap();
     let options = HttpOptions {

@@ -54,6 +54,21 @@ pub const SETTINGS: &[Setting] = &[
     .default("127.0.0.1:8080")
     .coordinator(),
     Setting::new(
+        "coordinator.health_listen",
+        Kind::Address,
+        "An address of health and metrics alone, over plain HTTP: whoever takes all connections of the API takes \
+         none of these. They are served at `coordinator.listen` too.",
+    )
+    .coordinator(),
+    Setting::new(
+        "coordinator.connections_per_address",
+        count(1, 1_000_000),
+        "How many connections an address (of IPv6, a network of 64 bits) may have; further ones are closed at once. \
+         All together may have 10,000, or as many as the process may have files open, less 256.",
+    )
+    .default("1000")
+    .coordinator(),
+    Setting::new(
         "coordinator.allowed_hosts",
         Kind::List(&Kind::Text),
         "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
@@ -103,6 +118,47 @@ pub const COMMON: &[Setting] = &[
     )
     .default("4MiB"),
     Setting::new(
+        "limits.fork_bytes",
+        Kind::Bytes,
+        "How large the results of all branches of a fork, or iterations of a foreach, may become together. What \
+         would make them larger is the error `LimitExceeded` of its branch.",
+    )
+    .default("32MiB"),
+    Setting::new(
+        "limits.chain",
+        count(1, 1_000_000),
+        "How many instances may start each other, one after the other, by `continueAs`, by events or as sub- \
+         workflows, without one of them waiting for anything (a call, an event, a sleep, branches). Beyond it \
+         the next one is the error `LimitExceeded`.",
+    )
+    .default("1000"),
+    Setting::new(
+        "limits.starts",
+        count(0, 1_000_000),
+        "How many instances of one workflow a coordinator or worker starts in a second; ten times as many may \
+         come at once. Further requests are answered 429; what events, schedules and other instances start \
+         comes later. 0: as many as it likes.",
+    )
+    .default("10000"),
+    Setting::new(
+        "limits.chained_starts",
+        count(0, 1_000_000),
+        "The same for instances that events and other instances start.",
+    )
+    .default("2000"),
+    Setting::new(
+        "limits.all_starts",
+        count(0, 1_000_000),
+        "The same for instances of all workflows together.",
+    )
+    .default("20000"),
+    Setting::new(
+        "limits.schedule_interval",
+        duration(0, 3600 * SECOND_MS),
+        "The least time between two instances of a schedule, whatever it says itself.",
+    )
+    .default("1s"),
+    Setting::new(
         "telemetry.otlp_endpoint",
         Kind::Url(&["http", "https"]),
         "The collector, such as `http://127.0.0.1:4317`. Nothing is sent without one.",
@@ -145,9 +201,24 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.allow_hosts",
         Kind::List(&Kind::Text),
-        "The hosts that a definition's documents may be fetched from, beside this machine: \
-         `example.org`, `example.org:8443`, `*.example.org` or `*`.",
+        "The hosts that a definition's documents may be fetched from: `example.org`, `example.org:8443`, \
+         `*.example.org` or `*`. A coordinator's own machine isn't among them unless it is named \
+         (`localhost`, `127.0.0.1`).",
     ),
+    Setting::new(
+        "http.refuse_networks",
+        Kind::List(&Kind::Text),
+        "Networks that functions aren't called in, such as `10.0.0.0/8`; `private` and `loopback` stand for all of \
+         those. Link-local addresses, metadata services of clouds, and Redis and NATS of this installation are \
+         refused anyway. It is the address that counts, whatever the name.",
+    )
+    .worker(),
+    Setting::new(
+        "http.allow_networks",
+        Kind::List(&Kind::Text),
+        "Networks that functions are called in whatever else is said.",
+    )
+    .worker(),
     Setting::new(
         "http.connect_timeout",
         TIMEOUT,
@@ -220,6 +291,13 @@ pub const COMMON: &[Setting] = &[
          `exec:PROGRAM ARGUMENTS`.",
     )
     .secret(),
+    Setting::new(
+        "functions.connector_environment",
+        Kind::List(&Kind::Text),
+        "Variables that commands of connectors get, beside `PATH`, `HOME` and others of that kind. They get none of \
+         the platform's own.",
+    )
+    .worker(),
     Setting::new(
         "functions.rpc_servers",
         Kind::Map,

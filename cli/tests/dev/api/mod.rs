@@ -29,10 +29,11 @@ const BROKEN: [&str; 7] = [
     "store-unavailable",
     "timeout",
 ];
-/// What only a coordinator says: `swirl dev` wants no tokens, and has no dead letters.
-const GUARDED: [&str; 5] = [
+/// What only a coordinator says: `swirl dev` wants no tokens, has no dead letters, and starts as fast as it can.
+const GUARDED: [&str; 6] = [
     "letter-cut",
     "too-many-refusals",
+    "too-many-starts",
     "forbidden",
     "provider-unavailable",
     "unauthenticated",

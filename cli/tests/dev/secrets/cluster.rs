@@ -65,6 +65,9 @@ async fn nothing_of_a_cluster_holds_a_secret() {
             format!("127.0.0.1:{api}"),
             "--auth-mode".to_owned(),
             "off".to_owned(),
+            // Its documents are of this machine.
+            "--http-allow-hosts".to_owned(),
+            "127.0.0.1".to_owned(),
         ],
         vec!["--worker-listen".to_owned(), format!("127.0.0.1:{health}")],
     ];

@@ -39,6 +39,7 @@ fn new(id: &str) -> NewInstance {
         instance_key: None,
         timeout: None,
         depth: 0,
+        hops: 0,
         trace: Default::default(),
     };
     let root = Scope::new(ScopeId::root(), Role::Root, data!(0));

@@ -253,6 +253,7 @@ impl Arguments<'_> {
                 self.record(&fork, "a fork")?;
                 let open = fork.open.min(fork.total);
                 self.call.arg(fork.total).arg(open).arg(fork.needed);
+                self.call.arg(fork.results_max);
             }
             Command::ExtendFork { fork, open, needed } => {
                 call.arg("extend").arg(fork).arg(open).arg(needed);

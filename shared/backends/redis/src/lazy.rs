@@ -19,8 +19,11 @@ use crate::reply::json;
 /// Fields before those of forks around the scope.
 const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
 
-/// A fork's numbers, as the prelude of the scripts has them, and when it was made.
-type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String);
+/// A fork's numbers, as the prelude of the scripts has them, when it was made, and how large its results are and may
+/// become.
+type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String, u64, u64);
+/// The same as earlier builds have written it.
+type OldNumbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String);
 /// An item of an inbox: number, id, kind, token of the lease that was given it.
 type Item = (String, String, String, String);
 
@@ -134,7 +137,10 @@ impl Redis {
             let (Some(numbers), Some(around)) = (next(), next()) else {
                 return Ok(Look::Refused);
             };
-            let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
+            let numbers: Numbers = match unpack::<OldNumbers>(&numbers, "") {
+                Ok((a, b, c, d, e, f, g, h, i, made)) => (a, b, c, d, e, f, g, h, i, made, 0, 0),
+                Err(_) => unpack(&numbers, &format!("fork {fork} of {scope}"))?,
+            };
             let is_closed = numbers.4 == 1;
             if is_closed || !is_plain(&around) {
                 return Ok(Look::Refused);

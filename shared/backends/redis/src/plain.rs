@@ -202,7 +202,8 @@ impl Redis {
             )?);
             call.arg(fork.total)
                 .arg(fork.open.min(fork.total))
-                .arg(fork.needed);
+                .arg(fork.needed)
+                .arg(fork.results_max);
         }
         if let Some(Command::Report(result)) = steps.report {
             call.arg(encode(

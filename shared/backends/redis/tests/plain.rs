@@ -133,9 +133,10 @@ impl Side {
                 digits.push(byte.into());
                 continue;
             }
-            // Instants of this millennium, in milliseconds and microseconds.
+            // Instants of this millennium, in milliseconds and microseconds, and with a packed number behind
+            // them that looks like a digit.
             match digits.len() {
-                13 | 16 | 20 => text.push('#'),
+                13 | 16 | 17 | 20 => text.push('#'),
                 _ => text.push_str(&digits),
             }
             digits.clear();

@@ -44,6 +44,7 @@ impl Ctx<'_> {
             call,
             timeout: None,
             depth: self.header.depth + 1,
+            hops: self.hops_on(),
             trace: self.header.trace_on(),
             at: self.now(),
         })));

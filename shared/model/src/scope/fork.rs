@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::*;
+use crate::error::names;
 
 /// What a branch or iteration came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,40 @@ pub enum BranchResult {
     },
 }
 
+impl BranchResult {
+    pub fn is_done(&self) -> bool {
+        matches!(self, BranchResult::Done { .. })
+    }
+
+    /// As JSON text.
+    pub fn bytes(&self) -> usize {
+        let mut counter = Counter(0);
+        // Nothing that is written to fails.
+        let _ = serde_json::to_writer(&mut counter, self);
+        counter.0
+    }
+
+    /// What a branch came to whose result doesn't fit beside those of the others. Redis' scripts say the same.
+    pub fn too_large(results_max: usize) -> BranchResult {
+        let message =
+            format!("the results of all branches would be larger than {results_max} bytes");
+        BranchResult::Failed(WorkflowError::new(names::LIMIT_EXCEEDED, message))
+    }
+}
+
+struct Counter(usize);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A fork's record: the branches' common origin, and their results as a set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fork {
@@ -56,6 +91,13 @@ pub struct Fork {
     /// report, however many there are.
     #[serde(default)]
     pub failed: u32,
+    /// How large all results together may become, as JSON text; 0 for any size. What would make them larger is the
+    /// error `LimitExceeded` of its branch.
+    #[serde(default)]
+    pub results_max: usize,
+    /// How large they are.
+    #[serde(default)]
+    pub bytes: usize,
     /// The parent has been told.
     pub told: bool,
     pub closed: bool,
@@ -82,11 +124,15 @@ pub enum Reported {
 
 impl Fork {
     /// Notes a branch's result; each branch counts once.
-    pub fn report(&mut self, index: u32, result: BranchResult) -> Reported {
+    pub fn report(&mut self, index: u32, mut result: BranchResult) -> Reported {
         if self.closed || index >= self.total || self.results.contains_key(&index) {
             return Reported::Stale;
         }
-        let urgent = !matches!(result, BranchResult::Done { .. });
+        let bytes = self.bytes.saturating_add(result.bytes());
+        if self.results_max > 0 && bytes > self.results_max && result.is_done() {
+            result = BranchResult::too_large(self.results_max);
+        }
+        let urgent = !result.is_done();
         self.restore(index, result);
         if !self.told && (urgent || self.enough()) {
             self.told = true;
@@ -98,7 +144,8 @@ impl Fork {
 
     /// Puts in a result that is known already.
     pub fn restore(&mut self, index: u32, result: BranchResult) {
-        self.failed += u32::from(!matches!(result, BranchResult::Done { .. }));
+        self.failed += u32::from(!result.is_done());
+        self.bytes = self.bytes.saturating_add(result.bytes());
         self.results.insert(index, result);
     }
 
@@ -120,7 +167,8 @@ impl Fork {
         // The one that is meant goes on first.
         indexes.sort_by_key(|at| *at != index);
         for at in &indexes {
-            self.results.remove(at);
+            let bytes = self.results.remove(at).map_or(0, |result| result.bytes());
+            self.bytes = self.bytes.saturating_sub(bytes);
         }
         self.failed = self.failed.saturating_sub(indexes.len() as u32);
         self.told = false;
@@ -160,6 +208,7 @@ impl Fork {
             last_error: self.last_error.clone(),
             results: Default::default(),
             failed: 0,
+            bytes: 0,
             ..*self
         }
     }

@@ -85,9 +85,11 @@ impl Ctx<'_> {
         match source::parse(&bytes, &self.options.limits) {
             Ok(document) => Some(document),
             Err(diagnostic) => {
+                // Nothing of it is quoted: it may be a file or a service that this process can read, and whoever
+                // deploys can't.
                 let message = format!(
                     "'{uri}' is no JSON or YAML: {} (line {}, column {})",
-                    diagnostic.message, diagnostic.line, diagnostic.column
+                    diagnostic.code, diagnostic.line, diagnostic.column
                 );
                 self.error(node, codes::BAD_RESOURCE, message, None);
                 None

@@ -45,13 +45,8 @@ impl Ctx<'_> {
             self.error(node, codes::BAD_SCHEMA, "a JSON Schema is an object", None);
             return None;
         }
-        if let Err(error) = jsonschema::validator_for(&json) {
-            self.error(
-                node,
-                codes::BAD_SCHEMA,
-                format!("this is no valid JSON Schema: {error}"),
-                None,
-            );
+        if let Err(message) = swirl_expr::JsonSchema::compile(&json) {
+            self.error(node, codes::BAD_SCHEMA, message, None);
         }
         Some(content)
     }

@@ -202,6 +202,7 @@ mod tests {
             instance_key: None,
             timeout: None,
             depth: 0,
+            hops: 0,
             trace: Trace::default(),
         }
     }

@@ -36,8 +36,8 @@ impl Document {
             ));
         }
         let root = read(content.as_bytes()).map_err(|error| match error {
-            Error::Syntax { message } => {
-                format!("the AsyncAPI document is neither JSON nor YAML: {message}")
+            Error::Syntax { at } => {
+                format!("the AsyncAPI document is neither JSON nor YAML{at}")
             }
             other => other.to_string(),
         })?;

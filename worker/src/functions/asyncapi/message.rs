@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jsonschema::{Draft, Validator};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
+use swirl_expr::{JsonSchema, Limits, SchemaError};
 
 use super::document::Document;
 use crate::functions::rest::media::body_kind;
@@ -23,8 +23,8 @@ pub(super) struct Message {
     pub(super) name: String,
     pub(super) content_type: String,
     kind: BodyKind,
-    payload: Option<Validator>,
-    headers: Option<Validator>,
+    payload: Option<JsonSchema>,
+    headers: Option<JsonSchema>,
     /// The names of the payload's properties, as far as its schema tells.
     properties: Vec<String>,
     /// The schema's JSON pointer in the document.
@@ -92,15 +92,15 @@ impl Message {
         ];
         for (part, validator, value) in parts {
             let Some(validator) = validator else { continue };
-            let mut errors = validator.iter_errors(value);
-            if let Some(error) = errors.next() {
-                let at = error.instance_path().to_string();
-                return Err(format!(
-                    "the {part} doesn't fit the schema of the message `{}`: {part}{at}: {}",
-                    self.name,
-                    error.masked()
-                ));
-            }
+            let wrong = match validator.check_masked(value, &Limits::default()) {
+                Ok(()) => continue,
+                Err(SchemaError::Invalid { message, place }) => format!("{place}: {message}"),
+                Err(error @ SchemaError::Limit(_)) => format!(": {error}"),
+            };
+            return Err(format!(
+                "the {part} doesn't fit the schema of the message `{}`: {part}{wrong}",
+                self.name,
+            ));
         }
         Ok(())
     }
@@ -169,13 +169,11 @@ fn schema<'a>(
 }
 
 /// The schema at this place. It may refer to others of the document, so all of that is at hand.
-fn validator(document: &Document, at: &Node<'_>) -> Result<Validator, String> {
+fn validator(document: &Document, at: &Node<'_>) -> Result<JsonSchema, String> {
     let pointer = at.at.trim_start_matches('#');
     let mut all = document.root.clone();
     all["$ref"] = json!(format!("#{}", utf8_percent_encode(pointer, POINTER)));
-    jsonschema::options()
-        .with_draft(Draft::Draft7)
-        .build(&all)
+    JsonSchema::compile_draft7(&all)
         .map_err(|error| format!("{}: this is no schema: {error}", at.at))
 }
 

@@ -116,6 +116,12 @@ pub(super) async fn send(
     auth: Option<&Auth>,
 ) -> Result<Data, CallError> {
     let brokers = &clients.brokers;
+    let server = &sending.server;
+    if server.protocol != Protocol::Http {
+        let gate = clients.services.http().gate();
+        let checked = gate.check(&server.host(), server.port()).await;
+        checked.map_err(|refused| CallError::arguments(format!("{}: {refused}", outgoing.what)))?;
+    }
     match sending.server.protocol {
         Protocol::Http => http(clients, sending, outgoing, auth).await,
         Protocol::Mqtt { tls, version } => {

@@ -31,11 +31,14 @@ pub(crate) struct CustomCaller {
     http: Http,
     tokens: Tokens,
     places: Semaphore,
+    /// Variables that commands get beside the usual ones.
+    environment: Vec<String>,
 }
 
 impl CustomCaller {
-    pub(crate) fn new(http: Http) -> CustomCaller {
+    pub(crate) fn new(http: Http, environment: Vec<String>) -> CustomCaller {
         CustomCaller {
+            environment,
             tokens: Tokens::new(http.clone()),
             http,
             places: Semaphore::new(COMMANDS_MAX),
@@ -160,7 +163,7 @@ impl CustomCaller {
         let run = async {
             // The semaphore is never closed; if it were, nothing would be lost by going on.
             let _place = self.places.acquire().await.ok();
-            let finished = exec::run(words, &call, limit, &what).await?;
+            let finished = exec::run(words, &self.environment, &call, limit, &what).await?;
             finished_result(&finished, &what, request.secrets.expose())
         };
         in_time(timeout, &what, run).await

@@ -15,6 +15,35 @@ use crate::{CallError, CallErrorKind};
 /// How much of stderr is kept, in bytes: its end says what went wrong.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
+/// The variables that a command gets: where programs, files and certificates are, how texts are written, and which proxy
+/// is to be used. What else this process was told, such as passwords of its servers, is none of a connector's business.
+const ENVIRONMENT: [&str; 24] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SystemRoot",
+    "PATHEXT",
+    "ComSpec",
+];
+
 /// How many of its last lines an error shows.
 const STDERR_LINES_MAX: usize = 5;
 
@@ -26,15 +55,16 @@ pub(super) struct Finished {
     pub(super) stderr: String,
 }
 
-/// Runs a command to its end; it has ended when its output is closed as well. `what` names it in
-/// errors.
+/// Runs a command to its end; it has ended when its output is closed as well. `environment`: variables that it gets beside
+/// the usual ones. `what` names it in errors.
 pub(super) async fn run(
     words: &[String],
+    environment: &[String],
     input: &[u8],
     stdout_bytes_max: usize,
     what: &str,
 ) -> Result<Finished, CallError> {
-    let mut child = start(words).map_err(|error| {
+    let mut child = start(words, environment).map_err(|error| {
         let message = format!("{what}: it cannot be started: {error}");
         CallError::new(CallErrorKind::Connection, message)
     })?;
@@ -73,7 +103,7 @@ pub(super) async fn run(
     })
 }
 
-fn start(words: &[String]) -> io::Result<Child> {
+fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::Error::other("there is no program"));
     };
@@ -85,9 +115,13 @@ fn start(words: &[String]) -> io::Result<Child> {
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     // The command is told a call's arguments, not the secrets of all workflows.
-    let secrets = std::env::vars_os().map(|(name, _)| name);
-    for name in secrets.filter(|name| name.to_string_lossy().starts_with(PREFIX)) {
-        command.env_remove(name);
+    command.env_clear();
+    let named = environment.iter().map(String::as_str);
+    let named = named.filter(|name| !name.starts_with(PREFIX));
+    for name in ENVIRONMENT.into_iter().chain(named) {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
     }
     #[cfg(unix)]
     command.process_group(0);

@@ -33,8 +33,9 @@ const METHODS: [&str; 8] = [
 pub enum Error {
     #[error("the OpenAPI document has {bytes} bytes; at most {DOCUMENT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
-    #[error("the OpenAPI document is neither JSON nor YAML: {message}")]
-    Syntax { message: String },
+    /// Nothing of it is quoted: it may be anything that the process which fetched it can read.
+    #[error("the OpenAPI document is neither JSON nor YAML{at}")]
+    Syntax { at: String },
     #[error("no OpenAPI document: it has neither `openapi: 3.x` nor `swagger: \"2.0\"` at the top")]
     NotOpenApi,
     #[error("OpenAPI version {version} is not supported; use 3.0, 3.1 or Swagger 2.0")]
@@ -138,7 +139,7 @@ impl OpenApi {
             return Err(Error::TooLarge { bytes: together });
         }
         let root = read(bytes).map_err(|error| match error {
-            Error::Syntax { message } => invalid(format!("it is neither JSON nor YAML: {message}")),
+            Error::Syntax { at } => invalid(format!("it is neither JSON nor YAML{at}")),
             other => other,
         })?;
         self.bytes = together;
@@ -339,7 +340,9 @@ mod tests {
     #[test]
     fn what_is_no_supported_document_is_refused() {
         for (text, expected) in [
-            ("{\"openapi\": ", "neither JSON nor YAML: EOF while parsing"),
+            ("{\"openapi\": ", "neither JSON nor YAML (line 1, column"),
+            // Nothing of it is quoted.
+            ("[core] s3cret = {", "neither JSON nor YAML (line"),
             ("a: [", "neither JSON nor YAML"),
             ("[]", "no OpenAPI document"),
             ("just text", "no OpenAPI document"),
@@ -349,6 +352,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
+            assert!(!error.contains("s3cret"), "{error}");
         }
         // Each line refers to the one before nine times: 9^10 values.
         let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();

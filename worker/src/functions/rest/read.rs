@@ -17,12 +17,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
     // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` is no boolean.
     let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| Error::Syntax {
-        message: if is_json {
-            json.to_string()
-        } else {
-            yaml.to_string()
-        },
+    serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| {
+        let place = match yaml.location() {
+            _ if is_json => Some((json.line() as u64, json.column() as u64)),
+            Some(at) => Some((at.line(), at.column())),
+            None => None,
+        };
+        let at = place.map(|(line, column)| format!(" (line {line}, column {column})"));
+        Error::Syntax {
+            at: at.unwrap_or_default(),
+        }
     })
 }
 

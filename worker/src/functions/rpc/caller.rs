@@ -19,6 +19,7 @@ use super::codec::Raw;
 use super::{Server, message, status};
 use crate::auth::{Auth, Authorization, Tokens};
 use crate::breaker::{self, Breakers};
+use crate::egress::Gate;
 use crate::functions::service::TRACEPARENT;
 use crate::http::Http;
 use crate::{CallError, CallErrorKind};
@@ -61,6 +62,7 @@ pub(crate) struct RpcCaller {
     channels: Channels,
     breakers: Option<Arc<Breakers>>,
     tokens: Tokens,
+    gate: Gate,
     request_bytes_max: usize,
     response_bytes_max: usize,
 }
@@ -82,7 +84,8 @@ impl RpcCaller {
     pub(crate) fn new(http: Http) -> RpcCaller {
         let config = http.config();
         RpcCaller {
-            channels: Channels::new(config.connect_timeout),
+            channels: Channels::new(config.connect_timeout, http.gate().clone()),
+            gate: http.gate().clone(),
             request_bytes_max: config.request_bytes_max,
             response_bytes_max: config.response_bytes_max,
             breakers: http.breakers().cloned(),
@@ -199,6 +202,14 @@ impl RpcCaller {
         authorization: Option<&Authorization>,
     ) -> Result<Data, CallError> {
         let method = outgoing.method;
+        let (host, port) = (method.server.host(), method.server.port());
+        let refused = self.gate.check(host, port).await.err();
+        if let Some(refused) = refused {
+            return Err(CallError::arguments(format!(
+                "{}: {refused}",
+                outgoing.what
+            )));
+        }
         let channel = self.channels.get(&method.server)?;
         let mut request = Request::new(futures::stream::iter(outgoing.messages.clone()));
         request.set_timeout(outgoing.until.saturating_duration_since(Instant::now()));

@@ -1,12 +1,19 @@
 //! Connections, one for each server: HTTP/2 carries many calls at once over it.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tower::service_fn;
 
 use super::Server;
+use crate::egress::Gate;
 use crate::{CallError, CallErrorKind};
 
 /// How many connections are kept; beyond it the one that was used longest ago goes. A call that is
@@ -19,6 +26,7 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Channels {
     connect_timeout: Duration,
+    gate: Gate,
     kept: Mutex<HashMap<Server, Kept>>,
 }
 
@@ -29,9 +37,10 @@ struct Kept {
 }
 
 impl Channels {
-    pub(super) fn new(connect_timeout: Duration) -> Channels {
+    pub(super) fn new(connect_timeout: Duration, gate: Gate) -> Channels {
         Channels {
             connect_timeout,
+            gate,
             kept: Mutex::default(),
         }
     }
@@ -65,25 +74,52 @@ impl Channels {
     fn channel(&self, server: &Server) -> Result<Channel, tonic::transport::Error> {
         let mut endpoint = Endpoint::from_shared(server.http_uri())?
             .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))?
-            .connect_timeout(self.connect_timeout)
-            .tcp_keepalive(Some(TCP_KEEPALIVE));
+            .connect_timeout(self.connect_timeout);
         if server.uses_tls() {
             let tls = ClientTlsConfig::new()
                 .with_native_roots()
                 .timeout(self.connect_timeout);
             endpoint = endpoint.tls_config(tls)?;
         }
-        Ok(endpoint.connect_lazy())
+        let (gate, limit) = (self.gate.clone(), self.connect_timeout);
+        // To an address that was looked at.
+        Ok(
+            endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
+                let gate = gate.clone();
+                async move {
+                    let connected = tokio::time::timeout(limit, connect(&gate, &uri)).await;
+                    connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+                }
+            })),
+        )
     }
+}
+
+async fn connect(gate: &Gate, uri: &Uri) -> io::Result<TokioIo<TcpStream>> {
+    let host = uri.host().unwrap_or_default();
+    let port = uri.port_u16().unwrap_or(443);
+    let addresses = gate.addresses(host, port).await.map_err(io::Error::other)?;
+    if addresses.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name isn't known",
+        ));
+    }
+    let stream = TcpStream::connect(&*addresses).await?;
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE))?;
+    Ok(TokioIo::new(stream))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::egress::Egress;
 
     #[tokio::test]
     async fn connections_are_bounded() {
-        let channels = Channels::new(Duration::from_secs(1));
+        let channels = Channels::new(Duration::from_secs(1), Gate::new(Egress::default()));
         for port in 1..=CHANNELS_MAX + 10 {
             let server = format!("grpc://127.0.0.1:{port}").parse().unwrap();
             channels.get(&server).unwrap();

@@ -25,6 +25,14 @@ impl Server {
         self.tls
     }
 
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// As HTTP/2 wants it.
     pub(super) fn http_uri(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };

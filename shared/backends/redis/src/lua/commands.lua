@@ -83,6 +83,7 @@ local function tell(name)
 end
 
 local function count(fork, result, by)
+  fork.bytes = math.max(fork.bytes + by * #result, 0)
   if string.sub(result, 1, 7) == '{"Done"' then
     fork.done = fork.done + by
     return false
@@ -118,11 +119,13 @@ commands['correlate'] = function() correlate(take(), take()) end
 commands['fork'] = function()
   local parent, number = take(), take()
   local origin, total, open, needed = take(), take_number(), take_number(), take_number()
+  local most = take_number()
   local name = parent .. '.' .. number
   write('f:' .. name, origin)
   put_fork(name, {
     total = total, open = open, needed = needed, told = 0, closed = 0, tellings = 0,
     done = 0, failed = 0, live = 0, stamp = MICROS,
+    bytes = 0, most = most,
   })
   local list = fork_list(parent)
   list[#list + 1] = tonumber(number)
@@ -197,6 +200,10 @@ commands['report'] = function()
   local fork = name and fork_of(name)
   if not fork or fork.closed == 1 or index >= fork.total then return end
   if read('b:' .. SCOPE) then return end
+  if fork.most > 0 and fork.bytes + #result > fork.most and string.sub(result, 1, 7) == '{"Done"' then
+    result = '{"Failed":{"name":"LimitExceeded","message":"the results of all branches would be larger than '
+      .. string.format('%.0f', fork.most) .. ' bytes"}}'
+  end
   write('b:' .. SCOPE, result)
   local urgent = count(fork, result, 1)
   if fork.told == 0 and (urgent or fork.done >= fork.needed) then

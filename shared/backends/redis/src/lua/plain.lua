@@ -9,7 +9,7 @@
 -- the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give
 -- the lease back, c closes a fork, f forks, p reports, e ends; 12 lease in milliseconds, 13 holder, 14 its
 -- attempt, 15 the stamp that was seen; then a counted list: ids of consumed inputs; lines of history, and a
--- counted list of elements that hold them; then what the letters need: number of the fork to close; number, origin, total, open and needed of the new one; the
+-- counted list of elements that hold them; then what the letters need: number of the fork to close; number, origin, total, open, needed and most bytes of the new one; the
 -- result; status, output and error.
 -- Returns 'general' if it is none of these, else in one text, since lists cost more: '1' if the lease was
 -- given back or '0', the token if it was taken now or '0', scopes that were woken.
@@ -23,6 +23,7 @@ local WIDE = 500
 local TRIMMED = 1000
 -- Places of a fork's numbers.
 local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local BYTES, MOST = 11, 12
 
 local function has(letters, letter) return find(letters, letter, 1, true) end
 local function fork_of(text) return text and unpacked(text) end
@@ -127,12 +128,14 @@ local function main(KEYS, ARGV)
     fork = fork_of(found[11])
     -- A record that says how it differs must mean this fork, not one of the same name that a failover lost.
     local means = match(ARGV[6], '^%["(%d+)"')
-    if not fork or #fork ~= 10 or means and means ~= fork[10] or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
+    if not fork or #fork < 10 or means and means ~= fork[10] or fork[CLOSED] == 1 or found[10] or tonumber(index) >= fork[OPEN]
       or gone and (list or not has(letters, 'p')) or not match(found[12] or '', '^%d+ g? %d+$') then return GENERAL end
     if has(letters, 'p') then
       local result = ARGV[rest]
       local place = sub(result, 1, 7) == '{"Done"' and DONE or FAILED
       fork[place] = fork[place] + 1
+      fork[BYTES], fork[MOST] = (fork[BYTES] or 0) + #result, fork[MOST] or 0
+      if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and place == DONE then return GENERAL end
       if fork[TOLD] == 0 and (place == FAILED or fork[DONE] >= fork[NEEDED]) then
         if fork[FAILED] > 0 or fork[OPEN] ~= fork[NEEDED] or fork[OPEN] == fork[TOTAL] then
           if fork[OPEN] > WIDE then return GENERAL end
@@ -162,7 +165,7 @@ local function main(KEYS, ARGV)
   local closed
   if closing then
     closed = fork_of(found[10])
-    if not closed or #closed ~= 10 or closed[CLOSED] == 1 or closed[LIVE] > 0
+    if not closed or #closed < 10 or closed[CLOSED] == 1 or closed[LIVE] > 0
       or closed[DONE] + closed[FAILED] < closed[OPEN] or closed[TOTAL] > WIDE then return GENERAL end
   end
   local forking = has(letters, 'f') and ARGV[rest]
@@ -249,7 +252,7 @@ local function main(KEYS, ARGV)
   if forking then
     local new = S .. '.' .. forking
     local numbers = {
-      tonumber(ARGV[rest + 2]), open, tonumber(ARGV[rest + 4]), 0, 0, 0, 0, 0, 0, micros,
+      tonumber(ARGV[rest + 2]), open, tonumber(ARGV[rest + 4]), 0, 0, 0, 0, 0, 0, micros, 0, tonumber(ARGV[rest + 5]),
     }
     set[s + 1], set[s + 2] = 'f:' .. new, ARGV[rest + 1]
     set[s + 3], set[s + 4] = 'g:' .. new, pack(numbers)

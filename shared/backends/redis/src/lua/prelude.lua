@@ -98,7 +98,7 @@ local function flush()
     if fork then
       write('g:' .. name, cmsgpack.pack({
         fork.total, fork.open, fork.needed, fork.told, fork.closed, fork.tellings,
-        fork.done, fork.failed, fork.live, fork.stamp,
+        fork.done, fork.failed, fork.live, fork.stamp, fork.bytes, fork.most,
       }))
     end
   end
@@ -225,10 +225,12 @@ end
 local function read_fork(text)
   if not text then return false end
   local n = cmsgpack.unpack(text)
-  if #n ~= 10 then error('DAMAGED fork of ' .. INST) end
+  if #n < 10 then error('DAMAGED fork of ' .. INST) end
   return {
     total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
     done = n[7], failed = n[8], live = n[9], stamp = n[10],
+    -- How large the results are, and may become; forks of earlier builds have neither.
+    bytes = n[11] or 0, most = n[12] or 0,
   }
 end
 
