@@ -145,6 +145,7 @@ async fn one(
 async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<Driver> {
     let clock = Arc::new(SystemClock);
     let record = DefinitionRecord {
+        deleted: None,
         id: definition.id.clone(),
         digest: String::new(),
         name: String::new(),
@@ -157,7 +158,7 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
         store.clone(),
         Box::new(|_| Err("cached".to_owned())),
     ));
-    registry.insert(definition.clone());
+    registry.insert(definition.clone(), "");
     let service = Service {
         store: store.clone(),
         events: store.clone(),

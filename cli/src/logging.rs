@@ -18,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 const VARIABLE: &str = "SWIRL_LOG";
 
 /// If neither the variable nor the configuration says anything; the store's own business is dull.
-pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn";
+pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn,swirl_coordinator::events=debug";
 
 /// How lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use futures::executor::block_on;
 use swirl_coordinator::{Service, draw_name};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::{Clock, FunctionCaller, Secrets};
-use swirl_runtime::{Driver, Lower, Observer, Registry, Settings};
+use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
 
@@ -79,6 +79,13 @@ impl Node {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             self.service.events = Addressed::log(self.store.clone(), attribute);
             driver.effects = Arc::new(self.service.clone());
+        }
+    }
+
+    /// The history keeps arguments, results and events; to be said before the start.
+    pub fn records_all(&mut self) {
+        if let Some(driver) = Arc::get_mut(&mut self.driver) {
+            driver.settings.recording = Recording::All;
         }
     }
 

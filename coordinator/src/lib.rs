@@ -12,6 +12,7 @@ mod intake;
 mod named;
 mod operator;
 mod outward;
+mod reach;
 mod reconciler;
 mod schedules;
 pub mod server;
@@ -21,10 +22,11 @@ mod subflows;
 mod timers;
 mod windows;
 
-pub use deploy::{Deployed, Deployment};
+pub use deploy::{Deletion, Deployed, Deployment};
 pub use intake::{Taken, keys, read_message};
-pub use operator::Action;
+pub use operator::{Action, Operator};
 pub use outward::Outward;
+pub use reach::Reach;
 pub use service::{Service, draw_name};
 pub use start::{Refused, StartRequest, Started};
 

@@ -2,8 +2,8 @@
 
 use swirl_engine::{Rejection, can_rerun, can_skip};
 use swirl_model::Data;
-use swirl_model::event::Input;
-use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::event::{Event, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Instance};
 use swirl_model::workflow::Workflow;
 
@@ -21,6 +21,31 @@ pub enum Action {
     /// Go on at this state, with the data as it is.
     Rerun(String),
 }
+
+/// Who asks for an action, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// The token's name, or whom the provider names; `None` where nobody is asked for a token.
+    pub name: Option<String>,
+    pub reason: Option<String>,
+}
+
+impl Action {
+    /// What clients call it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Action::Cancel => "cancel",
+            Action::Suspend => "suspend",
+            Action::Resume => "resume",
+            Action::Retry => "retry",
+            Action::Skip(_) => "skip",
+            Action::Rerun(_) => "rerun",
+        }
+    }
+}
+
+/// The longest result that the history shows of `skip`, in bytes.
+const RESULT_BYTES_MAX: usize = 16 << 10;
 
 impl Service {
     /// Why the action is refused for where the instance stands, or its parent.
@@ -75,6 +100,40 @@ impl Service {
         Ok(taken.err().map(|in_use| in_use.by))
     }
 
+    /// As [`Service::operate`], and the history says who asked for it and why.
+    pub async fn operate_by(
+        &self,
+        id: &InstanceId,
+        action: Action,
+        operator: &Operator,
+    ) -> Result<bool, Error> {
+        let entry = HistoryEntry {
+            at: self.clock.now(),
+            scope: ScopeId::root(),
+            event: Event::Operated {
+                action: action.word().into(),
+                by: operator.name.clone(),
+                reason: operator.reason.clone(),
+                state: match &action {
+                    Action::Rerun(state) => Some(state.clone()),
+                    _ => None,
+                },
+            },
+            data: match &action {
+                Action::Skip(result) => Some(given(result)),
+                _ => None,
+            },
+        };
+        // Before the action: what comes of it stands below it. A store that is full takes a cancellation
+        // all the same.
+        match self.store.note(id, entry).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => tracing::warn!(%error, "the history lacks what an operator did"),
+        }
+        self.operate(id, action).await
+    }
+
     /// False: there is no such instance, it isn't in a state for this, or its key is in use.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
         let Some(instance) = self.store.instance(id).await? else {
@@ -107,4 +166,15 @@ impl Service {
         self.tell(ScopeRef::root(id.clone()), input).await?;
         Ok(true)
     }
+}
+
+/// What an operator gave as the result.
+fn given(result: &Data) -> Data {
+    let mut data = Data::object();
+    if result.exceeds(RESULT_BYTES_MAX) {
+        data.set("result", Data::string("(too long to be kept here)"));
+    } else {
+        data.set("result", result.clone());
+    }
+    data
 }

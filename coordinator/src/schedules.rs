@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use swirl_engine::{Definition, NewInstance};
 use swirl_model::Data;
-use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{StateKind, Workflow};
 
 use crate::{Error, Service};
+
+const NEVER: Timestamp = Timestamp(0);
 
 struct Due {
     definition: Arc<Definition>,
@@ -42,7 +43,10 @@ impl Service {
             if let Err(error) = self.create(&due.definition, instance, new, false).await? {
                 tracing::error!(workflow = %id, %error, "a schedule starts nothing");
             }
-            self.registry.store().set_mark(&mark_name(id), now).await?;
+            self.registry
+                .store()
+                .set_mark(&mark_name(&id.workflow), now)
+                .await?;
             fired += 1;
         }
         Ok(fired)
@@ -53,26 +57,19 @@ impl Service {
         let catalog = self.registry.catalog().await?;
         let mut next: Option<Due> = None;
         for (definition, deployed_at) in &catalog.latest {
-            let Some(schedule) = definition.schedule() else {
+            if definition.schedule().is_none() {
                 continue;
-            };
+            }
             // Events start the instances of a workflow that begins with an event state (decision 90).
             let workflow = &definition.workflow;
             let start = workflow[Workflow::ROOT].start;
             if matches!(workflow[start].kind, StateKind::Event(_)) {
                 continue;
             }
-            let mark = self
-                .registry
-                .store()
-                .mark(&mark_name(&definition.id))
-                .await?;
-            let after = match mark {
-                Some(mark) => mark,
-                None if schedule.begins_at_deployment() => Timestamp(deployed_at.0 - 1),
-                None => *deployed_at,
-            };
-            let Some(at) = schedule.next_after(after, *deployed_at) else {
+            if self.is_paused(&definition.id.workflow).await? {
+                continue;
+            }
+            let Some(at) = self.next_of(definition, *deployed_at).await? else {
                 continue;
             };
             // However often it says: what lies between is missed (decision 43).
@@ -91,6 +88,53 @@ impl Service {
         Ok(next)
     }
 
+    /// Whether the schedule of a workflow is paused.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn is_paused(&self, workflow: &str) -> Result<bool, Error> {
+        let mark = self.registry.store().mark(&pause_name(workflow)).await?;
+        Ok(mark.is_some_and(|since| since != NEVER))
+    }
+
+    /// Pauses the schedule of a workflow, in all its versions, or lets it go on: then what it missed
+    /// meanwhile isn't made up for.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn pause_schedule(&self, workflow: &str, on: bool) -> Result<(), Error> {
+        let store = self.registry.store();
+        let now = self.clock.now();
+        if !on && self.is_paused(workflow).await? {
+            store.set_mark(&mark_name(workflow), now).await?;
+        }
+        let mark = if on { now } else { NEVER };
+        store.set_mark(&pause_name(workflow), mark).await?;
+        Ok(())
+    }
+
+    /// When the schedule of this definition creates its next instance, paused or not.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn next_of(
+        &self,
+        definition: &Definition,
+        deployed_at: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let Some(schedule) = definition.schedule() else {
+            return Ok(None);
+        };
+        let name = mark_name(&definition.id.workflow);
+        let mark = self.registry.store().mark(&name).await?;
+        let after = match mark {
+            Some(mark) => mark,
+            None if schedule.begins_at_deployment() => Timestamp(deployed_at.0 - 1),
+            None => deployed_at,
+        };
+        Ok(schedule.next_after(after, deployed_at))
+    }
+
     /// Carries schedules out for ever.
     pub async fn run_schedules(&self) {
         loop {
@@ -106,6 +150,11 @@ impl Service {
 }
 
 /// The mark of a workflow's schedule: one for all its versions.
-fn mark_name(id: &DefinitionId) -> String {
-    format!("schedule/{}", id.workflow)
+pub(crate) fn mark_name(workflow: &str) -> String {
+    format!("schedule/{workflow}")
+}
+
+/// The mark that says since when the schedule is paused; the beginning of time: it isn't.
+fn pause_name(workflow: &str) -> String {
+    format!("schedule-paused/{workflow}")
 }

@@ -82,6 +82,7 @@ async fn commit(
         _ => redacted(driver, &held.header, &why.to_string()).await,
     };
     let entry = HistoryEntry {
+        data: None,
         at,
         scope: scope.scope.clone(),
         event: Event::GivenUp { reason },

@@ -114,8 +114,10 @@ impl Client {
         .await
     }
 
+    /// Deletes.
+    ///
     /// # Errors
-    /// Nobody answers, or not in JSON. An answer that refuses is none.
+    /// As [`Client::get`].
     pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
         self.ask(&Asked {
             method: Method::DELETE,

@@ -1,12 +1,14 @@
 //! Talking to a server: what the client commands share.
 
 mod http;
+mod patience;
 mod server;
 mod servers;
 pub mod timeline;
 pub mod tls;
 
 pub use http::{Answer, Client};
+pub use patience::{Patience, TIMED_OUT, Timeout};
 pub use server::{Credentials, Server, Target};
 pub use servers::Repeat;
 

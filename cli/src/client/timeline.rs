@@ -29,30 +29,53 @@ impl Line {
     }
 }
 
-/// One line an entry, with the time since the first.
-pub fn timeline(entries: &[Value], colour: bool) -> String {
-    let at = |entry: &Value| {
-        let text = entry["at"].as_str().unwrap_or_default();
-        Timestamp::parse(text).map_or(0, |at| at.0)
-    };
-    let begun = entries.first().map_or(0, at);
-    let mut text = String::new();
-    for entry in entries {
-        let line = describe(entry);
-        let seconds = (at(entry) - begun) as f64 / 1000.0;
-        let (on, off) = match (colour, line.tone) {
-            (false, _) | (true, Tone::Plain) => ("", ""),
-            (true, Tone::Good) => ("\x1b[32m", "\x1b[0m"),
-            (true, Tone::Bad) => ("\x1b[31m", "\x1b[0m"),
-            (true, Tone::Dim) => ("\x1b[2m", "\x1b[0m"),
-        };
-        let place = line.place();
-        text.push_str(&format!(
-            "{seconds:>10.3}s  {on}{place}{}{off}\n",
-            line.text
-        ));
+/// Writes entries as they come: one line each, with the time since the first.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    pub colour: bool,
+    /// With what was recorded of arguments, results and events.
+    pub data: bool,
+    begun: Option<i64>,
+}
+
+impl Timeline {
+    pub fn new(colour: bool, data: bool) -> Timeline {
+        Timeline {
+            colour,
+            data,
+            begun: None,
+        }
     }
-    text
+
+    pub fn lines(&mut self, entries: &[Value]) -> String {
+        let mut text = String::new();
+        for entry in entries {
+            let at = entry["at"].as_str().unwrap_or_default();
+            let at = Timestamp::parse(at).map_or(0, |at| at.0);
+            let begun = *self.begun.get_or_insert(at);
+            let line = describe(entry);
+            let seconds = (at - begun) as f64 / 1000.0;
+            let (on, off) = match (self.colour, line.tone) {
+                (false, _) | (true, Tone::Plain) => ("", ""),
+                (true, Tone::Good) => ("\x1b[32m", "\x1b[0m"),
+                (true, Tone::Bad) => ("\x1b[31m", "\x1b[0m"),
+                (true, Tone::Dim) => ("\x1b[2m", "\x1b[0m"),
+            };
+            let place = line.place();
+            text.push_str(&format!(
+                "{seconds:>10.3}s  {on}{place}{}{off}\n",
+                line.text
+            ));
+            if self.data {
+                let recorded = entry["data"].as_object().into_iter().flatten();
+                for (name, value) in recorded {
+                    let value = shown(&Value::String(value.to_string()));
+                    text.push_str(&format!("{:>13}{name}: {value}\n", ""));
+                }
+            }
+        }
+        text
+    }
 }
 
 pub fn describe(entry: &Value) -> Line {
@@ -127,6 +150,14 @@ pub fn describe(entry: &Value) -> Line {
         "compensated" => (Tone::Plain, "  compensated".to_owned()),
         "branch_failed" => (Tone::Bad, format!("  failed: {}", error(&entry["error"]))),
         "retried" => (Tone::Plain, "continued by an operator".to_owned()),
+        "call_repeated" => (
+            Tone::Plain,
+            format!(
+                "  call of {} made again: whoever made it before recorded no answer",
+                word("function")
+            ),
+        ),
+        "operated" => (Tone::Plain, operated(entry)),
         "given_up" => (
             Tone::Bad,
             format!("suspended, for it cannot be driven: {}", word("reason")),
@@ -147,6 +178,28 @@ pub fn describe(entry: &Value) -> Line {
         text,
         scope: word("scope"),
     }
+}
+
+/// What an operator did.
+fn operated(entry: &Value) -> String {
+    let word = |name: &str| shown(&entry[name]);
+    let mut text = format!("operator: {}", word("action"));
+    let result = entry["data"].get("result");
+    let result = result.map(|result| Value::String(result.to_string()));
+    for (before, value) in [
+        (" to state ", word("state")),
+        (
+            " with the result ",
+            result.as_ref().map(shown).unwrap_or_default(),
+        ),
+        (", by ", word("by")),
+        (", because: ", word("reason")),
+    ] {
+        if !value.is_empty() {
+            text.push_str(&format!("{before}{value}"));
+        }
+    }
+    text
 }
 
 /// A value in a line: control characters could move the cursor of a terminal.
@@ -185,14 +238,21 @@ mod tests {
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is no string"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "ended", "status": "completed"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "skip", "by": "ada",
+                "reason": "paid by phone", "data": {"result": {"paid": true}}}),
+            json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "call_repeated", "function": "pay", "call": 3}),
         ];
-        insta::assert_snapshot!(timeline(&entries, false), @r"
+        let timeline = |colour| Timeline::new(colour, true).lines(&entries);
+        insta::assert_snapshot!(timeline(false), @r#"
              0.000s  started
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
             59.000s    output fails its schema: 1 is no string
             60.000s  completed
             60.000s  teleported
-        ");
-        assert!(timeline(&entries, true).contains("\x1b[32mcompleted\x1b[0m"));
+            60.000s  operator: skip with the result {"paid":true}, by ada, because: paid by phone
+                     result: {"paid":true}
+            60.000s    call of pay made again: whoever made it before recorded no answer
+        "#);
+        assert!(timeline(true).contains("\x1b[32mcompleted\x1b[0m"));
     }
 }

@@ -99,6 +99,8 @@ const CASES: &[Case] = &[
     ("events.produced_subject", "out.{type}", NONE),
     ("worker.concurrency", "7", NONE),
     ("worker.local_scopes", "7", NONE),
+    ("history.data", "all", NONE),
+    ("history.data_bytes", "1KiB", NONE),
     ("worker.lease", "5s", NONE),
     ("worker.shutdown_deadline", "5s", NONE),
     ("limits.data_bytes", "1MiB", NONE),

@@ -94,6 +94,8 @@ pub fn driving(settings: &Worker) -> Settings {
         lease_ms,
         renew_ms: Some((lease_ms / 3).max(1)),
         keeps_one: settings.local_scopes > 0,
+        recording: settings.recording,
+        recorded_bytes_max: settings.recorded_bytes_max,
     }
 }
 

@@ -25,8 +25,8 @@ const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 /// Runs the whole system in one process, for a folder of definitions.
 ///
 /// All definitions of the folder are deployed (*.sw.yaml, *.sw.yml and *.sw.json, recursively), and
-/// again when their files change. A definition is immutable under its id and version: raise the
-/// version when you change it. The HTTP API takes starts, CloudEvents and further definitions; the
+/// again when their files change: under the same version in place of the former content, unless
+/// instances of that are there. What a removed file defined starts nothing any more. The HTTP API takes starts, CloudEvents and further definitions; the
 /// other commands talk to it. There is no authentication: whoever reaches the port may do everything,
 /// and so it listens on this machine only unless '--no-auth' says that this is meant.
 ///
@@ -141,6 +141,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let trusted = reader.trusted(&args.folder);
     let telemetry = Telemetry::new(&telemetry(args), node.store.clone())?;
     node.observed_by(telemetry.clone());
+    node.records_all();
     let metrics = telemetry.metrics().clone();
     let api = Api::new(
         node.service.clone(),
@@ -151,6 +152,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let api = api.only_hosts(&args.api_host);
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
+    folder.forget_removed().await;
     let mut log = Log::new(node.store.clone());
     log.skip().await;
     node.start();

@@ -1,21 +1,36 @@
 //! `swirl get`
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::client::{Server, timeline};
-use crate::terminal::Terminal;
+use crate::client::{Client, Server, TIMED_OUT, Timeout, timeline};
+use crate::terminal::{Output, Terminal};
 
-/// Shows an instance, and where it stands.
+/// How often a server is asked whether something has changed.
+const LOOK: Duration = Duration::from_millis(500);
+/// The longest value in a line, in characters; JSON output has all of it.
+const VALUE_CHARS_MAX: usize = 2000;
+
+/// Shows an instance: where it stands, and its state data.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   swirl get 2f6c0d9b31a84e57
   swirl get orders/order-7                      # by workflow and key
+  swirl get 2f6c0d9b31a84e57 --watch
   swirl get 2f6c0d9b31a84e57 --output json")]
 pub struct Args {
     /// The instance's id, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
+
+    /// Show it again whenever it changes, until it is no longer running.
+    #[arg(long, short)]
+    watch: bool,
+
+    #[command(flatten)]
+    timeout: Timeout,
 
     #[command(flatten)]
     server: Server,
@@ -23,9 +38,58 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
+        if args.watch {
+            return watch(args, &client, terminal).await;
+        }
         let answer = client.get(&["instances", &args.id], &[]).await?;
         answer.show(terminal, text)
     })
+}
+
+/// As JSON: one line a change.
+async fn watch(args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
+    let mut patience = args.timeout.begin();
+    let mut last = Value::Null;
+    loop {
+        match client.get(&["instances", &args.id], &[]).await {
+            Ok(answer) if answer.refused() => return answer.show(terminal, text),
+            Ok(answer) => {
+                patience.answered();
+                if answer.body != last {
+                    let shown = match terminal.output {
+                        Output::Json => format!("{}\n", answer.body),
+                        _ if last.is_null() => text(&answer.body),
+                        _ => format!("\n{}", text(&answer.body)),
+                    };
+                    terminal.result(&shown)?;
+                }
+                last = answer.body;
+                if last["status"] != "running" {
+                    return Ok(0);
+                }
+            }
+            Err(error) => {
+                if patience.failed(error)? {
+                    terminal.message("the connection is lost: trying again");
+                }
+            }
+        }
+        if patience.is_over() {
+            terminal.message(&format!("error: instance {} is still running", args.id));
+            return Ok(TIMED_OUT);
+        }
+        patience.pause(LOOK).await;
+    }
+}
+
+/// A value on one line.
+fn line(value: &Value) -> String {
+    let text = timeline::shown(&Value::String(value.to_string()));
+    let mut short: String = text.chars().take(VALUE_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push_str("… (--output json shows all)");
+    }
+    short
 }
 
 /// An instance as people read it.
@@ -52,9 +116,9 @@ pub fn text(body: &Value) -> String {
     row("parent", word("parent"));
     row("started", word("startedAt"));
     row("ended", word("endedAt"));
-    row("input", word("input"));
+    row("input", line(&body["input"]));
     if let Some(output) = body.get("output") {
-        row("output", timeline::shown(output));
+        row("output", line(output));
     }
     if let Some(error) = body.get("error") {
         row("error", timeline::error(error));
@@ -86,6 +150,14 @@ pub fn text(body: &Value) -> String {
             );
             row("", format!("timer {kind} at {due}"));
         }
+        if let Some(data) = scope.get("data") {
+            row("data", line(data));
+        } else if scope["dataLeftOut"] == true {
+            row(
+                "data",
+                "left out: the instance's data is too long".to_owned(),
+            );
+        }
     }
     text
 }
@@ -109,4 +181,33 @@ fn place(scope: &Value) -> String {
         text.push_str(&format!(", attempt {attempt}"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_instance() {
+        let body = json!({
+            "id": "2f6c0d9b31a84e57", "workflow": "order", "version": "1.0", "status": "faulted", "suspended": false,
+            "startedAt": "2024-01-31T09:00:00Z", "input": {"order": 7},
+            "error": {"name": "FunctionError", "code": "503", "message": "busy"},
+            "scopes": [{"scope": "r", "state": "Charge", "doing": "failed", "action": "charge",
+                "data": {"order": 7, "note": "a\nb"}}],
+        });
+        insta::assert_snapshot!(text(&body), @r#"
+        id           2f6c0d9b31a84e57
+        workflow     order:1.0
+        status       faulted
+        started      2024-01-31T09:00:00Z
+        input        {"order":7}
+        error        FunctionError (503): busy
+        at           Charge: failed (charge)
+        data         {"order":7,"note":"a\nb"}
+        "#);
+        let long = line(&json!("x".repeat(3000)));
+        assert!(long.len() < 2100 && long.ends_with("(--output json shows all)"));
+    }
 }

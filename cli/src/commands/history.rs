@@ -1,7 +1,14 @@
 //! `swirl history`
 
-use crate::client::{Server, timeline};
-use crate::terminal::Terminal;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::client::{Client, Server, TIMED_OUT, Timeout, timeline::Timeline};
+use crate::terminal::{Output, Terminal};
+
+/// How often a server is asked for what is new.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Shows what happened to an instance.
 ///
@@ -10,11 +17,24 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "\
 Examples:
   swirl history 2f6c0d9b31a84e57
+  swirl history 2f6c0d9b31a84e57 --data     # with arguments, results and events
+  swirl history 2f6c0d9b31a84e57 --follow
   swirl history 2f6c0d9b31a84e57 --output json")]
 pub struct Args {
     /// The instance's id, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
+
+    /// Show arguments, results and events, as far as the server records them ('history.data').
+    #[arg(long)]
+    data: bool,
+
+    /// Go on until the instance is no longer running.
+    #[arg(long, short)]
+    follow: bool,
+
+    #[command(flatten)]
+    timeout: Timeout,
 
     #[command(flatten)]
     server: Server,
@@ -22,11 +42,54 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
+        if args.follow {
+            return follow(args, &client, terminal).await;
+        }
         let path = ["instances", &args.id, "history"];
         let answer = client.get(&path, &[]).await?;
         answer.show(terminal, |body| {
-            let entries = body["entries"].as_array().cloned().unwrap_or_default();
-            timeline::timeline(&entries, terminal.colours())
+            Timeline::new(terminal.colours(), args.data).lines(entries(body))
         })
     })
+}
+
+fn entries(body: &Value) -> &[Value] {
+    body["entries"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// As JSON: one line an entry.
+async fn follow(args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
+    let mut patience = args.timeout.begin();
+    let mut timeline = Timeline::new(terminal.colours(), args.data);
+    let mut known = 0;
+    loop {
+        let after = known.to_string();
+        let path = ["instances", &args.id, "history"];
+        match client.get(&path, &[("after", &after)]).await {
+            Ok(answer) if answer.refused() => return answer.show(terminal, |_| String::new()),
+            Ok(answer) => {
+                patience.answered();
+                let new = entries(&answer.body);
+                known += new.len();
+                let text = match terminal.output {
+                    Output::Json => new.iter().map(|entry| format!("{entry}\n")).collect(),
+                    _ => timeline.lines(new),
+                };
+                terminal.result(&text)?;
+                if answer.body["status"] != "running" {
+                    return Ok(0);
+                }
+            }
+            Err(error) => {
+                if patience.failed(error)? {
+                    terminal.message("the connection is lost: trying again");
+                }
+            }
+        }
+        if patience.is_over() {
+            terminal.message(&format!("error: instance {} is still running", args.id));
+            return Ok(TIMED_OUT);
+        }
+        patience.pause(LOOK).await;
+    }
 }

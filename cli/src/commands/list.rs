@@ -2,8 +2,12 @@
 
 use serde_json::Value;
 
-use crate::client::{Server, timeline::shown};
+use crate::client::{
+    Server,
+    timeline::{error, shown},
+};
 use crate::terminal::Terminal;
+use crate::text::table;
 
 /// Lists instances, newest first.
 #[derive(Debug, clap::Args)]
@@ -13,6 +17,7 @@ use crate::terminal::Terminal;
 Examples:
   swirl list
   swirl list --workflow order --status faulted
+  swirl list --status waiting
   swirl list --limit 1000 --output json"
 )]
 pub struct Args {
@@ -24,7 +29,8 @@ pub struct Args {
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 
-    /// In this status: running, completed, faulted, cancelled or terminated.
+    /// In this status: running, completed, faulted, cancelled or terminated; of those that run,
+    /// waiting (for an event, an answer or a time) or suspended.
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
 
@@ -62,40 +68,62 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
+const HEADER: [&str; 6] = ["ID", "WORKFLOW", "STATUS", "STATE", "STARTED", "ERROR"];
+/// The longest error in a line, in characters.
+const ERROR_CHARS_MAX: usize = 80;
+
 fn text(body: &Value) -> String {
-    let empty = Vec::new();
-    let instances = body["instances"].as_array().unwrap_or(&empty);
-    let rows: Vec<[String; 4]> = instances
-        .iter()
-        .map(|row| {
-            let suspended = match row["suspended"].as_bool() {
-                Some(true) => ", suspended",
-                _ => "",
-            };
-            [
-                shown(&row["id"]),
-                format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
-                format!("{}{suspended}", shown(&row["status"])),
-                shown(&row["startedAt"]),
-            ]
-        })
-        .collect();
-    let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or_default()
-    };
-    let (id, workflow, status) = (width(0), width(1), width(2));
-    let mut text = String::new();
-    for row in &rows {
-        let line = format!(
-            "{:<id$}  {:<workflow$}  {:<status$}  {}",
-            row[0], row[1], row[2], row[3]
-        );
-        text.push_str(&line);
-        text.push('\n');
-    }
+    let instances = body["instances"].as_array().into_iter().flatten();
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    rows.extend(instances.map(row));
+    let mut text = table(&rows);
     if let Some(next) = body["next"].as_str() {
         text.push_str(&format!("there may be more: --after {next}\n"));
     }
     text
+}
+
+fn row(row: &Value) -> [String; 6] {
+    let status = if row["suspended"] == true {
+        "suspended".to_owned()
+    } else if row["waiting"] == true {
+        "waiting".to_owned()
+    } else {
+        shown(&row["status"])
+    };
+    let error = match &row["error"] {
+        Value::Null => String::new(),
+        found => error(found).chars().take(ERROR_CHARS_MAX).collect(),
+    };
+    [
+        shown(&row["id"]),
+        format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
+        status,
+        shown(&row["state"]),
+        shown(&row["startedAt"]),
+        error,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_table() {
+        let body = json!({"next": "b", "instances": [
+            {"id": "a", "workflow": "order", "version": "1.0", "status": "running", "suspended": false, "waiting": true,
+                "state": "Await payment", "startedAt": "2024-01-31T09:00:00Z"},
+            {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "faulted", "suspended": false, "waiting": false,
+                "state": "Charge", "startedAt": "2024-01-31T09:00:00Z",
+                "error": {"name": "FunctionError", "code": "503", "message": "busy"}},
+        ]});
+        insta::assert_snapshot!(text(&body), @"
+        ID  WORKFLOW     STATUS   STATE          STARTED               ERROR
+        a   order:1.0    waiting  Await payment  2024-01-31T09:00:00Z
+        b   hello:2.0.0  faulted  Charge         2024-01-31T09:00:00Z  FunctionError (503): busy
+        there may be more: --after b
+        ");
+    }
 }

@@ -4,6 +4,7 @@ mod completions;
 mod config;
 mod coordinator;
 mod dead_letters;
+mod definition;
 mod demo_service;
 mod deploy;
 mod dev;
@@ -16,6 +17,7 @@ mod list;
 mod migrate;
 mod operate;
 mod run;
+mod schedule;
 mod send_event;
 mod start;
 mod test;
@@ -70,6 +72,7 @@ enum Command {
     Config(config::Args),
     Coordinator(coordinator::Args),
     DeadLetters(dead_letters::Args),
+    Definition(definition::Args),
     DemoService(demo_service::Args),
     Deploy(deploy::Args),
     Dev(dev::Args),
@@ -84,6 +87,7 @@ enum Command {
     Resume(operate::Resume),
     Retry(operate::Retry),
     Run(run::Args),
+    Schedule(schedule::Args),
     SendEvent(send_event::Args),
     Skip(operate::Skip),
     Start(start::Args),
@@ -111,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Config(args) => config::run(&args, &terminal),
         Command::Coordinator(args) => coordinator::run(&args, &terminal),
         Command::DeadLetters(args) => dead_letters::run(&args, &terminal),
+        Command::Definition(args) => definition::run(&args, &terminal),
         Command::DemoService(args) => demo_service::run(&args, &terminal),
         Command::Deploy(args) => deploy::run(&args, &terminal),
         Command::Dev(args) => dev::run(&args, &terminal),
@@ -125,6 +130,7 @@ pub fn main() -> ExitCode {
         Command::Resume(args) => operate::resume(&args, &terminal),
         Command::Retry(args) => operate::retry(&args, &terminal),
         Command::Run(args) => run::run(&args, &terminal),
+        Command::Schedule(args) => schedule::run(&args, &terminal),
         Command::SendEvent(args) => send_event::run(&args, &terminal),
         Command::Skip(args) => operate::skip(&args, &terminal),
         Command::Start(args) => start::run(&args, &terminal),

@@ -71,6 +71,10 @@ struct Of {
     #[arg(value_name = "ID")]
     id: String,
 
+    /// Why, for the instance's history.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
     #[command(flatten)]
     server: Server,
 }
@@ -106,8 +110,13 @@ impl Of {
         self.server.run(async |client| {
             let path = ["instances", &self.id, action];
             let headers = [("content-type", "application/json")];
+            let reason = self.reason.as_deref();
+            let query: Vec<_> = reason
+                .map(|reason| ("reason", reason))
+                .into_iter()
+                .collect();
             let answer = client
-                .post(&path, &[], &headers, body.into_bytes(), Repeat::Never)
+                .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
                 .await?;
             answer.show(terminal, |_| format!("{action} is accepted\n"))
         })

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use anyhow::Context;
+use serde_json::Value;
 
 use crate::client::{Repeat, Server, timeline::shown};
 use crate::terminal::Terminal;
@@ -46,15 +47,64 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             .await?;
         answer.show(terminal, |body| {
             let accepted = body["accepted"].as_array().into_iter().flatten();
-            accepted
-                .map(|event| {
-                    format!(
-                        "{} {} accepted\n",
-                        shown(&event["source"]),
-                        shown(&event["id"])
-                    )
-                })
-                .collect()
+            accepted.map(outcome).collect()
         })
     })
+}
+
+/// What came of an event, a line each.
+fn outcome(event: &Value) -> String {
+    let mut text = format!(
+        "{} {} accepted\n",
+        shown(&event["source"]),
+        shown(&event["id"])
+    );
+    let mut line = |told: String| text.push_str(&format!("  {told}\n"));
+    let all = |name: &str| event[name].as_array().map_or(&[][..], Vec::as_slice);
+    if event["duplicate"] == true {
+        line("it was taken in before, so nothing was done".to_owned());
+    }
+    for started in all("started") {
+        let (workflow, id) = (shown(&started["workflow"]), shown(&started["id"]));
+        line(format!("started {workflow} {id}"));
+    }
+    for id in all("instances") {
+        line(format!("reached {}", shown(id)));
+    }
+    for workflow in all("collectedBy") {
+        line(format!("waits for others to start {}", shown(workflow)));
+    }
+    for reason in all("reasons") {
+        line(format!("nobody took it: {}", shown(reason)));
+    }
+    if event["kept"] == true {
+        line("it is kept for instances that wait for it later".to_owned());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn outcomes() {
+        let taken = json!({"source": "/shop", "id": "7", "started": [{"id": "2f6c", "workflow": "order"}],
+            "instances": ["88ab"], "collectedBy": ["pair"], "kept": true, "reasons": []});
+        let lost = json!({"source": "/shop", "id": "8", "reasons": ["no deployed workflow consumes the type 't'"]});
+        let again = json!({"source": "/shop", "id": "7", "duplicate": true});
+        let text: String = [taken, lost, again].iter().map(outcome).collect();
+        insta::assert_snapshot!(text, @r"
+        /shop 7 accepted
+          started order 2f6c
+          reached 88ab
+          waits for others to start pair
+          it is kept for instances that wait for it later
+        /shop 8 accepted
+          nobody took it: no deployed workflow consumes the type 't'
+        /shop 7 accepted
+          it was taken in before, so nothing was done
+        ");
+    }
 }

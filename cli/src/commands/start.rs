@@ -7,16 +7,19 @@ use serde_json::Value;
 
 use super::get;
 use crate::app::json_argument;
-use crate::client::{Answer, Client, Repeat, Server, timeline};
+use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout, timeline};
 use crate::terminal::{Output, Terminal};
 
-/// How often an instance is looked at that takes longer than a request may wait.
-const LOOK: Duration = Duration::from_millis(500);
+/// How long one request waits for the end.
+const WAIT: Duration = Duration::from_secs(30);
+/// How soon a server that is away is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts an instance on a server.
 ///
-/// Prints its id. With '--wait' it waits for the end, however long that takes, and prints the output;
-/// exit code 1 when the instance ended otherwise than completed.
+/// Prints its id. With '--wait' the id goes to stderr at once, and the output to stdout at the end,
+/// however long that takes; a server that is away meanwhile is asked again. Exit code 1 when the
+/// instance ended otherwise than completed.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_version_flag = true,
@@ -38,6 +41,9 @@ pub struct Args {
     #[arg(long)]
     wait: bool,
 
+    #[command(flatten)]
+    timeout: Timeout,
+
     /// The same key gives the same instance [default: one that is drawn].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
@@ -57,9 +63,6 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         if let Some(version) = &args.version {
             query.push(("version", version.as_str()));
         }
-        if args.wait {
-            query.push(("wait", "PT60S"));
-        }
         let mut headers = vec![("content-type", "application/json")];
         let key = match &args.key {
             Some(key) => key.clone(),
@@ -71,7 +74,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             .post(&path, &query, &headers, input.into_bytes(), Repeat::Safe)
             .await?;
         if args.wait && !answer.refused() {
-            return ended(&client, answer, terminal).await;
+            return ended(&client, &answer, args.timeout.begin(), terminal).await;
         }
         answer.show(terminal, |body| {
             format!("{}\n", timeline::shown(&body["id"]))
@@ -86,15 +89,36 @@ fn drawn_key() -> anyhow::Result<String> {
     Ok(format!("drawn-{:032x}", u128::from_be_bytes(bytes)))
 }
 
-async fn ended(client: &Client, mut answer: Answer, terminal: &Terminal) -> anyhow::Result<u8> {
-    let id = timeline::shown(&answer.body["id"]);
-    while answer.body["status"] == "running" {
-        tokio::time::sleep(LOOK).await;
-        answer = client.get(&["instances", &id], &[]).await?;
-        if answer.refused() {
-            return answer.show(terminal, get::text);
+async fn ended(
+    client: &Client,
+    started: &Answer,
+    mut patience: Patience,
+    terminal: &Terminal,
+) -> anyhow::Result<u8> {
+    let id = timeline::shown(&started.body["id"]);
+    terminal.message(&match started.body["new"].as_bool() {
+        Some(false) => format!("instance {id} was started before with this key"),
+        _ => format!("instance {id} is started"),
+    });
+    let answer = loop {
+        let wait = patience.left().unwrap_or(WAIT).min(WAIT);
+        let wait = format!("PT{:.3}S", wait.as_secs_f64());
+        match client.get(&["instances", &id], &[("wait", &wait)]).await {
+            Ok(answer) if answer.refused() => return answer.show(terminal, get::text),
+            Ok(answer) if answer.body["status"] != "running" => break answer,
+            Ok(_) => patience.answered(),
+            Err(error) => {
+                if patience.failed(error)? {
+                    terminal.message("the connection is lost: trying again");
+                }
+                patience.pause(AGAIN).await;
+            }
         }
-    }
+        if patience.is_over() {
+            terminal.message(&format!("error: instance {id} is still running"));
+            return Ok(TIMED_OUT);
+        }
+    };
     let body = &answer.body;
     let completed = body["status"] == "completed";
     if terminal.output == Output::Json {

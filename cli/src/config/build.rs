@@ -224,6 +224,8 @@ impl Values<'_> {
             lease: self.duration("worker.lease"),
             shutdown_deadline: self.duration("worker.shutdown_deadline"),
             listen: self.address("worker.listen"),
+            recording: self.text("history.data").parse().unwrap_or_default(),
+            recorded_bytes_max: self.count("history.data_bytes"),
         }
     }
 

@@ -321,6 +321,15 @@ fn millis(text: &str) -> Option<u64> {
     (!text.is_empty()).then_some(total)
 }
 
+/// A duration of the command line, written as in settings.
+///
+/// # Errors
+/// It is none.
+pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
+    let ms = millis(text).ok_or("a duration is written like 30s, 5m, 1h30m or PT30S")?;
+    Ok(std::time::Duration::from_millis(ms))
+}
+
 /// The shortest way to write it.
 pub fn show_ms(ms: u64) -> String {
     for (unit, size) in [

@@ -20,7 +20,7 @@ mod table;
 mod types;
 
 pub use flags::{All, Coordinator as CoordinatorFlags, Flags, Worker as WorkerFlags};
-pub use kind::Raw;
+pub use kind::{Raw, parse_duration};
 pub use load::{Loaded, Sources, load, load_partly};
 pub use problem::{Place, Problem, Problems};
 pub use reference::{default_file, reference};

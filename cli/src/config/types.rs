@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use swirl_coordinator::access::{Role, Token};
+use swirl_runtime::Recording;
 
 use super::secret::{Endpoint, Secret};
 
@@ -142,6 +143,9 @@ pub struct Worker {
     pub shutdown_deadline: Duration,
     /// Health and metrics.
     pub listen: SocketAddr,
+    pub recording: Recording,
+    /// The longest value that the history keeps, in bytes.
+    pub recorded_bytes_max: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
+use swirl_coordinator::Deletion;
 use swirl_coordinator::api::{Api, Outcome, Source};
+use swirl_model::ids::DefinitionId;
+use swirl_ports::DefinitionRecord;
 
 use super::DocumentReader;
 use crate::client::findings;
@@ -29,7 +32,18 @@ pub struct Folder {
 
 struct Known {
     stamp: Option<(SystemTime, u64)>,
-    refused: Option<(Vec<Value>, Instant)>,
+    /// What it defines, as far as it was deployed.
+    id: Option<DefinitionId>,
+    again: Option<(Again, Instant)>,
+}
+
+/// Why a document is to be read again though its file is the same.
+#[derive(Clone, PartialEq)]
+enum Again {
+    /// It was refused: what it refers to may be there now.
+    Refused(Vec<Value>),
+    /// Instances of the former document are there.
+    InUse(usize),
 }
 
 impl Folder {
@@ -66,66 +80,150 @@ impl Folder {
         if trouble.is_some() {
             return;
         }
-        self.known.retain(|file, _| {
-            let there = files.contains(file);
-            if !there {
-                tracing::info!("{} is gone; what it defined stays deployed", file.display());
-            }
-            there
-        });
+        self.forget(&files).await;
         for file in files {
             let stamp = stamp(&file);
             let known = self.known.get(&file);
             let due = known.is_none_or(|known| {
-                let refused = known.refused.as_ref();
-                known.stamp != stamp || refused.is_some_and(|(_, at)| at.elapsed() >= AGAIN)
+                let again = known.again.as_ref();
+                known.stamp != stamp || again.is_some_and(|(_, at)| at.elapsed() >= AGAIN)
             });
             if due {
-                let before = known
-                    .filter(|known| known.stamp == stamp)
-                    .and_then(|known| known.refused.as_ref())
-                    .map(|(findings, _)| findings.clone());
-                let refused = self.deploy(&file, before.as_deref()).await;
-                let refused = refused.map(|findings| (findings, Instant::now()));
-                self.known.insert(file, Known { stamp, refused });
+                let before = known.filter(|known| known.stamp == stamp);
+                let before = before.and_then(|known| known.again.as_ref());
+                let before = before.map(|(again, _)| again.clone());
+                let former = known.and_then(|known| known.id.clone());
+                let (id, again) = self.deploy(&file, before.as_ref()).await;
+                let again = again.map(|again| (again, Instant::now()));
+                let id = id.or(former);
+                self.known.insert(file, Known { stamp, id, again });
             }
         }
     }
 
-    /// The findings, if the document is refused. The same as `before` aren't told again.
-    async fn deploy(&self, file: &Path, before: Option<&[Value]>) -> Option<Vec<Value>> {
+    /// What a removed file defined starts nothing any more: neither by schedule, nor by event, nor by
+    /// request.
+    async fn forget(&mut self, files: &[PathBuf]) {
+        let gone = self.known.extract_if(.., |file, _| !files.contains(file));
+        let gone: Vec<(PathBuf, Known)> = gone.collect();
+        if gone.is_empty() {
+            return;
+        }
+        let all = self.deployed().await;
+        for (file, known) in gone {
+            let name = file.display().to_string();
+            // All versions: else an earlier one would be the latest again.
+            let of_file = |record: &&DefinitionRecord| {
+                record.name == name || known.id.as_ref() == Some(&record.id)
+            };
+            for record in all.iter().filter(of_file) {
+                self.delete(&name, &record.id).await;
+            }
+        }
+    }
+
+    async fn deployed(&self) -> Vec<DefinitionRecord> {
+        let mut all = match self.api.service.registry.store().all().await {
+            Ok(all) => all,
+            Err(error) => {
+                tracing::error!("the definitions cannot be read: {error}");
+                Vec::new()
+            }
+        };
+        all.retain(|record| record.deleted.is_none());
+        all
+    }
+
+    /// Those of a file that was removed while nobody looked.
+    pub async fn forget_removed(&self) {
+        for record in self.deployed().await {
+            let file = Path::new(&record.name);
+            let is_ours = file.starts_with(&self.folder);
+            let is_known = self
+                .known
+                .values()
+                .any(|known| known.id.as_ref() == Some(&record.id));
+            if is_ours && !is_known && !file.exists() {
+                self.delete(&record.name, &record.id).await;
+            }
+        }
+    }
+
+    async fn delete(&self, name: &str, id: &DefinitionId) {
+        match self.api.service.delete(id, true).await {
+            Ok(Deletion::Deleted(0)) => {
+                tracing::info!("{name} is gone: {id} starts nothing any more");
+            }
+            Ok(Deletion::Deleted(instances)) => tracing::info!(
+                "{name} is gone: {id} starts nothing any more; {instances} instances go on to their end"
+            ),
+            Ok(Deletion::InUse(_) | Deletion::Unknown) => tracing::info!("{name} is gone"),
+            Err(error) => tracing::error!("{name} is gone, but {id} cannot be deleted: {error}"),
+        }
+    }
+
+    /// What it defines, and why it is to be read again. The same as `before` isn't told again.
+    async fn deploy(
+        &self,
+        file: &Path,
+        before: Option<&Again>,
+    ) -> (Option<DefinitionId>, Option<Again>) {
         let name = file.display().to_string();
         let document = match std::fs::read_to_string(file) {
             Ok(document) => document,
             Err(error) => {
                 tracing::error!("{name} cannot be read: {error}");
-                return None;
+                return (None, None);
             }
         };
         let reader = self.reader.trusted(file.parent().unwrap_or(Path::new("")));
         let outcome = self
             .api
-            .deploy_by(Arc::new(reader), Source::new(name.clone(), document))
+            .deploy_by(Arc::new(reader), Source::new(name.clone(), document), true)
             .await;
         match outcome {
-            Ok(Outcome::New(id)) => tracing::info!("{name}: {id} is deployed"),
-            Ok(Outcome::Unchanged(id)) => tracing::info!("{name}: {id} is deployed already"),
-            Ok(Outcome::Conflict(id)) => tracing::error!(
-                "{name}: {id} is deployed with another content, which stays; definitions are \
-                 immutable under id and version: raise the version"
-            ),
-            Ok(Outcome::Invalid(found)) => {
-                if before != Some(&found[..]) {
-                    tracing::error!(
-                        "{name} is not deployed; what was deployed before stays\n{}",
-                        findings(&name, &found)
+            Ok(Outcome::New(id)) => {
+                tracing::info!("{name}: {id} is deployed");
+                (Some(id), None)
+            }
+            Ok(Outcome::Unchanged(id)) => {
+                tracing::info!("{name}: {id} is deployed already");
+                (Some(id), None)
+            }
+            Ok(Outcome::Replaced(id)) => {
+                tracing::info!("{name}: {id} is deployed in place of its former content");
+                (Some(id), None)
+            }
+            Ok(Outcome::Conflict(id)) => {
+                tracing::error!("{name}: {id} is deployed with another content: raise the version");
+                (Some(id), None)
+            }
+            Ok(Outcome::InUse(id, instances)) => {
+                if !matches!(before, Some(Again::InUse(_))) {
+                    tracing::warn!(
+                        "{name}: {instances} instances of {id} run or have failed, so its former content \
+                         stays until they have ended; raise the version to deploy the new one now"
                     );
                 }
-                return Some(found);
+                (Some(id), Some(Again::InUse(instances)))
             }
-            Err(error) => tracing::error!("{name} cannot be deployed: {error}"),
+            Ok(Outcome::Invalid(found)) => {
+                let again = Again::Refused(found);
+                if before != Some(&again)
+                    && let Again::Refused(found) = &again
+                {
+                    tracing::error!(
+                        "{name} is not deployed; what was deployed before stays\n{}",
+                        findings(&name, found)
+                    );
+                }
+                (None, Some(again))
+            }
+            Err(error) => {
+                tracing::error!("{name} cannot be deployed: {error}");
+                (None, None)
+            }
         }
-        None
     }
 }
 

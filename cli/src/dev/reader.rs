@@ -8,6 +8,7 @@ use swirl_coordinator::Deployment;
 use swirl_coordinator::api::{Reader, Source};
 use swirl_model::ids::DefinitionId;
 use swirl_spec::resource::FileResources;
+use swirl_spec::source::Limits;
 use swirl_worker::resources::{Fetcher, Hosts, HttpOptions, HttpResources};
 
 use crate::app::{App, DeployError, map};
@@ -114,6 +115,10 @@ impl Reader for DocumentReader {
             })
     }
 
+    fn says_the_same(&self, old: &str, new: &str) -> bool {
+        says_the_same(old, new)
+    }
+
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
         let prepared = self
             .app
@@ -128,6 +133,35 @@ impl Reader for DocumentReader {
     }
 }
 
+/// Comments and layout mean nothing.
+fn says_the_same(old: &str, new: &str) -> bool {
+    let parse = |text: &str| {
+        let node = swirl_spec::source::parse(text.as_bytes(), &Limits::default());
+        node.ok().map(|node| node.to_data())
+    };
+    old == new || parse(old).is_some_and(|data| Some(data) == parse(new))
+}
+
 fn finding(code: &str, message: &str) -> Vec<Value> {
     vec![json!({"severity": "error", "code": code, "message": message})]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_layout_mean_nothing() {
+        let old = "id: a\nstates:\n  - name: x\n";
+        for same in [
+            "# a\nid: a # b\nstates: [{name: x}]\n",
+            r#"{"states": [{"name": "x"}], "id": "a"}"#,
+        ] {
+            assert!(says_the_same(old, same), "{same}");
+        }
+        for other in ["id: a\nstates:\n  - name: y\n", "id: [", ""] {
+            assert!(!says_the_same(old, other), "{other}");
+        }
+        assert!(!says_the_same("id: [", "id: {"));
+    }
 }

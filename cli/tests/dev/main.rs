@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
 
 mod api;
+mod folder;
 mod http;
 mod kills;
 mod order;

@@ -96,6 +96,16 @@ impl Dev {
         }
     }
 
+    /// Waits until the log has these words.
+    pub async fn said(&self, words: &str) {
+        let begun = Instant::now();
+        while !self.log.lock().unwrap().contains(words) {
+            let log = self.log.lock().unwrap().clone();
+            assert!(begun.elapsed() < PATIENCE, "never said: {words}\n{log}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], "").await
     }
@@ -131,6 +141,21 @@ impl Dev {
             assert!(begun.elapsed() < PATIENCE, "never {what}: {body:#}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// One of the commands that talk to a server, as people call it: exit code, output, messages.
+    pub fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
+            .args(arguments)
+            .args(["--server", &self.url, "--color", "never"])
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     /// One of the commands that talk to a server.

@@ -101,6 +101,11 @@ impl Access {
         self
     }
 
+    /// Whether everybody may do everything.
+    pub fn is_open(&self) -> bool {
+        self.guard.is_none()
+    }
+
     /// The one namespace that is served.
     pub fn namespace(&self) -> &str {
         &self.namespace

@@ -1,6 +1,7 @@
 //! `/definitions`
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
@@ -9,12 +10,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 use swirl_ports::DefinitionRecord;
 
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
 use super::{Api, Outcome, Source};
+use crate::Deletion;
 
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
@@ -50,7 +53,9 @@ pub async fn deploy(
     let (status, id, outcome) = match api.deploy(source).await? {
         Outcome::New(id) => (StatusCode::CREATED, id, "new"),
         Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
-        Outcome::Conflict(id) => {
+        // A request replaces nothing.
+        Outcome::Replaced(id) => (StatusCode::OK, id, "replaced"),
+        Outcome::Conflict(id) | Outcome::InUse(id, _) => {
             return Err(Problem::conflict(
                 "definition-conflict",
                 format!(
@@ -111,17 +116,96 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, 
 
 pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
     let all = api.service.registry.store().all().await?;
-    let definitions: Vec<Value> = all.iter().map(summary).collect();
+    let catalog = api.service.registry.catalog().await?;
+    let mut definitions = Vec::with_capacity(all.len());
+    for record in all.iter().filter(|record| record.deleted.is_none()) {
+        let mut row = summary(record);
+        let mut latest = catalog.latest.iter();
+        let latest = latest.find(|(definition, _)| definition.id == record.id);
+        row["latest"] = json!(latest.is_some());
+        if let Some((definition, deployed_at)) = latest
+            && definition.schedule().is_some()
+        {
+            let next = api.service.next_of(definition, *deployed_at).await?;
+            let paused = api.service.is_paused(&record.id.workflow).await?;
+            row["schedule"] = json!({
+                "next": next.filter(|_| !paused).map(|at| at.to_string()),
+                "paused": paused,
+            });
+        }
+        definitions.push(row);
+    }
     Ok(Json(json!({"definitions": definitions})))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    #[serde(default)]
+    force: bool,
+}
+
+pub async fn delete(
+    State(api): State<Api>,
+    Path((workflow, version)): Path<(String, String)>,
+    Parameters(query): Parameters<Delete>,
+) -> Result<Json<Value>, Problem> {
+    let id = DefinitionId {
+        workflow: workflow.into(),
+        version: version.into(),
+    };
+    match api.service.delete(&id, query.force).await? {
+        Deletion::Deleted(instances) => Ok(Json(json!({
+            "id": &*id.workflow,
+            "version": &*id.version,
+            "instances": instances,
+        }))),
+        Deletion::InUse(instances) => {
+            let detail = format!(
+                "{instances} instances of {} run or have failed: wait for their end, cancel them, or let \
+                 them go on to their end with 'force=true'",
+                cut(&id.to_string())
+            );
+            Err(Problem::conflict("definition-in-use", detail).with("instances", instances))
+        }
+        Deletion::Unknown => Err(unknown(&id)),
+    }
+}
+
+pub async fn pause(
+    State(api): State<Api>,
+    Path(workflow): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    set_paused(&api, &workflow, true).await
+}
+
+pub async fn resume(
+    State(api): State<Api>,
+    Path(workflow): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    set_paused(&api, &workflow, false).await
+}
+
+async fn set_paused(api: &Api, workflow: &str, on: bool) -> Result<Json<Value>, Problem> {
+    let definition = resolve(api, workflow).await?;
+    if definition.schedule().is_none() {
+        let detail = format!("{} has no schedule", definition.id);
+        return Err(Problem::conflict("no-schedule", cut(&detail)));
+    }
+    api.service.pause_schedule(workflow, on).await?;
+    Ok(Json(json!({"id": workflow, "paused": on})))
+}
+
+async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Definition>, Problem> {
+    let found = api.service.registry.resolve(workflow, None).await?;
+    found.map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))
 }
 
 pub async fn latest(
     State(api): State<Api>,
     Path(workflow): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let found = api.service.registry.resolve(&workflow, None).await?;
-    let found = found
-        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+    let found = resolve(&api, &workflow).await?;
     whole(&api, &found.id).await
 }
 
@@ -137,17 +221,19 @@ pub async fn one(
 }
 
 async fn whole(api: &Api, id: &DefinitionId) -> Result<Json<Value>, Problem> {
-    let Some(record) = api.service.registry.store().get(id).await? else {
-        return Err(Problem::not_found(
-            "unknown-workflow",
-            format!("there is no definition {}", cut(&id.to_string())),
-        ));
-    };
+    let record = api.service.registry.store().get(id).await?;
+    let record = record.filter(|record| record.deleted.is_none());
+    let record = record.ok_or_else(|| unknown(id))?;
     let mut body = summary(&record);
     body["document"] = json!(record.document);
     let resources: Vec<&str> = record.resources.iter().map(|(uri, _)| &**uri).collect();
     body["resources"] = json!(resources);
     Ok(Json(body))
+}
+
+fn unknown(id: &DefinitionId) -> Problem {
+    let detail = format!("there is no definition {}", cut(&id.to_string()));
+    Problem::not_found("unknown-workflow", detail)
 }
 
 fn summary(record: &DefinitionRecord) -> Value {

@@ -47,6 +47,11 @@ pub trait Reader: Send + Sync {
     /// # Errors
     /// As for [`Reader::read`].
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
+
+    /// Whether two documents say the same, and differ in comments and layout alone.
+    fn says_the_same(&self, old: &str, new: &str) -> bool {
+        old == new
+    }
 }
 
 /// What came of a deployment.
@@ -56,6 +61,10 @@ pub enum Outcome {
     Unchanged(DefinitionId),
     /// Another document is there under this id and version: the version is to be raised.
     Conflict(DefinitionId),
+    /// In place of another document under this id and version.
+    Replaced(DefinitionId),
+    /// The same, but so many instances of the other document would have to go on with this one.
+    InUse(DefinitionId, usize),
     /// The findings.
     Invalid(Vec<Value>),
 }
@@ -148,10 +157,11 @@ impl Api {
     /// # Errors
     /// The store failed.
     pub async fn deploy(&self, source: Source) -> Result<Outcome, Error> {
-        self.deploy_by(self.reader.clone(), source).await
+        self.deploy_by(self.reader.clone(), source, false).await
     }
 
-    /// The same with another reader than that of requests.
+    /// The same with another reader than that of requests. `replaces`: another document under the same id
+    /// and version is replaced, unless instances of it are there. For one process alone.
     ///
     /// # Errors
     /// The store failed.
@@ -159,6 +169,7 @@ impl Api {
         &self,
         reader: Arc<dyn Reader>,
         source: Source,
+        replaces: bool,
     ) -> Result<Outcome, Error> {
         let reading = reader.clone();
         let read = blocking(move || reading.read(&source)).await;
@@ -168,30 +179,60 @@ impl Api {
         };
         let _one = self.deploying.lock().await;
         let id = Definition::id_of(&deployment.workflow);
-        if let Some(old) = self.service.registry.store().get(&id).await? {
-            let same = old.document == deployment.document && old.resources == deployment.resources;
-            return Ok(if same {
-                Outcome::Unchanged(id)
-            } else {
-                Outcome::Conflict(id)
-            });
+        let service = &self.service;
+        let known = service.registry.store().get(&id).await?;
+        if let Some(old) = &known {
+            let same = old.resources == deployment.resources
+                && reader.says_the_same(&old.document, &deployment.document);
+            match (same, old.deleted.is_some()) {
+                (true, false) => return Ok(Outcome::Unchanged(id)),
+                (true, true) => {
+                    service.undelete(old.clone()).await?;
+                    return Ok(Outcome::New(id));
+                }
+                (false, _) if !replaces => return Ok(Outcome::Conflict(id)),
+                (false, _) => {}
+            }
+            // Nothing new starts while it is looked whether instances are there.
+            service.mark_deleted(old.clone(), true).await?;
+            let instances = service.instances_of(&id).await?;
+            if instances > 0 {
+                service.restore(old.clone()).await?;
+                return Ok(Outcome::InUse(id, instances));
+            }
         }
+        let undo = async || match &known {
+            Some(old) => service.restore(old.clone()).await,
+            None => Ok(()),
+        };
+        let named = id.clone();
         let prepared =
-            blocking(move || reader.prepare(&id, &deployment).map(|()| deployment)).await;
+            blocking(move || reader.prepare(&named, &deployment).map(|()| deployment)).await;
         let deployment = match prepared {
             Ok(deployment) => deployment,
-            Err(findings) => return Ok(Outcome::Invalid(findings)),
+            Err(findings) => {
+                undo().await?;
+                return Ok(Outcome::Invalid(findings));
+            }
         };
-        Ok(match self.service.deploy(deployment).await? {
+        let deployed = match &known {
+            Some(_) => service.replace(deployment).await?,
+            None => service.deploy(deployment).await?,
+        };
+        Ok(match deployed {
+            Deployed::New(id) if known.is_some() => Outcome::Replaced(id),
             Deployed::New(id) => Outcome::New(id),
             Deployed::Unchanged(id) => Outcome::Unchanged(id),
             Deployed::Conflict(id) => Outcome::Conflict(id),
-            Deployed::Invalid(problems) => Outcome::Invalid(
-                problems
-                    .iter()
-                    .map(|problem| finding(&problem.to_string()))
-                    .collect(),
-            ),
+            Deployed::Invalid(problems) => {
+                undo().await?;
+                Outcome::Invalid(
+                    problems
+                        .iter()
+                        .map(|problem| finding(&problem.to_string()))
+                        .collect(),
+                )
+            }
         })
     }
 }

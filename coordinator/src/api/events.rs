@@ -32,12 +32,13 @@ pub async fn publish(
     let events = read(&headers, body).await?;
     let mut accepted: Vec<Value> = Vec::new();
     for event in &events {
-        api.service.publish(event).await.map_err(|error| {
+        let reach = api.service.publish_explained(event).await;
+        let reach = reach.map_err(|error| {
             Problem::from(error)
                 .with("index", accepted.len())
                 .with("accepted", accepted.clone())
         })?;
-        accepted.push(json!({"source": event.source, "id": event.id}));
+        accepted.push(reach.json(event));
     }
     let body = json!({"accepted": accepted});
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())

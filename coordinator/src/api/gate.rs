@@ -41,7 +41,7 @@ fn named(uri: &Uri) -> Option<(String, Uri)> {
 /// those only who may come in.
 pub(super) async fn admit(
     State((api, need)): State<(Api, Need)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let authorization = request.headers().get(header::AUTHORIZATION);
@@ -63,6 +63,9 @@ pub(super) async fn admit(
         return Problem::not_found("unknown-namespace", detail)
             .with("namespace", served)
             .into_response();
+    }
+    if !api.access.is_open() {
+        request.extensions_mut().insert(caller.clone());
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;

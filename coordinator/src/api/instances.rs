@@ -1,4 +1,6 @@
-//! `GET /instances` and below.
+//! `GET /instances/{id}` and below.
+
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -6,105 +8,58 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::{Instance, Status};
+use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::{Filter, Summary};
 
 use super::Api;
 use super::place::place;
-use super::problem::{Problem, cut};
+use super::problem::Problem;
 use super::request::Parameters;
+use super::start;
 
-/// How many instances a listing holds at most, and if nothing is said.
-const LIMIT_MAX: usize = 1000;
-const LIMIT: usize = 100;
-
-const STATUSES: [Status; 5] = [
-    Status::Running,
-    Status::Completed,
-    Status::Faulted,
-    Status::Cancelled,
-    Status::Terminated,
-];
+/// How much state data is shown of an instance, in bytes of its JSON: scopes that come after that are
+/// shown without.
+const DATA_BYTES_MAX: usize = 1 << 20;
+/// How long it takes until an instance is looked at once more.
+const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Query {
-    workflow: Option<String>,
-    version: Option<String>,
-    status: Option<String>,
-    key: Option<String>,
-    after: Option<String>,
-    limit: Option<usize>,
+pub struct Look {
+    wait: Option<String>,
 }
 
-pub async fn list(
+/// All that there is to know of an instance, but its history.
+pub async fn one(
     State(api): State<Api>,
-    Parameters(query): Parameters<Query>,
+    Path(id): Path<String>,
+    Parameters(look): Parameters<Look>,
 ) -> Result<Json<Value>, Problem> {
-    let limit = query.limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Problem::bad_request(
-            "invalid-query",
-            format!("'limit' is 1 to {LIMIT_MAX}"),
-        ));
-    }
-    let filter = Filter {
-        workflow: query.workflow,
-        version: query.version,
-        status: query.status.as_deref().map(status).transpose()?,
-        key: query.key,
-        after: query.after.map(InstanceId::new),
-        limit,
+    let called = api.service.called(&id).await?;
+    let found = match look.wait {
+        Some(wait) => {
+            let wait = start::parse_wait(&wait)?;
+            start::until_end(&api, &called, wait, false, PAUSE_MAX).await?
+        }
+        None => {
+            let found = api.service.store.view(&called).await?;
+            found.ok_or_else(|| Problem::no_instance(&id))?
+        }
     };
-    let found = api.service.store.list(&filter).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|last| last.header.id.as_str()));
-    let instances: Vec<Value> = found.iter().map(line).collect();
-    Ok(Json(
-        json!({"instances": instances, "next": next.flatten()}),
-    ))
-}
-
-fn status(word: &str) -> Result<Status, Problem> {
-    let found = STATUSES.into_iter().find(|status| status.word() == word);
-    found.ok_or_else(|| {
-        let words: Vec<&str> = STATUSES.iter().map(|status| status.word()).collect();
-        let message = format!(
-            "there is no status '{}'; they are {}",
-            cut(word),
-            words.join(", ")
-        );
-        Problem::bad_request("invalid-query", message)
-    })
-}
-
-fn line(summary: &Summary) -> Value {
-    let header = &summary.header;
-    json!({
-        "id": header.id.as_str(),
-        "workflow": &*header.definition.workflow,
-        "version": header.version,
-        "status": summary.status.word(),
-        "suspended": summary.suspended,
-        "key": header.key,
-        "instanceKey": header.instance_key,
-        "startedAt": header.started_at.to_string(),
-        "endedAt": summary.ended_at.map(|at| at.to_string()),
-    })
-}
-
-pub async fn one(State(api): State<Api>, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    view(&api, &id).await.map(Json)
-}
-
-/// All that there is to know of an instance, but its history and its state data.
-pub async fn view(api: &Api, id: &str) -> Result<Value, Problem> {
-    let called = api.service.called(id).await?;
-    match api.service.store.view(&called).await? {
-        Some(found) => shown(api, &found).await,
-        None => Err(Problem::no_instance(id)),
+    let mut view = shown(&api, &found).await?;
+    let mut left = DATA_BYTES_MAX;
+    let open = found.1.iter().filter(|scope| !scope.ended());
+    let places = view["scopes"].as_array_mut().into_iter().flatten();
+    for (place, scope) in places.zip(open) {
+        if scope.data.exceeds(left) {
+            place["dataLeftOut"] = json!(true);
+        } else {
+            left -= scope.data.to_string().len().min(left);
+            place["data"] = Value::from(&scope.data);
+        }
     }
+    Ok(Json(view))
 }
 
 /// An instance, and those of its scopes that have not ended.
@@ -144,9 +99,17 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
     Ok(view)
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Since {
+    /// How many entries are known already.
+    after: Option<usize>,
+}
+
 pub async fn history(
     State(api): State<Api>,
     Path(id): Path<String>,
+    Parameters(since): Parameters<Since>,
 ) -> Result<Json<Value>, Problem> {
     let called = api.service.called(&id).await?;
     let Some(instance) = api.service.store.instance(&called).await? else {
@@ -154,7 +117,11 @@ pub async fn history(
     };
     let id = called;
     let history = api.service.store.history(&id).await?;
-    let entries: Vec<Value> = history.iter().map(entry).collect();
+    let entries: Vec<Value> = history
+        .iter()
+        .skip(since.after.unwrap_or(0))
+        .map(entry)
+        .collect();
     Ok(Json(json!({
         "id": id.as_str(),
         "workflow": &*instance.header.definition.workflow,
@@ -191,6 +158,7 @@ mod tests {
             due: Timestamp(1000),
         };
         let value = entry(&HistoryEntry {
+            data: None,
             at: Timestamp(2000),
             scope: ScopeId::root(),
             event: Event::TimedOut { timer },

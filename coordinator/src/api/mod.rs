@@ -12,6 +12,7 @@ mod deploy;
 mod events;
 mod gate;
 mod instances;
+mod listing;
 mod operate;
 mod place;
 mod problem;

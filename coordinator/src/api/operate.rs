@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -12,32 +13,84 @@ use swirl_model::workflow::Workflow;
 
 use super::Api;
 use super::problem::{Problem, cut};
-use super::request;
-use crate::Action;
+use super::request::{self, Parameters};
+use crate::access::Caller;
+use crate::{Action, Operator};
 
 /// The largest body, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-pub async fn cancel(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    operate(&api, &id, "cancel", Action::Cancel).await
+/// The longest reason, in characters.
+const REASON_CHARS_MAX: usize = 500;
+
+/// Who asks, and why: `?reason=`.
+pub struct Asker(Operator);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Why {
+    reason: Option<String>,
 }
 
-pub async fn suspend(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    operate(&api, &id, "suspend", Action::Suspend).await
+impl<S: Send + Sync> FromRequestParts<S> for Asker {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asker, Problem> {
+        let Parameters(Why { reason }) = Parameters::from_request_parts(parts, state).await?;
+        if reason
+            .as_ref()
+            .is_some_and(|reason| reason.chars().count() > REASON_CHARS_MAX)
+        {
+            return Err(Problem::bad_request(
+                "invalid-query",
+                format!("a reason has at most {REASON_CHARS_MAX} characters"),
+            ));
+        }
+        let caller = parts.extensions.get::<Caller>();
+        Ok(Asker(Operator {
+            name: caller.map(|caller| caller.name.clone()),
+            reason: reason.filter(|reason| !reason.is_empty()),
+        }))
+    }
 }
 
-pub async fn resume(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    operate(&api, &id, "resume", Action::Resume).await
+pub async fn cancel(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    operate(&api, &id, Action::Cancel, asker).await
 }
 
-pub async fn retry(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
-    operate(&api, &id, "retry", Action::Retry).await
+pub async fn suspend(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    operate(&api, &id, Action::Suspend, asker).await
+}
+
+pub async fn resume(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    operate(&api, &id, Action::Resume, asker).await
+}
+
+pub async fn retry(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    asker: Asker,
+) -> Result<Response, Problem> {
+    operate(&api, &id, Action::Retry, asker).await
 }
 
 /// The body is taken as the result of the action that failed.
 pub async fn skip(
     State(api): State<Api>,
     Path(id): Path<String>,
+    asker: Asker,
     body: Body,
 ) -> Result<Response, Problem> {
     let bytes = request::body(body, BODY_BYTES_MAX).await?;
@@ -47,7 +100,7 @@ pub async fn skip(
             "the body is the JSON that is taken as the action's result; 'null' for none",
         ));
     }
-    operate(&api, &id, "skip", Action::Skip(request::json(&bytes)?)).await
+    operate(&api, &id, Action::Skip(request::json(&bytes)?), asker).await
 }
 
 #[derive(Deserialize)]
@@ -59,6 +112,7 @@ struct Rerun {
 pub async fn rerun(
     State(api): State<Api>,
     Path(id): Path<String>,
+    asker: Asker,
     body: Body,
 ) -> Result<Response, Problem> {
     let bytes = request::body(body, BODY_BYTES_MAX).await?;
@@ -88,7 +142,7 @@ pub async fn rerun(
             detail,
         ));
     }
-    operate(&api, &id, "rerun", Action::Rerun(rerun.state)).await
+    operate(&api, &id, Action::Rerun(rerun.state), asker).await
 }
 
 async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
@@ -100,8 +154,8 @@ async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
 async fn operate(
     api: &Api,
     id: &str,
-    word: &'static str,
     action: Action,
+    Asker(operator): Asker,
 ) -> Result<Response, Problem> {
     let instance = find(api, id).await?;
     if let Some(reason) = hindrance(&instance, &action) {
@@ -116,7 +170,11 @@ async fn operate(
         let detail = format!("instance {by} runs under the key '{}' by now", cut(key));
         return Err(Problem::conflict("key-in-use", detail).with("instance", by.as_str()));
     }
-    if !api.service.operate(&instance.header.id, action).await? {
+    let word = action.word();
+    let done = api
+        .service
+        .operate_by(&instance.header.id, action, &operator);
+    if !done.await? {
         let detail = "the instance's status has just changed; look at it again";
         return Err(Problem::conflict("wrong-status", detail));
     }

@@ -49,6 +49,27 @@ pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
     place
 }
 
+/// Whether a scope waits for an event, an answer or a time: not for a call, and not for branches.
+pub fn is_waiting(scope: &Scope) -> bool {
+    if scope.fault.is_some() {
+        return false;
+    }
+    let Cursor::At(position) = &scope.cursor else {
+        return scope.cursor == Cursor::Idle;
+    };
+    match &position.work {
+        Work::Sleep | Work::Events | Work::Retry => true,
+        Work::List(run) => matches!(
+            run.step,
+            ActionStep::SleepBefore
+                | ActionStep::SleepAfter
+                | ActionStep::Event { .. }
+                | ActionStep::RetryDelay
+        ),
+        Work::Begin | Work::Finish { .. } | Work::Fork(_) | Work::Continue { .. } => false,
+    }
+}
+
 fn at(workflow: &Workflow, position: &Position, place: &mut Value) {
     let state = position
         .state

@@ -18,7 +18,7 @@ use serde_json::json;
 use swirl_ports::Filter;
 
 use super::problem::Problem;
-use super::{Api, dead_letters, definitions, events, gate, instances, operate, start};
+use super::{Api, dead_letters, definitions, events, gate, instances, listing, operate, start};
 use crate::access::Need;
 
 /// The longest that a request may take; more than the longest `wait`.
@@ -54,8 +54,13 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/definitions/{id}/{version}",
             get(definitions::one),
         ),
+        (
+            Deploy,
+            "/api/v1/definitions/{id}/{version}",
+            delete(definitions::delete),
+        ),
         (Start, "/api/v1/events", post(events::publish)),
-        (Read, "/api/v1/instances", get(instances::list)),
+        (Read, "/api/v1/instances", get(listing::list)),
         (Read, "/api/v1/instances/{id}", get(instances::one)),
         (
             Operate,
@@ -93,6 +98,16 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             Start,
             "/api/v1/workflows/{id}/instances",
             post(start::start),
+        ),
+        (
+            Operate,
+            "/api/v1/workflows/{id}/schedule/pause",
+            post(definitions::pause),
+        ),
+        (
+            Operate,
+            "/api/v1/workflows/{id}/schedule/resume",
+            post(definitions::resume),
         ),
         (Nothing, "/healthz", get(healthz)),
         (Nothing, "/metrics", get(metrics)),

@@ -84,7 +84,7 @@ pub async fn start(
         Some(wait) => {
             let found = match ended {
                 Some(instance) => (instance, Vec::new()),
-                None => until_end(&api, &id, wait, new).await?,
+                None => until_end(&api, &id, wait, new, PAUSE_MAX).await?,
             };
             let status = if found.0.state.status.ended() {
                 StatusCode::OK
@@ -125,21 +125,7 @@ fn problem(refused: &Refused) -> Problem {
 /// How long to wait: `?wait=PT10S`, or `Prefer: wait=10` (RFC 7240), in seconds.
 fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
     if let Some(text) = query {
-        let parsed: Result<IsoDuration, _> = text.parse();
-        let duration = parsed.map_err(|error| {
-            Problem::bad_request(
-                "invalid-query",
-                format!("'wait' is no duration such as PT10S: {error}"),
-            )
-        })?;
-        let wait = Duration::from_millis(duration.millis);
-        if duration.months > 0 || wait > WAIT_MAX {
-            return Err(Problem::bad_request(
-                "invalid-query",
-                "'wait' is PT60S at most",
-            ));
-        }
-        return Ok(Some(wait));
+        return parse_wait(text).map(Some);
     }
     // A preference may be left unheeded, so one that cannot be read is no error.
     let prefer = request::header(headers, "prefer")?.unwrap_or_default();
@@ -149,6 +135,24 @@ fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Pr
         wait.then(|| value.trim().trim_matches('"').parse::<u64>().ok())?
     });
     Ok(seconds.map(|seconds| Duration::from_secs(seconds).min(WAIT_MAX)))
+}
+
+pub(super) fn parse_wait(text: &str) -> Result<Duration, Problem> {
+    let parsed: Result<IsoDuration, _> = text.parse();
+    let duration = parsed.map_err(|error| {
+        Problem::bad_request(
+            "invalid-query",
+            format!("'wait' is no duration such as PT10S: {error}"),
+        )
+    })?;
+    let wait = Duration::from_millis(duration.millis);
+    if duration.months > 0 || wait > WAIT_MAX {
+        return Err(Problem::bad_request(
+            "invalid-query",
+            "'wait' is PT60S at most",
+        ));
+    }
+    Ok(wait)
 }
 
 /// A trace context that cannot be read is as good as none, as W3C has it.
@@ -177,11 +181,14 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 
 /// The instance and its scopes when it has ended, when the time is over, or when the server is to
 /// stop. The end of one that was created for this request is told, but that may be missed.
-async fn until_end(
+///
+/// `pause_max`: how long it takes at most until it is looked at once more, where nobody tells.
+pub(super) async fn until_end(
     api: &Api,
     id: &InstanceId,
     wait: Duration,
     new: bool,
+    pause_max: Duration,
 ) -> Result<(Instance, Vec<Scope>), Problem> {
     let until = tokio::time::Instant::now() + wait;
     let store = &api.service.store;
@@ -190,7 +197,7 @@ async fn until_end(
     let (mut pause, growth, pause_max) = if told {
         (TOLD_PAUSE, 4, TOLD_PAUSE_MAX)
     } else {
-        (PAUSE, 2, PAUSE_MAX)
+        (PAUSE, 2, pause_max)
     };
     let mut looks = !told;
     loop {

@@ -48,6 +48,8 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         | Event::Compensated
         | Event::BranchFailed { .. }
         | Event::Retried
+        | Event::CallRepeated { .. }
+        | Event::Operated { .. }
         | Event::GivenUp { .. }
         | Event::Idle
         | Event::Ended { .. } => {}

@@ -172,6 +172,24 @@ pub enum Event {
         error: WorkflowError,
     },
     Retried,
+    /// A call is made again: the process that made it before recorded no answer, since it crashed or
+    /// was stopped.
+    CallRepeated {
+        function: Arc<str>,
+        call: u32,
+    },
+    /// An operator asked for this.
+    Operated {
+        action: Arc<str>,
+        /// The token's name, or whom the provider names.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Where the instance is to go on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        state: Option<String>,
+    },
     /// Nobody could drive it: the instance is suspended, until an operator resumes it.
     GivenUp {
         reason: String,
@@ -424,6 +442,9 @@ pub struct HistoryEntry {
     pub scope: crate::ids::ScopeId,
     #[serde(flatten)]
     pub event: Event,
+    /// Arguments, a result, an event, as far as they are recorded: an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Data>,
 }
 
 /// Used by `apply`.

@@ -20,6 +20,18 @@ pub struct DefinitionRecord {
     /// What the document refers to: URI and content, as fetched at deployment.
     pub resources: Vec<(String, String)>,
     pub deployed_at: Timestamp,
+    /// Deleted: nothing new starts of it. The record stays, since its id and version never mean another
+    /// content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Deleted>,
+}
+
+/// A definition that was deleted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deleted {
+    pub at: Timestamp,
+    /// Instances of it went on then: events are kept for them.
+    pub in_use: bool,
 }
 
 #[async_trait]
@@ -27,8 +39,10 @@ pub trait Definitions: Send + Sync {
     /// Stores a definition. The one that is there already under the same id is returned instead,
     /// if there is one.
     async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>>;
+    /// Stores a definition in place of the one under its id, as the one that was deployed last.
+    async fn replace(&self, record: DefinitionRecord) -> Result<()>;
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
-    /// All of them, in the order of deployment.
+    /// All of them, the deleted ones too, in the order of deployment.
     async fn all(&self) -> Result<Vec<DefinitionRecord>>;
     /// Another number whenever something was deployed, by whichever process. A backend of one
     /// process needs none: who deploys knows.

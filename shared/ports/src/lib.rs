@@ -14,7 +14,7 @@ pub mod store;
 
 pub use call::{CallRequest, FunctionCaller, Secrets};
 pub use clock::Clock;
-pub use definitions::{DefinitionRecord, Definitions};
+pub use definitions::{DefinitionRecord, Definitions, Deleted};
 pub use events::{EventBus, EventLog, Offered, Start, Trigger};
 pub use finding::{Finding, Severity};
 pub use queue::{Queue, Receipt, Task, Tasks};

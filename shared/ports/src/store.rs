@@ -255,6 +255,7 @@ pub struct Summary {
     pub status: Status,
     pub suspended: bool,
     pub ended_at: Option<Timestamp>,
+    pub error: Option<WorkflowError>,
 }
 
 /// What a listing is narrowed to.
@@ -367,6 +368,14 @@ pub trait Store: Send + Sync {
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
     /// The root scope's record, and the others'.
     async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>>;
+    /// The root scope's record alone.
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        let scopes = self.scopes(id).await?;
+        Ok(scopes.into_iter().find(|scope| scope.id.is_root()))
+    }
+
+    /// Adds to the history what no commit tells. False: there is no such instance.
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool>;
 
     /// Suspends or resumes; resuming returns the scopes to poke. `None`: there is no such active
     /// instance.

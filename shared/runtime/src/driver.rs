@@ -8,6 +8,7 @@
 mod attempts;
 mod decide;
 mod inbox;
+mod record;
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
 use swirl_engine::{Definition, Env, branch_scope, pending_request};
-use swirl_model::event::Command;
+use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
@@ -32,10 +33,12 @@ use swirl_ports::{
 };
 
 pub use self::attempts::Suspects;
+pub use self::record::{RECORDED_BYTES_MAX, Recording};
 
 use self::attempts::Attempt;
 use self::decide::{Decided, decide};
 use self::inbox::fit;
+use self::record::Recorder;
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Called, Cause, Observed, Observer};
@@ -52,6 +55,10 @@ pub struct Settings {
     /// One of the scopes that the last commit woke is left to who drives ([`Driven::On`]), instead of
     /// being put into the queue.
     pub keeps_one: bool,
+    /// What the history keeps of calls and events.
+    pub recording: Recording,
+    /// The longest value of these, in bytes.
+    pub recorded_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -60,6 +67,8 @@ impl Default for Settings {
             lease_ms: 30_000,
             renew_ms: None,
             keeps_one: false,
+            recording: Recording::None,
+            recorded_bytes_max: RECORDED_BYTES_MAX,
         }
     }
 }
@@ -102,6 +111,11 @@ struct Run {
     secrets: Data,
     /// Cuts them out of what services answer.
     redactor: Arc<Redactor>,
+    recorder: Recorder,
+    /// Those of the call under way, as the history may keep them.
+    arguments: Option<(u32, Data)>,
+    /// The call that was under way before, elsewhere or in another life.
+    left: Option<u32>,
     call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
@@ -267,6 +281,7 @@ impl Driver {
             return Err(damaged.into());
         }
         fit(&def, &header, &held.lease.scope, &held.inbox)?;
+        let left = scope.pending_call();
         let names = &def.workflow.secrets;
         let secrets = if names.is_empty() {
             Data::NULL
@@ -281,6 +296,12 @@ impl Driver {
             inbox: held.inbox.into(),
             closed: held.closed,
             redactor: Arc::new(Redactor::of(&secrets)),
+            recorder: Recorder {
+                recording: self.settings.recording,
+                bytes_max: self.settings.recorded_bytes_max,
+            },
+            arguments: None,
+            left,
             secrets,
             call: None,
             wake: true,
@@ -408,7 +429,7 @@ impl Driver {
                 }
             };
         }
-        self.follow_call(run, &env);
+        self.follow_call(run, &env).await?;
         if run.call.is_some() && !run.closed {
             self.wait(run).await
         } else {
@@ -417,22 +438,44 @@ impl Driver {
     }
 
     /// Keeps the running call in step with the record: a call that was given up is dropped.
-    fn follow_call(&self, run: &mut Run, env: &Env) {
+    async fn follow_call(&self, run: &mut Run, env: &Env) -> Result<(), Error> {
         let pending = if run.closed {
             None
         } else {
             run.scope.pending_call()
         };
         if run.call.as_ref().map(|running| running.call) == pending {
-            return;
+            return Ok(());
         }
         if let Some(running) = run.call.take() {
             self.called(run, &running, CallOutcome::Abandoned);
         }
-        let Some(call) = pending else { return };
+        let Some(call) = pending else { return Ok(()) };
         let request = pending_request(&run.def, &run.header, &run.scope, env);
-        let Some(request) = request else { return };
+        let Some(request) = request else {
+            return Ok(());
+        };
         let function = request.as_ref().map(|request| request.function).ok();
+        if let (Some(function), true) = (function, run.left.take() == Some(call)) {
+            // Before the service is called once more.
+            let entry = HistoryEntry {
+                at: env.now,
+                scope: run.scope.id.clone(),
+                event: Event::CallRepeated {
+                    function: run.def.workflow[function].name.clone(),
+                    call,
+                },
+                data: None,
+            };
+            self.store.note(&run.header.id, entry).await?;
+        }
+        run.arguments = match &request {
+            Ok(request) if run.recorder.is_on() => {
+                let kept = run.recorder.kept(request.arguments.clone(), &run.redactor);
+                Some((call, kept))
+            }
+            _ => None,
+        };
         let future: Call = match request {
             Ok(request) => {
                 let auth = request.auth.map(|auth| CallAuth {
@@ -467,6 +510,7 @@ impl Driver {
             from: self.clock.now(),
             future,
         });
+        Ok(())
     }
 
     fn called(&self, run: &Run, running: &Running, outcome: CallOutcome<'_>) {

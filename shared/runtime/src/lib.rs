@@ -10,7 +10,7 @@ mod rates;
 mod registry;
 mod whole;
 
-pub use driver::{Driven, Driver, Settings, Suspects, log_span};
+pub use driver::{Driven, Driver, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span};
 pub use effects::{Effects, flush};
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use rates::{Rates, StartLimits};

@@ -1,6 +1,6 @@
 //! Definitions, compiled once in each process and cached.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,7 +37,8 @@ struct Answer {
 
 #[derive(Default)]
 struct Cache {
-    compiled: HashMap<DefinitionId, Arc<Definition>>,
+    /// With the digest of what they were compiled from.
+    compiled: HashMap<DefinitionId, (String, Arc<Definition>)>,
     index: Option<Arc<Index>>,
     catalog: Option<Arc<Catalog>>,
     /// How often this process has deployed something.
@@ -48,8 +49,10 @@ struct Cache {
 #[derive(Debug)]
 struct Index {
     revision: u64,
-    /// In the order of deployment.
+    /// In the order of deployment; of those that were deleted, which are in use.
     all: Vec<DefinitionId>,
+    /// Those that were not deleted.
+    open: HashSet<DefinitionId>,
     /// The latest version of each workflow, with the time of its deployment.
     latest: Vec<(DefinitionId, Timestamp)>,
 }
@@ -122,15 +125,20 @@ impl Registry {
     }
 
     /// Puts a definition that is compiled already into the cache; the catalog is made anew.
-    pub fn insert(&self, definition: Arc<Definition>) {
+    pub fn insert(&self, definition: Arc<Definition>, digest: &str) {
         let mut cache = self.cache();
-        cache.compiled.insert(definition.id.clone(), definition);
-        (cache.index, cache.catalog) = (None, None);
-        cache.inserted += 1;
+        let compiled = (digest.to_owned(), definition.clone());
+        cache.compiled.insert(definition.id.clone(), compiled);
+        cache.changed();
+    }
+
+    /// This process changed what is deployed: the catalog is made anew.
+    pub fn changed(&self) {
+        self.cache().changed();
     }
 
     pub async fn get(&self, id: &DefinitionId) -> Result<Arc<Definition>, Error> {
-        if let Some(found) = self.cache().compiled.get(id) {
+        if let Some((_, found)) = self.cache().compiled.get(id) {
             return Ok(found.clone());
         }
         let record = self.store.get(id).await?.ok_or_else(|| Error::Definition {
@@ -138,7 +146,8 @@ impl Registry {
             reason: "it isn't stored".to_owned(),
         })?;
         let compiled = self.compile(&record)?;
-        self.cache().compiled.insert(id.clone(), compiled.clone());
+        let digested = (record.digest, compiled.clone());
+        self.cache().compiled.insert(id.clone(), digested);
         Ok(compiled)
     }
 
@@ -170,8 +179,8 @@ impl Registry {
                     workflow: workflow.into(),
                     version: version.into(),
                 };
-                let known = self.cache().compiled.contains_key(&id);
-                (known || self.store.get(&id).await?.is_some()).then_some(id)
+                let index = self.index().await?;
+                index.open.contains(&id).then_some(id)
             }
             None => self.index().await?.latest(workflow),
         };
@@ -210,8 +219,16 @@ impl Registry {
         {
             return Ok(index);
         }
-        let index = Arc::new(Index::new(revision, &self.store.all().await?));
+        let records = self.store.all().await?;
+        let index = Arc::new(Index::new(revision, &records));
         let mut cache = self.cache();
+        // One that was replaced is compiled anew when it is next asked for.
+        for record in &records {
+            let compiled = cache.compiled.get(&record.id);
+            if compiled.is_some_and(|(digest, _)| *digest != record.digest) {
+                cache.compiled.remove(&record.id);
+            }
+        }
         // What was read may be older than what this process deployed meanwhile.
         if cache.inserted == inserted {
             cache.index = Some(index.clone());
@@ -252,10 +269,18 @@ impl Registry {
     }
 }
 
+impl Cache {
+    fn changed(&mut self) {
+        (self.index, self.catalog) = (None, None);
+        self.inserted += 1;
+    }
+}
+
 impl Index {
     fn new(revision: u64, records: &[DefinitionRecord]) -> Index {
         let mut latest: Vec<&DefinitionRecord> = Vec::new();
-        for record in records {
+        let open = records.iter().filter(|record| record.deleted.is_none());
+        for record in open.clone() {
             let mut found = latest.iter_mut();
             match found.find(|found| found.id.workflow == record.id.workflow) {
                 Some(found) if is_newer(record, found) => *found = record,
@@ -265,7 +290,12 @@ impl Index {
         }
         Index {
             revision,
-            all: records.iter().map(|record| record.id.clone()).collect(),
+            all: records
+                .iter()
+                .filter(|record| record.deleted.as_ref().is_none_or(|deleted| deleted.in_use))
+                .map(|record| record.id.clone())
+                .collect(),
+            open: open.map(|record| record.id.clone()).collect(),
             latest: latest
                 .iter()
                 .map(|record| (record.id.clone(), record.deployed_at))

@@ -70,6 +70,7 @@ pub fn carry_out(
         }
         if event.is_history() {
             history.push(HistoryEntry {
+                data: None,
                 at: now,
                 scope: root.id.clone(),
                 event,

@@ -29,6 +29,10 @@ impl Definitions for Shared {
         self.records.lock().unwrap().push(record);
         Ok(None)
     }
+    async fn replace(&self, record: DefinitionRecord) -> Result<()> {
+        self.put(record).await.map(|_| ())
+    }
+
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
         let records = self.records.lock().unwrap();
         Ok(records.iter().find(|record| record.id == *id).cloned())
@@ -63,6 +67,7 @@ impl Definitions for Shared {
 
 fn record(version: &str) -> DefinitionRecord {
     DefinitionRecord {
+        deleted: None,
         id: DefinitionId {
             workflow: "w".into(),
             version: version.into(),

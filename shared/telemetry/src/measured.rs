@@ -181,6 +181,14 @@ impl Store for Measured<dyn Store> {
         self.redis("scopes", self.inner.scopes(id)).await
     }
 
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.redis("root", self.inner.root(id)).await
+    }
+
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
+        self.redis("note", self.inner.note(id, entry)).await
+    }
+
     async fn suspend(
         &self,
         id: &InstanceId,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use swirl_ports::{Definitions, EventLog, Store};
 
 pub mod branches;
+pub mod definitions;
 pub mod events;
 pub mod expiry;
 pub mod forks;
@@ -76,10 +77,11 @@ macro_rules! store_suite {
                 a_key_is_one_instance, suspended_instances_stand_still,
                 an_end_closes_what_is_left, null_is_an_output, faulted_instances_go_on_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
-                listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, definitions_are_immutable,
+                listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
+            definitions { definitions_are_immutable, definitions_are_replaced }
             whole { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
             lazy {
                 whose_commit_comes_first_counts, who_goes_on_takes_the_lease,

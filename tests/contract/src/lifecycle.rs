@@ -6,7 +6,7 @@ use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::{BranchResult, Cursor, Role, Scope, Work};
 use swirl_model::workflow::ListId;
 use swirl_model::{Data, data};
-use swirl_ports::{Commit, Committed, Created, DefinitionRecord, Filter};
+use swirl_ports::{Commit, Committed, Created, Filter};
 
 use crate::Backend;
 use crate::kit::*;
@@ -423,6 +423,7 @@ pub async fn history_is_appended(b: Backend) {
         panic!("no record")
     };
     let entry = |event| HistoryEntry {
+        data: None,
         at: at(5),
         scope: scope.id.clone(),
         event,
@@ -473,34 +474,45 @@ pub async fn history_is_appended(b: Backend) {
     );
 }
 
-pub async fn definitions_are_immutable(b: Backend) {
-    let record = |workflow: &str, document: &str| DefinitionRecord {
-        id: definition(workflow),
-        digest: document.to_owned(),
-        name: "file".to_owned(),
-        document: document.to_owned(),
-        resources: vec![("uri".to_owned(), "text".to_owned())],
-        deployed_at: at(1),
+/// Also what no commit tells, and the data of an entry.
+pub async fn history_is_noted(b: Backend) {
+    b.create(new("a")).await;
+    let entry = |call: u32| HistoryEntry {
+        at: at(5),
+        scope: root("a").scope,
+        event: Event::CallRepeated {
+            function: "f".into(),
+            call,
+        },
+        data: Some(data!({"arguments": {"n": call}})),
     };
-    assert_eq!(b.definitions.put(record("z", "1")).await.unwrap(), None);
-    assert_eq!(b.definitions.put(record("a", "1")).await.unwrap(), None);
+    let id = InstanceId::new("a");
+    for call in [1, 2] {
+        assert!(b.store.note(&id, entry(call)).await.unwrap());
+    }
+    let history = b.store.history(&id).await.unwrap();
+    assert_eq!(history, [entry(1), entry(2)]);
+    let nobody = InstanceId::new("b");
+    assert!(!b.store.note(&nobody, entry(1)).await.unwrap());
+    assert!(b.store.history(&nobody).await.unwrap().is_empty());
+    // What stands there is the scope's business: its next commit finds nothing changed.
+    b.act(
+        &root("a"),
+        change(vec![end(EndStatus::Faulted)]).at(blocked(Work::Begin)),
+    )
+    .await;
+    let found = b.store.root(&id).await.unwrap().unwrap();
+    assert!(found.id.is_root() && b.store.root(&nobody).await.unwrap().is_none());
+    let all = Filter {
+        limit: 1,
+        ..Filter::default()
+    };
+    let listed = b.store.list(&all).await.unwrap();
     assert_eq!(
-        b.definitions.put(record("z", "2")).await.unwrap(),
-        Some(record("z", "1"))
+        listed[0].error,
+        b.store.instance(&id).await.unwrap().unwrap().state.error
     );
-    assert_eq!(
-        b.definitions.get(&definition("z")).await.unwrap(),
-        Some(record("z", "1"))
-    );
-    assert_eq!(b.definitions.get(&definition("x")).await.unwrap(), None);
-    assert_eq!(
-        b.definitions.all().await.unwrap(),
-        [record("z", "1"), record("a", "1")]
-    );
-    assert_eq!(b.definitions.mark("z").await.unwrap(), None);
-    b.definitions.set_mark("z", at(7)).await.unwrap();
-    b.definitions.set_mark("z", at(8)).await.unwrap();
-    assert_eq!(b.definitions.mark("z").await.unwrap(), Some(at(8)));
+    assert!(listed[0].error.is_some());
 }
 
 pub async fn detached_scopes_outlive_the_instance(b: Backend) {

@@ -13,6 +13,7 @@ use crate::kit::*;
 /// So many entries of history.
 pub fn history(entries: u32) -> Vec<HistoryEntry> {
     let entry = |fork| HistoryEntry {
+        data: None,
         at: at(7),
         scope: ScopeId::root(),
         event: Event::Joined { fork },

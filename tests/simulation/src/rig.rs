@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use futures::task::{ArcWake, waker};
 use swirl_coordinator::{Deployment, Service, StartRequest};
 use swirl_embedded::Embedded;
-use swirl_model::event::Command;
+use swirl_model::event::{Command, Event};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
@@ -579,6 +579,10 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
             let line = crate::plans::in_time(&summary.header.definition.workflow, state);
             trace.outcomes.push(line);
             for entry in store.history(id).await? {
+                // Of crashes, which the calm run hasn't.
+                if matches!(entry.event, Event::CallRepeated { .. }) {
+                    continue;
+                }
                 let place = format!("{id} {}", entry.scope);
                 let line = format!("{} {:?}", entry.at.0 - START, entry.event);
                 trace.history.entry(place).or_default().push(line);

@@ -404,6 +404,10 @@ impl Store for ChaosStore {
         self.inner.scopes(id).await
     }
 
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
+        self.inner.note(id, entry).await
+    }
+
     async fn suspend(
         &self,
         id: &InstanceId,

@@ -102,7 +102,7 @@ fn driven(meanwhile: Meanwhile) -> World {
         Box::new(|_| Err("cached".to_owned())),
     ));
     let definition = definition();
-    registry.insert(definition.clone());
+    registry.insert(definition.clone(), "");
     let service = Service {
         store: store.clone(),
         events: store.clone(),

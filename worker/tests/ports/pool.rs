@@ -113,7 +113,7 @@ async fn started(service: &Service, document: &str) -> InstanceId {
     let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
     let workflow = reading.workflow.unwrap();
     let definition = Definition::compile(workflow.clone()).unwrap();
-    service.registry.insert(definition);
+    service.registry.insert(definition, "");
     let deployment = Deployment {
         name: String::new(),
         document: document.to_owned(),
@@ -284,6 +284,11 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
     }
     assert_eq!(keys.len(), 2);
     assert_eq!(keys[0], keys[1], "it is the same call");
+    let history = store.history(&root.instance).await.unwrap();
+    let repeated = history
+        .iter()
+        .filter(|entry| matches!(entry.event, Event::CallRepeated { .. }));
+    assert_eq!(repeated.count(), 1, "{history:#?}");
 }
 
 const FORKS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name": "w", "start": "A",

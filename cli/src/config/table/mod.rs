@@ -30,6 +30,7 @@ pub fn section(name: &str) -> &'static str {
         "nats" => "NATS with JetStream passes tasks and events.",
         "events" => "Which subjects CloudEvents come from and go to.",
         "worker" => "`swirl worker`.",
+        "history" => "What the history of instances keeps.",
         "coordinator" => "`swirl coordinator`.",
         "auth" => "Who may use the HTTP API; see security.md.",
         "auth.oidc" => "Tokens (JWT) of an OpenID Connect provider.",

@@ -47,6 +47,21 @@ pub const SETTINGS: &[Setting] = &[
     .default("127.0.0.1:8081")
     .worker(),
     Setting::new(
+        "history.data",
+        Kind::Word(&["none", "errors", "all"]),
+        "What the history keeps beside what happened: nothing, the arguments of calls that failed, or \
+         arguments and results of all calls and the events that came and went. Secrets are cut out.",
+    )
+    .default("errors")
+    .worker(),
+    Setting::new(
+        "history.data_bytes",
+        Kind::Bytes,
+        "The longest value that is kept so; what is longer is cut off.",
+    )
+    .default("16KiB")
+    .worker(),
+    Setting::new(
         "coordinator.listen",
         Kind::Address,
         "The address of the HTTP API, health and metrics. Port 0 takes any free one.",

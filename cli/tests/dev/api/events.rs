@@ -26,15 +26,68 @@ pub async fn check(dev: &Dev) {
     batched(dev).await;
     binary(dev).await;
     refusals(dev).await;
+    explained(dev).await;
+}
+
+/// Whoever sends an event is told who took it, and if nobody, why.
+async fn explained(dev: &Dev) {
+    let mut number = 0;
+    let mut reach = async |changes: Value| -> Value {
+        number += 1;
+        let mut event = event(&format!("e{number}"), "explained");
+        for (name, value) in changes.as_object().unwrap() {
+            event[name] = value.clone();
+        }
+        let answer = publish(dev, &[STRUCTURED], event.to_string()).await.is(202);
+        answer["accepted"][0].clone()
+    };
+    let started = reach(json!({"type": "test.begin"})).await;
+    assert_eq!(started["started"][0]["workflow"], "starter", "{started:#}");
+    let id = started["started"][0]["id"].as_str().unwrap();
+    having(dev, id, "completed").await;
+    let collected = reach(json!({"type": "test.left"})).await;
+    assert_eq!(collected["collectedBy"], json!(["pair"]), "{collected:#}");
+    let again = reach(json!({"id": "e2", "type": "test.left"})).await;
+    assert_eq!(again["duplicate"], true, "{again:#}");
+    for (changes, reason) in [
+        (
+            json!({"type": "test.none"}),
+            "no deployed workflow consumes the type 'test.none'",
+        ),
+        (
+            json!({"source": "/other"}),
+            "waiter:1.0.0 consumes the type 'test.go' from '/test', not from '/other'",
+        ),
+        (
+            json!({"order": null}),
+            "waiter:1.0.0 correlates 'Go' by 'order', which the event lacks",
+        ),
+        (
+            json!({}),
+            "no instance of waiter:1.0.0 waits for 'Go' with this correlation",
+        ),
+        (
+            json!({"swirlinstanceid": "none"}),
+            "it names the instance none, which does not wait for it",
+        ),
+    ] {
+        let lost = reach(changes).await;
+        assert_eq!(lost["reasons"], json!([reason]), "{lost:#}");
+    }
+    for words in [
+        "event test.none (/test e4): nobody took it: no deployed workflow",
+        "started starter",
+    ] {
+        dev.said(words).await;
+    }
 }
 
 async fn structured(dev: &Dev) {
     let id = waiting(dev, "structured").await;
     let answer = publish(dev, &[STRUCTURED], event("s1", "structured").to_string()).await;
-    assert_eq!(
-        answer.is(202),
-        json!({"accepted": [{"source": "/test", "id": "s1"}]})
-    );
+    let reach = json!({"source": "/test", "id": "s1", "duplicate": false, "instances": [id], "started": [],
+        "collectedBy": [], "kept": true, "reasons": []});
+    assert_eq!(answer.is(202), json!({"accepted": [reach]}));
     let done = having(dev, &id, "completed").await;
     assert_eq!(done["output"]["by"], "s1", "{done:#}");
     // Sent again it is still the same event.

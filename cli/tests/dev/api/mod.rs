@@ -8,7 +8,9 @@ mod called;
 mod definitions;
 mod events;
 mod guard;
+mod inspect;
 mod instances;
+mod lifecycle;
 mod operate;
 mod start;
 
@@ -57,6 +59,35 @@ states:
     type: event
     onEvents: [{eventRefs: [Go]}]
     end: true
+"#;
+
+const STARTER: &str = r#"
+id: starter
+version: "1.0.0"
+specVersion: "0.8"
+events: [{name: Begin, type: test.begin, source: /test}]
+states:
+  - {name: Start, type: event, onEvents: [{eventRefs: [Begin]}], end: true}
+"#;
+
+const PAIR: &str = r#"
+id: pair
+version: "1.0.0"
+specVersion: "0.8"
+events:
+  - {name: Left, type: test.left, source: /test}
+  - {name: Right, type: test.right, source: /test}
+states:
+  - {name: Start, type: event, exclusive: false, onEvents: [{eventRefs: [Left]}, {eventRefs: [Right]}], end: true}
+"#;
+
+const TIMED: &str = r#"
+id: timed
+version: "1.0.0"
+specVersion: "0.8"
+start: {stateName: Only, schedule: R/PT1H}
+states:
+  - {name: Only, type: inject, data: {a: 1}, end: true}
 "#;
 
 /// Fails as often as its input says.
@@ -109,6 +140,9 @@ async fn every_route() {
         ("faulty", FAULTY),
         ("taker", TAKER),
         ("orders", called::ORDERS),
+        ("starter", STARTER),
+        ("pair", PAIR),
+        ("timed", TIMED),
     ] {
         let file = folder.path().join(format!("{name}.sw.yaml"));
         std::fs::write(file, document.replace("ADDRESS", &address)).unwrap();
@@ -121,6 +155,8 @@ async fn every_route() {
     operate::check(&dev).await;
     called::check(&dev).await;
     events::check(&dev).await;
+    inspect::check(&dev).await;
+    lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;
 
     let document = dev.get("/api/v1/openapi.json").await.is(200);

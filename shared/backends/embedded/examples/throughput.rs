@@ -35,6 +35,7 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
     let mut waits = Vec::new();
     while Instant::now() < until {
         let history = HistoryEntry {
+            data: None,
             at: kit::at(0),
             scope: ScopeId::root(),
             event: Event::Joined { fork: 1 },

@@ -27,6 +27,21 @@ impl Definitions for Embedded {
         .await
     }
 
+    async fn replace(&self, record: DefinitionRecord) -> Result<()> {
+        self.write(|state| {
+            let mut known = state.definitions.iter();
+            let old = known.find(|(_, found)| found.id == record.id);
+            if let Some(place) = old.map(|(place, _)| *place) {
+                state.definitions.remove(&place);
+                state.touch(Key::Definition(place));
+            }
+            let place = state.next();
+            state.definitions.insert(place, record);
+            state.touch(Key::Definition(place));
+        })
+        .await
+    }
+
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
         self.read(|state| {
             state

@@ -99,6 +99,7 @@ mod tests {
     #[test]
     fn records_of_one_entry_and_of_many() {
         let entry = |fork| HistoryEntry {
+            data: None,
             at: swirl_model::time::Timestamp(0),
             scope: swirl_model::ids::ScopeId::root(),
             event: swirl_model::event::Event::Joined { fork },

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use swirl_model::event::{HistoryEntry, Input};
-use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
@@ -192,6 +192,25 @@ impl Store for Embedded {
                 .filter_map(|entry| entry.scope.as_deref().cloned())
                 .collect()
         })
+    }
+
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.read(|state| {
+            let (_, inst) = state.find(id)?;
+            inst.scope(&ScopeId::root()).cloned()
+        })
+    }
+
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
+        let page = Page::new(vec![entry], self.journal().is_some())?;
+        self.write(|state| {
+            let Some((seq, _)) = state.find(id) else {
+                return false;
+            };
+            state.append(seq, page);
+            true
+        })
+        .await
     }
 
     async fn suspend(
@@ -407,6 +426,7 @@ impl State {
                 status: instance.state.status,
                 suspended: instance.state.suspended,
                 ended_at: instance.state.ended_at,
+                error: instance.state.error.clone(),
             })
             .collect()
     }

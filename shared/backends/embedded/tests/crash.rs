@@ -91,6 +91,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
         consumed: vec![],
         refused: Vec::new(),
         history: vec![HistoryEntry {
+            data: None,
             at: Timestamp(number),
             scope: ScopeId::root(),
             event: history,

@@ -175,6 +175,7 @@ fn the_oldest_history_goes() {
         let found = block_on(async {
             b.create(new("a")).await;
             let entry = |fork| HistoryEntry {
+                data: None,
                 at: at(0),
                 scope: ScopeId::root(),
                 event: Event::Joined { fork },

@@ -131,6 +131,10 @@ impl Store for Restarting {
         self.get().scopes(id).await
     }
 
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
+        self.get().note(id, entry).await
+    }
+
     async fn suspend(
         &self,
         id: &InstanceId,
@@ -178,6 +182,10 @@ impl EventLog for Restarting {
 impl Definitions for Restarting {
     async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
         self.get().put(record).await
+    }
+
+    async fn replace(&self, record: DefinitionRecord) -> Result<()> {
+        self.get().replace(record).await
     }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {

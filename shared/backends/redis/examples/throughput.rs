@@ -144,6 +144,7 @@ async fn commit(
     commands: Vec<Command>,
 ) {
     let entry = HistoryEntry {
+        data: None,
         at: kit::at(0),
         scope: scope.id.clone(),
         event: Event::Joined { fork: 1 },

@@ -11,6 +11,8 @@ use crate::script::{Lazy, Script};
 
 static DEFINE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/define.lua")]));
 
+static REPLACE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/replace.lua")]));
+
 /// How many records are read at once: a document may be large.
 const PAGE: usize = 50;
 
@@ -38,6 +40,15 @@ impl Definitions for Redis {
         let args = [field(&record.id), text];
         let found: Option<String> = self.eval(&DEFINE, &keys, &args).await?;
         found.as_deref().map(read).transpose()
+    }
+
+    async fn replace(&self, record: DefinitionRecord) -> Result<()> {
+        let text = serde_json::to_string(&record)
+            .map_err(|error| damaged(format!("definition {}", record.id), error))?;
+        let keys = ["records", "order", "revision"].map(|name| self.definition_key(name));
+        let args = [field(&record.id), text];
+        self.eval::<i64>(&REPLACE, &keys, &args).await?;
+        Ok(())
     }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {

@@ -82,6 +82,7 @@ mod tests {
 
     fn entries(count: u32) -> Vec<HistoryEntry> {
         let entry = |fork| HistoryEntry {
+            data: None,
             at: Timestamp(i64::from(fork)),
             scope: ScopeId::root(),
             event: Event::Joined { fork },

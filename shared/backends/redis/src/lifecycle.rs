@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::{join_all, try_join_all};
 use redis::{Cmd, Value};
-use swirl_model::event::Input;
+use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
@@ -30,6 +30,7 @@ static WHOLE: Lazy = Lazy::new(|| Script::alone(include_str!("lua/whole.lua")));
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 static SUSPEND: Lazy =
     Lazy::new(|| Script::of_instance(&[SCOPES, include_str!("lua/suspend.lua")]).freeing());
+static NOTE: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/note.lua")]));
 static REMOVE: Lazy =
     Lazy::new(|| Script::of_instance(&[LISTING, include_str!("lua/remove.lua")]).freeing());
 static CLEAR: Lazy = Lazy::new(|| Script::alone(include_str!("lua/clear.lua")).freeing());
@@ -224,6 +225,17 @@ impl Redis {
             Value::Nil => Ok(None),
             names => self.read_scopes(id, names).map(Some),
         }
+    }
+
+    /// Adds to the history what no commit tells.
+    pub(crate) async fn note_history(&self, id: &InstanceId, entry: &HistoryEntry) -> Result<bool> {
+        let keys = self.keys().of(id, Span::All);
+        let mut call = self.call_instance(&NOTE, &keys, id, None);
+        call.arg(self.options().history_max.max(1));
+        let limit = self.options().record_max;
+        crate::history::add(&mut call, std::slice::from_ref(entry), id, limit)?;
+        let added: i64 = self.run(&NOTE, call).await?;
+        Ok(added == 1)
     }
 
     pub(crate) async fn take_from_outbox(&self, entries: &[OutboxEntry]) -> Result<()> {

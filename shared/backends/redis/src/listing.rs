@@ -140,7 +140,7 @@ impl Redis {
         let found = ids.iter().map(async |id| {
             let mut read = Cmd::new();
             read.arg("HMGET").arg(&self.keys().of(id, Span::Ready)[0]);
-            read.arg(&["s", "p", "h", "end", "lw"][..]);
+            read.arg(&["s", "p", "h", "end", "lw", "err"][..]);
             read_summary(id, Reply::new(self.query(read).await?)?)
         });
         let found = try_join_all(found).await?.into_iter().flatten();
@@ -174,11 +174,19 @@ fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summ
         }
     };
     let place = read_place(id, &parts.text()?)?;
+    let error = match parts.value()? {
+        Value::Nil => None,
+        found => Some(json(
+            &crate::reply::bytes(found)?,
+            &format!("the error of {id}"),
+        )?),
+    };
     let summary = Summary {
         header: Arc::new(json(&header, &format!("instance {id}"))?),
         status,
         suspended,
         ended_at,
+        error,
     };
     Ok(Some((place, summary)))
 }

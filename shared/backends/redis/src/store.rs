@@ -295,6 +295,21 @@ impl Store for Redis {
         }
     }
 
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        let mut read = Cmd::new();
+        read.arg("HGET").arg(self.keys().hash_of(id));
+        read.arg(format!("r:{}", ScopeId::root()));
+        let record: Option<Vec<u8>> = self.query(read).await?;
+        let what = || format!("the root scope of {id}");
+        record
+            .map(|record| read_scope(&record, &what(), None))
+            .transpose()
+    }
+
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
+        self.note_history(id, &entry).await
+    }
+
     async fn suspend(
         &self,
         id: &InstanceId,

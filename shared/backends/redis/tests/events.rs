@@ -473,6 +473,7 @@ async fn a_deployment_is_news_to_all() {
     let rig = Rig::new();
     let (one, two) = (rig.process("defs").await, rig.process("defs").await);
     let record = |workflow: &str| swirl_ports::DefinitionRecord {
+        deleted: None,
         id: definition(workflow),
         digest: "d".to_owned(),
         name: "n".to_owned(),

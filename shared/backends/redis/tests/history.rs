@@ -28,6 +28,7 @@ async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> (Arc<Re
 /// Commits one line a number.
 async fn add(b: &Backend, forks: std::ops::Range<u32>) {
     let entry = |fork| HistoryEntry {
+        data: None,
         at: at(0),
         scope: ScopeId::root(),
         event: Event::Joined { fork },

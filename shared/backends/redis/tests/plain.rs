@@ -280,6 +280,7 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
         release = true;
     }
     let entry = HistoryEntry {
+        data: None,
         at: at(0),
         scope: name,
         event: Event::InstanceStarted,

@@ -56,6 +56,8 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
         Input::Event { event, .. } => Some(event.clone()),
         _ => None,
     };
+    let recorder = run.recorder;
+    let mut brought = recorder.brought(&input, &mut run.arguments, &run.redactor);
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             if let Some(event) = &event
@@ -72,6 +74,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
             let entry = |event| HistoryEntry {
                 at: env.now,
                 scope: run.scope.id.clone(),
+                data: recorder.entry(&event, &mut brought, &commands, &run.redactor),
                 event,
             };
             decided.history.reserve(events.len());

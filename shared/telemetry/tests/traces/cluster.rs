@@ -120,7 +120,7 @@ impl Cluster {
             .unwrap_or_else(|| panic!("{:?}", reading.diagnostics));
         self.service
             .registry
-            .insert(Definition::compile(workflow.clone()).unwrap());
+            .insert(Definition::compile(workflow.clone()).unwrap(), "");
         let deployment = Deployment {
             name: String::new(),
             document: document.to_owned(),

@@ -126,6 +126,7 @@ impl Process {
                 lease_ms: 4_000,
                 renew_ms: Some(1_500),
                 keeps_one: (skew_ms + ahead_ms) % 2 == 0,
+                ..Settings::default()
             },
         });
         let mut process = Process {

@@ -171,6 +171,7 @@ pub fn run(plan: &Plan, faults: &Faults, mutant: Mutant) -> Result<Trace> {
 
 fn deployment(text: &str) -> Result<Deployment> {
     let record = DefinitionRecord {
+        deleted: None,
         id: swirl_model::ids::DefinitionId {
             workflow: "".into(),
             version: "".into(),

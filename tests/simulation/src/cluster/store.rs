@@ -525,6 +525,10 @@ impl Store for SharedStore {
         self.call(|inner| block_on(inner.scopes(id))).await
     }
 
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
+        self.call(|inner| block_on(inner.note(id, entry))).await
+    }
+
     async fn suspend(
         &self,
         id: &InstanceId,

@@ -15,6 +15,11 @@ impl Definitions for SharedStore {
         self.call(|inner| block_on(inner.put(record))).await
     }
 
+    async fn replace(&self, record: DefinitionRecord) -> Result<()> {
+        self.state().deployed += 1;
+        self.call(|inner| block_on(inner.replace(record))).await
+    }
+
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
         self.call(|inner| block_on(inner.get(id))).await
     }

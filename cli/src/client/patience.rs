@@ -1,0 +1,73 @@
+//! How long a command waits for something to happen: `--timeout`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use crate::config::parse_duration;
+
+/// How long a server may be away while something is waited for, where no limit is given.
+const AWAY_MAX: Duration = Duration::from_secs(300);
+
+#[derive(Debug, clap::Args)]
+pub struct Timeout {
+    /// Stop waiting after this time, such as 30s or 5m; exit code 3.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    timeout: Option<Duration>,
+}
+
+/// The exit code of who waited in vain.
+pub const TIMED_OUT: u8 = 3;
+
+/// The patience of one command.
+pub struct Patience {
+    since: Instant,
+    max: Option<Duration>,
+    /// When the server last answered.
+    answered: Instant,
+    is_away: bool,
+}
+
+impl Timeout {
+    pub fn begin(&self) -> Patience {
+        Patience {
+            since: Instant::now(),
+            max: self.timeout,
+            answered: Instant::now(),
+            is_away: false,
+        }
+    }
+}
+
+impl Patience {
+    /// What is left of the time.
+    pub fn left(&self) -> Option<Duration> {
+        self.max.map(|max| max.saturating_sub(self.since.elapsed()))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Waits a while, but not longer than there is time.
+    pub async fn pause(&self, pause: Duration) {
+        let left = self.left().unwrap_or(pause);
+        tokio::time::sleep(pause.min(left)).await;
+    }
+
+    pub fn answered(&mut self) {
+        self.answered = Instant::now();
+        self.is_away = false;
+    }
+
+    /// True the first time: whoever waits may be told.
+    ///
+    /// # Errors
+    /// The server has been away for too long.
+    pub fn failed(&mut self, error: anyhow::Error) -> anyhow::Result<bool> {
+        if self.answered.elapsed() >= AWAY_MAX {
+            bail!(error.context("the server has been away for too long"));
+        }
+        Ok(!std::mem::replace(&mut self.is_away, true))
+    }
+}

@@ -1,0 +1,7 @@
+-- Stores a definition in place of the one under its id. KEYS: 1 records, 2 order, 3 revision. ARGV: 1 id,
+-- 2 record.
+
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('LREM', KEYS[2], 0, ARGV[1])
+redis.call('RPUSH', KEYS[2], ARGV[1])
+return redis.call('INCR', KEYS[3])

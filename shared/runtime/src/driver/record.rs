@@ -1,0 +1,201 @@
+//! What calls were given and answered, and what events held: kept with the history, as far as the
+//! operator wants it. Secrets are cut out, and what is too long is cut off.
+
+use swirl_model::Data;
+use swirl_model::event::{Command, Event, Input};
+use swirl_model::redact::Redactor;
+
+/// How much data the history keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recording {
+    #[default]
+    None,
+    /// The arguments of calls that failed.
+    Errors,
+    /// Arguments and results of all calls, and events that were consumed and produced.
+    All,
+}
+
+impl std::str::FromStr for Recording {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Recording, String> {
+        match text {
+            "none" => Ok(Recording::None),
+            "errors" => Ok(Recording::Errors),
+            "all" => Ok(Recording::All),
+            _ => Err(format!("'{text}' is none of none, errors and all")),
+        }
+    }
+}
+
+/// The longest value that the history keeps, in bytes of its JSON, unless another is set.
+pub const RECORDED_BYTES_MAX: usize = 16 << 10;
+
+/// What an input brings that the entries about it may keep.
+#[derive(Default)]
+pub(super) struct Brought {
+    arguments: Option<Data>,
+    result: Option<Data>,
+    event: Option<Data>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recorder {
+    pub recording: Recording,
+    pub bytes_max: usize,
+}
+
+impl Recorder {
+    pub fn is_on(self) -> bool {
+        self.recording != Recording::None
+    }
+
+    fn all(self) -> bool {
+        self.recording == Recording::All
+    }
+
+    /// As it may be kept.
+    pub fn kept(self, data: Data, redactor: &Redactor) -> Data {
+        let data = redactor.data(data);
+        if !data.exceeds(self.bytes_max) {
+            return data;
+        }
+        let text = data.to_string();
+        let mut cut = Data::object();
+        let end = text.floor_char_boundary(self.bytes_max.min(text.len()));
+        cut.set("cut", Data::string(&text[..end]));
+        let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
+        cut.set("bytes", Data::int(bytes));
+        cut
+    }
+
+    /// `arguments`: those of the pending call, as they may be kept.
+    pub fn brought(
+        self,
+        input: &Input,
+        arguments: &mut Option<(u32, Data)>,
+        redactor: &Redactor,
+    ) -> Brought {
+        let mut brought = Brought::default();
+        if !self.is_on() {
+            return brought;
+        }
+        match input {
+            Input::CallDone { call, result } => {
+                let given = arguments.take_if(|(number, _)| number == call);
+                brought.arguments = given.map(|(_, arguments)| arguments);
+                brought.result = result.as_ref().ok().cloned();
+            }
+            Input::SubflowDone { result, .. } => brought.result = result.as_ref().ok().cloned(),
+            Input::Event { event, .. } if self.all() => brought.event = Some(event.to_data()),
+            _ => {}
+        }
+        brought.result = brought
+            .result
+            .filter(|_| self.all())
+            .map(|result| self.kept(result, redactor));
+        brought.event = brought.event.map(|event| self.kept(event, redactor));
+        brought
+    }
+
+    /// What the entry about this event keeps.
+    pub fn entry(
+        self,
+        event: &Event,
+        brought: &mut Brought,
+        commands: &[Command],
+        redactor: &Redactor,
+    ) -> Option<Data> {
+        if !self.is_on() {
+            return None;
+        }
+        let mut data = Data::object();
+        let mut set = |name: &str, value: Option<Data>| {
+            if let Some(value) = value {
+                data.set(name, value);
+            }
+        };
+        match event {
+            Event::ActionCompleted { .. } if self.all() => {
+                set("arguments", brought.arguments.take());
+                set("result", brought.result.take());
+            }
+            Event::ActionFailed { .. } => set("arguments", brought.arguments.take()),
+            Event::EventConsumed { .. } => set("event", brought.event.take()),
+            Event::EventProduced { id, .. } if self.all() => {
+                let published = commands.iter().find_map(|command| match command {
+                    Command::Publish(event) if event.id == *id => Some(event.to_data()),
+                    _ => None,
+                });
+                set("event", published.map(|event| self.kept(event, redactor)));
+            }
+            _ => {}
+        }
+        data.as_object()
+            .is_some_and(|members| !members.is_empty())
+            .then_some(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swirl_model::WorkflowError;
+
+    fn recorder(recording: Recording) -> Recorder {
+        Recorder {
+            recording,
+            bytes_max: 40,
+        }
+    }
+
+    fn data(text: &str) -> Data {
+        Data::parse(text.as_bytes()).unwrap()
+    }
+
+    fn recorded(recording: Recording, result: Result<Data, WorkflowError>) -> Option<Data> {
+        let recorder = recorder(recording);
+        let redactor = Redactor::new(["geheim"]);
+        let event = match &result {
+            Ok(_) => Event::ActionCompleted {
+                action: "pay".to_owned(),
+                attempt: 1,
+            },
+            Err(error) => Event::ActionFailed {
+                action: "pay".to_owned(),
+                attempt: 1,
+                error: error.clone(),
+                retry_ms: None,
+            },
+        };
+        let given = recorder.kept(data(r#"{"key": "geheim"}"#), &redactor);
+        let input = Input::CallDone { call: 3, result };
+        let mut brought = recorder.brought(&input, &mut Some((3, given)), &redactor);
+        let first = recorder.entry(&event, &mut brought, &[], &redactor);
+        let second = recorder.entry(&event, &mut brought, &[], &redactor);
+        assert_eq!(second, None, "it is recorded once");
+        first
+    }
+
+    #[test]
+    fn as_much_as_is_wanted_without_secrets() {
+        let failed = || Err(WorkflowError::new("FunctionError", "no"));
+        let arguments = data(r#"{"arguments": {"key": "***"}}"#);
+        assert_eq!(recorded(Recording::None, failed()), None);
+        assert_eq!(recorded(Recording::Errors, failed()), Some(arguments));
+        assert_eq!(recorded(Recording::Errors, Ok(data("1"))), None);
+        let both = data(r#"{"arguments": {"key": "***"}, "result": "a ***"}"#);
+        let answer = Ok(data(r#""a geheim""#));
+        assert_eq!(recorded(Recording::All, answer), Some(both));
+    }
+
+    #[test]
+    fn what_is_long_is_cut_off() {
+        let long = Data::string("ä".repeat(50));
+        let kept = recorder(Recording::All).kept(long, &Redactor::default());
+        assert_eq!(kept.get("bytes"), Some(Data::int(102)));
+        let cut = kept.get("cut").unwrap();
+        assert_eq!(cut.as_str().unwrap(), format!("\"{}", "ä".repeat(19)));
+    }
+}
