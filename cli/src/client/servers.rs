@@ -77,8 +77,15 @@ impl Servers {
     }
 }
 
+/// A URL; or a host and a port, or a port of this machine.
 fn parse(url: &str) -> anyhow::Result<Url> {
-    let parsed = Url::parse(url).ok();
+    let is_port = |text: &str| text.parse::<u16>().is_ok();
+    let whole = match url.rsplit_once(':') {
+        _ if is_port(url) => format!("http://127.0.0.1:{url}"),
+        Some((host, port)) if !host.contains('/') && is_port(port) => format!("http://{url}"),
+        _ => url.to_owned(),
+    };
+    let parsed = Url::parse(&whole).ok();
     parsed
         .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
         .with_context(|| format!("'{url}' is no URL of a server, such as http://127.0.0.1:8080"))
@@ -168,6 +175,21 @@ mod tests {
         // Alone.
         assert!(!again(&TWO[..1], Repeat::Safe, Failure::Unreached));
         assert!(again(&TWO[..1], Repeat::Safe, broken));
+    }
+
+    #[test]
+    fn short_addresses() {
+        for (short, whole) in [
+            ("8081", "http://127.0.0.1:8081/"),
+            ("localhost:8081", "http://localhost:8081/"),
+            ("[::1]:8081", "http://[::1]:8081/"),
+            ("https://swirl.example.org/x", "https://swirl.example.org/x"),
+        ] {
+            assert_eq!(parse(short).unwrap().as_str(), whole);
+        }
+        for wrong in ["b", "99999", "ftp://a:1", ":1"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

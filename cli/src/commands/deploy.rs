@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::json;
 
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
 use swirl_worker::resources::{HttpOptions, HttpResources};
 
+use super::validate::ENDINGS;
 use crate::client::{Server, findings, timeline::shown};
 use crate::documents;
 use crate::functions::GivenArgs;
 use crate::resources::GivenOr;
+use crate::scenario::discover;
 use crate::terminal::{Output, Terminal};
 
 /// Deploys definitions to a server.
@@ -27,9 +29,10 @@ use crate::terminal::{Output, Terminal};
 #[command(after_long_help = "\
 Examples:
   swirl deploy order.sw.yaml
+  swirl deploy workflows/                       # all definitions of the folder
   swirl deploy *.sw.yaml --server http://127.0.0.1:9000")]
 pub struct Args {
-    /// Definitions, YAML or JSON.
+    /// Definitions, YAML or JSON; or folders of them (*.sw.yaml, *.sw.yml and *.sw.json, recursively).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -42,10 +45,11 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let given = args.given.resources()?;
+    let files = definitions(&args.files)?;
     args.server.run(async |client| {
         let mut code = 0;
         let mut all = Vec::new();
-        for file in &args.files {
+        for file in &files {
             let name = file.display().to_string();
             let document =
                 std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
@@ -72,6 +76,28 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }
         Ok(code)
     })
+}
+
+/// Files as they are given, and all definitions of folders.
+fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let mut files = Vec::new();
+    for path in given {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let before = files.len();
+        discover::collect(path, &mut files, &wanted)?;
+        if files.len() == before {
+            bail!(
+                "{} holds no definition ({})",
+                path.display(),
+                ENDINGS.join(", ")
+            );
+        }
+    }
+    Ok(files)
 }
 
 /// The files that a document refers to, by URI. What cannot be found is left to the server, which
@@ -115,6 +141,20 @@ impl Resources for OnlyFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_stand_for_their_definitions() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        assert!(definitions(&[folder.path().to_owned()]).is_err());
+        for name in ["b.sw.yaml", "a.txt"] {
+            std::fs::write(inner.join(name), "").unwrap();
+        }
+        let given = [folder.path().to_owned(), PathBuf::from("x.yaml")];
+        let found = definitions(&given).unwrap();
+        assert_eq!(found, [inner.join("b.sw.yaml"), PathBuf::from("x.yaml")]);
+    }
 
     #[test]
     fn files_go_along() {

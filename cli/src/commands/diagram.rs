@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::validate::{self, Read};
 use crate::diagram::{Format, render};
@@ -37,10 +37,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         terminal.message(&validate::human(&read, false));
         return Ok(1);
     };
-    let picture = render(
-        workflow,
-        args.format.unwrap_or_else(|| by_name(args.out.as_ref())),
-    );
+    let format = match args.format {
+        Some(format) => format,
+        None => by_name(args.out.as_ref())?,
+    };
+    let picture = render(workflow, format);
     match &args.out {
         None => terminal.result(&picture)?,
         Some(path) => std::fs::write(path, picture)
@@ -49,13 +50,18 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn by_name(path: Option<&PathBuf>) -> Format {
-    match path
-        .and_then(|path| path.extension())
-        .and_then(|end| end.to_str())
-    {
-        Some("mmd" | "mermaid") => Format::Mermaid,
-        _ => Format::Svg,
+fn by_name(path: Option<&PathBuf>) -> anyhow::Result<Format> {
+    let Some(path) = path else {
+        return Ok(Format::Svg);
+    };
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("mmd" | "mermaid") => Ok(Format::Mermaid),
+        Some("svg") | None => Ok(Format::Svg),
+        Some(other) => bail!(
+            "'{}' cannot be written: '.{other}' is neither .svg nor .mmd; '--format' says what is \
+             written whatever the name",
+            path.display()
+        ),
     }
 }
 
@@ -65,8 +71,12 @@ mod tests {
 
     #[test]
     fn the_format_follows_the_name() {
-        assert_eq!(by_name(Some(&PathBuf::from("a.mmd"))), Format::Mermaid);
-        assert_eq!(by_name(Some(&PathBuf::from("a.svg"))), Format::Svg);
-        assert_eq!(by_name(None), Format::Svg);
+        assert_eq!(
+            by_name(Some(&PathBuf::from("a.mmd"))).unwrap(),
+            Format::Mermaid
+        );
+        assert_eq!(by_name(Some(&PathBuf::from("a.svg"))).unwrap(), Format::Svg);
+        assert_eq!(by_name(None).unwrap(), Format::Svg);
+        assert!(by_name(Some(&PathBuf::from("a.png"))).is_err());
     }
 }

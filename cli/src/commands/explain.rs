@@ -1,20 +1,24 @@
 //! `swirl explain`
 
+mod codes;
+
 use anyhow::bail;
 use serde_json::json;
-use swirl_spec::codes::{Entry, TABLE};
+use swirl_spec::codes::TABLE;
 use swirl_spec::suggest;
 
 use crate::terminal::{Output, Terminal};
 
-/// Explains the code of a finding.
+/// Explains the code of a finding, of a refusal, or an error of an instance.
 ///
 /// Each finding of 'swirl validate' has a code, such as 'unknown-property'. Its page says what it
-/// means, shows a document that is wrong, and the same document mended.
+/// means, shows a document that is wrong, and the same document put right. The codes of what a server
+/// refuses and the names of errors that instances have are explained, too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   swirl explain unknown-property
+  swirl explain wrong-status
   swirl explain --list")]
 pub struct Args {
     /// The code.
@@ -36,41 +40,46 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 fn page(code: &str, output: Output) -> anyhow::Result<String> {
-    let Some(entry) = TABLE.iter().find(|entry| entry.code.as_str() == code) else {
-        let codes = TABLE.iter().map(|entry| entry.code.as_str());
-        match suggest::did_you_mean(code, codes) {
-            Some(best) => bail!("there is no code '{code}'; did you mean '{best}'?"),
-            None => bail!("there is no code '{code}'; 'swirl explain --list' shows all"),
-        }
+    let mut table = TABLE.iter();
+    let (summary, page) = match table.find(|entry| entry.code.as_str() == code) {
+        Some(entry) => (entry.summary, entry.page.to_owned()),
+        None => match codes::find(code) {
+            Some((code, summary, help)) => (*summary, format!("# {code}\n\n{summary}\n\n{help}")),
+            None => {
+                let codes = TABLE.iter().map(|entry| entry.code.as_str());
+                let codes = codes.chain(codes::all().map(|(code, ..)| *code));
+                match suggest::did_you_mean(code, codes) {
+                    Some(best) => bail!("there is no code '{code}'; did you mean '{best}'?"),
+                    None => bail!("there is no code '{code}'; 'swirl explain --list' shows all"),
+                }
+            }
+        },
     };
     Ok(match output {
         Output::Json => format!(
             "{:#}\n",
-            json!({
-                "code": entry.code.as_str(),
-                "summary": entry.summary,
-                "page": entry.page,
-            })
+            json!({"code": code, "summary": summary, "page": page})
         ),
-        _ => format!("{}\n", entry.page.trim_end()),
+        _ => format!("{}\n", page.trim_end()),
     })
 }
 
 fn list(output: Output) -> String {
+    let findings = TABLE
+        .iter()
+        .map(|entry| (entry.code.as_str(), entry.summary));
+    let others = codes::all().map(|(code, summary, _)| (*code, *summary));
+    let rows: Vec<(&str, &str)> = findings.chain(others).collect();
     if output == Output::Json {
-        let codes: Vec<_> = TABLE
+        let codes: Vec<_> = rows
             .iter()
-            .map(|entry| json!({"code": entry.code.as_str(), "summary": entry.summary}))
+            .map(|(code, summary)| json!({"code": code, "summary": summary}))
             .collect();
         return format!("{:#}\n", serde_json::Value::from(codes));
     }
-    let width = TABLE
-        .iter()
-        .map(|entry| entry.code.as_str().len())
-        .max()
-        .unwrap_or(0);
-    let line = |entry: &Entry| format!("{:width$}  {}\n", entry.code.as_str(), entry.summary);
-    TABLE.iter().map(line).collect()
+    let width = rows.iter().map(|(code, _)| code.len()).max().unwrap_or(0);
+    let line = |(code, summary): &(&str, &str)| format!("{code:width$}  {summary}\n");
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -87,7 +96,12 @@ mod tests {
         );
         assert!(page(code, Output::Json).unwrap().contains(first.summary));
         let list = list(Output::Text);
-        assert_eq!(list.lines().count(), TABLE.len());
+        assert_eq!(list.lines().count(), TABLE.len() + codes::all().count());
+        assert!(
+            page("wrong-status", Output::Text)
+                .unwrap()
+                .contains("faulted")
+        );
         assert!(list.lines().all(|line| line.contains("  ")));
     }
 

@@ -143,6 +143,10 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
+            if terminal.output == Output::Json {
+                let body = serde_json::json!({"error": {"message": format!("{error:#}")}});
+                let _ = terminal.result(&format!("{body:#}\n"));
+            }
             terminal.message(&format!("error: {error:#}"));
             ExitCode::from(2)
         }

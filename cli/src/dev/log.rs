@@ -69,7 +69,6 @@ impl Log {
                 let value = serde_json::to_value(entry).unwrap_or_default();
                 let line = timeline::describe(&value);
                 let workflow = &summary.header.definition.workflow;
-                let id = id.as_str().get(..8).unwrap_or(id.as_str());
                 let text = format!("{workflow} {id} {}{}", line.place(), line.text);
                 match line.tone {
                     timeline::Tone::Bad => tracing::warn!("{text}"),

@@ -8,5 +8,6 @@ mod folder;
 mod http;
 mod kills;
 mod order;
+mod patience;
 mod process;
 mod secrets;

@@ -129,7 +129,7 @@ pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
             let next = api.service.next_of(definition, *deployed_at).await?;
             let paused = api.service.is_paused(&record.id.workflow).await?;
             row["schedule"] = json!({
-                "next": next.filter(|_| !paused).map(|at| at.to_string()),
+                "next": next.filter(|_| !paused).map(|at| format!("{at:.3}")),
                 "paused": paused,
             });
         }
@@ -242,6 +242,6 @@ fn summary(record: &DefinitionRecord) -> Value {
         "version": &*record.id.version,
         "name": record.name,
         "digest": record.digest,
-        "deployedAt": record.deployed_at.to_string(),
+        "deployedAt": format!("{:.3}", record.deployed_at),
     })
 }

@@ -72,8 +72,8 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
         "version": header.version,
         "status": state.status.word(),
         "suspended": state.suspended,
-        "startedAt": header.started_at.to_string(),
-        "endedAt": state.ended_at.map(|at| at.to_string()),
+        "startedAt": format!("{:.3}", header.started_at),
+        "endedAt": state.ended_at.map(|at| format!("{at:.3}")),
         "key": header.key,
         "instanceKey": header.instance_key,
         "parent": header.parent.as_ref().map(|parent| parent.scope.instance.as_str()),
@@ -134,11 +134,11 @@ pub async fn history(
 /// An entry as it is stored, with instants as people read them.
 fn entry(entry: &HistoryEntry) -> Value {
     let mut value = serde_json::to_value(entry).unwrap_or_default();
-    value["at"] = json!(entry.at.to_string());
+    value["at"] = json!(format!("{:.3}", entry.at));
     if let Some(due) = value.pointer_mut("/timer/due")
         && let Some(ms) = due.as_i64()
     {
-        *due = json!(Timestamp(ms).to_string());
+        *due = json!(format!("{:.3}", Timestamp(ms)));
     }
     value
 }
@@ -163,8 +163,8 @@ mod tests {
             scope: ScopeId::root(),
             event: Event::TimedOut { timer },
         });
-        assert_eq!(value["at"], "1970-01-01T00:00:02Z");
-        assert_eq!(value["timer"]["due"], "1970-01-01T00:00:01Z");
+        assert_eq!(value["at"], "1970-01-01T00:00:02.000Z");
+        assert_eq!(value["timer"]["due"], "1970-01-01T00:00:01.000Z");
         assert_eq!(value["event"], "timed_out");
     }
 }

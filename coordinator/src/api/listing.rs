@@ -177,8 +177,8 @@ async fn line(api: &Api, row: &Row) -> Value {
         "suspended": suspended,
         "key": header.key,
         "instanceKey": header.instance_key,
-        "startedAt": header.started_at.to_string(),
-        "endedAt": ended_at.map(|at| at.to_string()),
+        "startedAt": format!("{:.3}", header.started_at),
+        "endedAt": ended_at.map(|at| format!("{at:.3}")),
     });
     if let Some(error) = error {
         line["error"] = Value::from(&error.to_data());

@@ -42,7 +42,7 @@ pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
         let timers: Vec<Value> = scope
             .timers
             .iter()
-            .map(|timer| json!({"kind": timer.kind, "due": timer.due.to_string()}))
+            .map(|timer| json!({"kind": timer.kind, "due": format!("{:.3}", timer.due)}))
             .collect();
         place["timers"] = json!(timers);
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use swirl_engine::{Definition, Env, branch_scope, pending_request};
+use swirl_engine::{Definition, Env, Request, branch_scope, pending_request};
 use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
@@ -38,7 +38,7 @@ pub use self::record::{RECORDED_BYTES_MAX, Recording};
 use self::attempts::Attempt;
 use self::decide::{Decided, decide};
 use self::inbox::fit;
-use self::record::Recorder;
+use self::record::{Given, Recorder, masked};
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Called, Cause, Observed, Observer};
@@ -112,8 +112,8 @@ struct Run {
     /// Cuts them out of what services answer.
     redactor: Arc<Redactor>,
     recorder: Recorder,
-    /// Those of the call under way, as the history may keep them.
-    arguments: Option<(u32, Data)>,
+    /// What the history may keep of the call under way.
+    given: Option<Given>,
     /// The call that was under way before, elsewhere or in another life.
     left: Option<u32>,
     call: Option<Running>,
@@ -300,7 +300,7 @@ impl Driver {
                 recording: self.settings.recording,
                 bytes_max: self.settings.recorded_bytes_max,
             },
-            arguments: None,
+            given: None,
             left,
             secrets,
             call: None,
@@ -469,10 +469,11 @@ impl Driver {
             };
             self.store.note(&run.header.id, entry).await?;
         }
-        run.arguments = match &request {
+        run.given = match &request {
             Ok(request) if run.recorder.is_on() => {
-                let kept = run.recorder.kept(request.arguments.clone(), &run.redactor);
-                Some((call, kept))
+                let shown = shown_arguments(run, request, env);
+                let kept = shown.map(|shown| run.recorder.kept(shown, &run.redactor));
+                Some(Given::new(call, kept, request))
             }
             _ => None,
         };
@@ -559,4 +560,19 @@ impl Driver {
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
         crate::effects::flush(&*self.store, &*self.effects, outbox).await;
     }
+}
+
+/// The arguments without secrets: made once more where there are any, since what an expression makes of a
+/// secret is not always recognised. `None`: they cannot be made so.
+fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option<Data> {
+    if run.secrets.is_null() {
+        return Some(request.arguments.clone());
+    }
+    let env = Env {
+        now: env.now,
+        secrets: masked(&run.secrets),
+        bounds: None,
+    };
+    let request = pending_request(&run.def, &run.header, &run.scope, &env)?;
+    request.ok().map(|request| request.arguments)
 }

@@ -57,7 +57,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
         _ => None,
     };
     let recorder = run.recorder;
-    let mut brought = recorder.brought(&input, &mut run.arguments, &run.redactor);
+    let mut brought = recorder.brought(&input, &mut run.given, &run.redactor);
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             if let Some(event) = &event

@@ -1,9 +1,11 @@
 //! What calls were given and answered, and what events held: kept with the history, as far as the
 //! operator wants it. Secrets are cut out, and what is too long is cut off.
 
+use swirl_engine::Request;
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, Input};
-use swirl_model::redact::Redactor;
+use swirl_model::redact::{CUT, Redactor};
+use swirl_model::workflow::AuthScheme;
 
 /// How much data the history keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +33,26 @@ impl std::str::FromStr for Recording {
 
 /// The longest value that the history keeps, in bytes of its JSON, unless another is set.
 pub const RECORDED_BYTES_MAX: usize = 16 << 10;
+
+/// A call under way, as the history may keep it.
+pub(super) struct Given {
+    call: u32,
+    arguments: Option<Data>,
+    /// The answer may hold a token that was fetched for the call, and that nobody here knows.
+    hides_result: bool,
+}
+
+impl Given {
+    /// `arguments`: as they may be kept.
+    pub fn new(call: u32, arguments: Option<Data>, request: &Request) -> Given {
+        let scheme = request.auth.as_ref().map(|auth| auth.scheme);
+        Given {
+            call,
+            arguments,
+            hides_result: scheme == Some(AuthScheme::OAuth2),
+        }
+    }
+}
 
 /// What an input brings that the entries about it may keep.
 #[derive(Default)]
@@ -70,22 +92,20 @@ impl Recorder {
         cut
     }
 
-    /// `arguments`: those of the pending call, as they may be kept.
-    pub fn brought(
-        self,
-        input: &Input,
-        arguments: &mut Option<(u32, Data)>,
-        redactor: &Redactor,
-    ) -> Brought {
+    /// `given`: the pending call.
+    pub fn brought(self, input: &Input, given: &mut Option<Given>, redactor: &Redactor) -> Brought {
         let mut brought = Brought::default();
         if !self.is_on() {
             return brought;
         }
         match input {
             Input::CallDone { call, result } => {
-                let given = arguments.take_if(|(number, _)| number == call);
-                brought.arguments = given.map(|(_, arguments)| arguments);
-                brought.result = result.as_ref().ok().cloned();
+                // Without it nothing is known of how the call was made.
+                if let Some(given) = given.take_if(|given| given.call == *call) {
+                    brought.arguments = given.arguments;
+                    brought.result = result.as_ref().ok().cloned();
+                    brought.result.take_if(|_| given.hides_result);
+                }
             }
             Input::SubflowDone { result, .. } => brought.result = result.as_ref().ok().cloned(),
             Input::Event { event, .. } if self.all() => brought.event = Some(event.to_data()),
@@ -138,6 +158,20 @@ impl Recorder {
     }
 }
 
+/// The same secrets with other values.
+pub(super) fn masked(secrets: &Data) -> Data {
+    let Some(members) = secrets.as_object() else {
+        return Data::string(CUT);
+    };
+    let mut all = Data::object();
+    for (name, value) in members.iter() {
+        if let Some(name) = Data(name.clone()).as_str() {
+            all.set(name, masked(&Data(value.clone())));
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +189,14 @@ mod tests {
     }
 
     fn recorded(recording: Recording, result: Result<Data, WorkflowError>) -> Option<Data> {
+        recorded_of(recording, result, false)
+    }
+
+    fn recorded_of(
+        recording: Recording,
+        result: Result<Data, WorkflowError>,
+        hides_result: bool,
+    ) -> Option<Data> {
         let recorder = recorder(recording);
         let redactor = Redactor::new(["geheim"]);
         let event = match &result {
@@ -171,7 +213,12 @@ mod tests {
         };
         let given = recorder.kept(data(r#"{"key": "geheim"}"#), &redactor);
         let input = Input::CallDone { call: 3, result };
-        let mut brought = recorder.brought(&input, &mut Some((3, given)), &redactor);
+        let mut given = Some(Given {
+            call: 3,
+            arguments: Some(given),
+            hides_result,
+        });
+        let mut brought = recorder.brought(&input, &mut given, &redactor);
         let first = recorder.entry(&event, &mut brought, &[], &redactor);
         let second = recorder.entry(&event, &mut brought, &[], &redactor);
         assert_eq!(second, None, "it is recorded once");
@@ -186,8 +233,18 @@ mod tests {
         assert_eq!(recorded(Recording::Errors, failed()), Some(arguments));
         assert_eq!(recorded(Recording::Errors, Ok(data("1"))), None);
         let both = data(r#"{"arguments": {"key": "***"}, "result": "a ***"}"#);
-        let answer = Ok(data(r#""a geheim""#));
-        assert_eq!(recorded(Recording::All, answer), Some(both));
+        let answer: Result<Data, WorkflowError> = Ok(data(r#""a geheim""#));
+        assert_eq!(recorded(Recording::All, answer.clone()), Some(both));
+        let arguments = data(r#"{"arguments": {"key": "***"}}"#);
+        let hidden = recorded_of(Recording::All, answer, true);
+        assert_eq!(hidden, Some(arguments), "a token may be in the answer");
+    }
+
+    #[test]
+    fn secrets_are_masked() {
+        let secrets = data(r#"{"a": "x", "b": {"c": 7, "d": ["y"]}}"#);
+        let masks = data(r#"{"a": "***", "b": {"c": "***", "d": "***"}}"#);
+        assert_eq!(masked(&secrets), masks);
     }
 
     #[test]

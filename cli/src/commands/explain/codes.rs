@@ -1,0 +1,346 @@
+//! Codes that are no findings of a document: refusals of the API, and errors of running instances.
+
+/// A code, one line about it, and what helps.
+pub type Row = (&'static str, &'static str, &'static str);
+
+/// `code` of a refusal, in the order of the alphabet.
+pub const REFUSALS: &[Row] = &[
+    (
+        "body-broken",
+        "The body of a request ended before it was complete.",
+        "Send the request again; look for a proxy that breaks connections off.",
+    ),
+    (
+        "definition-broken",
+        "A stored definition cannot be read by this build.",
+        "The message says why. It was deployed by another build, or the store is damaged: deploy it under a new version.",
+    ),
+    (
+        "definition-conflict",
+        "Another content is deployed under this id and version.",
+        "Definitions are immutable under id and version: raise the version. Comments and layout are no other content.",
+    ),
+    (
+        "definition-in-use",
+        "A definition is to be deleted of which instances run or have failed.",
+        "Wait for their end, cancel them, or delete with --force: then they go on to their end, and nothing new starts.",
+    ),
+    (
+        "definition-invalid",
+        "A document is no valid definition.",
+        "'diagnostics' lists what is wrong; 'swirl validate FILE' shows the same.",
+    ),
+    (
+        "forbidden",
+        "The token has not the role, or not the namespace, that this needs.",
+        "Use another token, or ask for the role: docs/security.md has the table.",
+    ),
+    (
+        "foreign-origin",
+        "A web page of another origin sent the request, or it names a host that is not allowed.",
+        "Call the API by an address, by 'localhost', or by a name of 'coordinator.allowed_hosts'.",
+    ),
+    (
+        "function-document",
+        "The document of a function cannot be had or read.",
+        "Look whether its URI is right, and whether the server may fetch it ('http.allow_hosts', --allow-host). A file goes along with 'swirl deploy'.",
+    ),
+    (
+        "function-invalid",
+        "A function doesn't fit the document that describes it.",
+        "The message names the function, and what its document lacks.",
+    ),
+    (
+        "internal",
+        "An error in Swirl.",
+        "Please report it, with the log of the server.",
+    ),
+    (
+        "invalid-event",
+        "What was sent is no CloudEvent of version 1.0.",
+        "The message names the attribute. 'id', 'source', 'specversion' and 'type' are required.",
+    ),
+    (
+        "invalid-header",
+        "A header cannot be used.",
+        "The message names it.",
+    ),
+    (
+        "invalid-json",
+        "The body is no JSON, or not the JSON that is wanted.",
+        "The message says where it breaks off, or which members are wanted.",
+    ),
+    (
+        "invalid-query",
+        "A parameter of the query is unknown or has a wrong value.",
+        "The message names it; /api/v1/openapi.json lists all.",
+    ),
+    (
+        "invalid-text",
+        "A document is no text in UTF-8.",
+        "Save it as UTF-8.",
+    ),
+    (
+        "key-conflict",
+        "The key was used for an instance with another input or workflow.",
+        "The same key gives the same instance: use another key for another start. 'instance' in the answer is the one that has it.",
+    ),
+    (
+        "key-in-use",
+        "Another instance runs under the key.",
+        "An instance that runs has its key for itself: wait for its end or cancel it, or use another key. 'instance' in the answer is the one that has it.",
+    ),
+    (
+        "letter-cut",
+        "A dead letter was too long to be kept whole, so it cannot be sent again.",
+        "Send the message again from where it came, or drop the letter.",
+    ),
+    (
+        "no-cloudevent",
+        "The request has neither a media type of CloudEvents nor headers 'ce-'.",
+        "Send Content-Type application/cloudevents+json, or the headers ce-specversion, ce-id, ce-source and ce-type.",
+    ),
+    (
+        "no-randomness",
+        "The operating system gives no random numbers.",
+        "Try again; look at the machine.",
+    ),
+    (
+        "no-schedule",
+        "The workflow has no schedule that could be paused.",
+        "'swirl definition list' shows schedules.",
+    ),
+    (
+        "provider-unavailable",
+        "The keys of the token provider are not there.",
+        "The log of the server says why; try again.",
+    ),
+    (
+        "start-refused",
+        "The instance cannot be started with this input, or not now.",
+        "The message says why: the input fails its schema, or the schedule allows no start.",
+    ),
+    (
+        "stopping",
+        "The server is about to stop.",
+        "Ask another one; the clients do that by themselves.",
+    ),
+    (
+        "store-damaged",
+        "What is stored cannot be read.",
+        "The message says what. Restore it from a backup.",
+    ),
+    (
+        "store-unavailable",
+        "The store cannot be reached, or is overloaded.",
+        "Try again; 'swirl doctor' says whether Redis is well.",
+    ),
+    (
+        "timeout",
+        "The request took too long.",
+        "Look at the instance before you ask again.",
+    ),
+    (
+        "too-large",
+        "A body, an event or a record is larger than the limit.",
+        "The message says the limit. Keep large data elsewhere, and pass a reference.",
+    ),
+    (
+        "too-many-refusals",
+        "Too many refused tokens came from this address.",
+        "Wait as long as Retry-After says, and use a token that is valid.",
+    ),
+    (
+        "unauthenticated",
+        "There is no token, or one that isn't accepted.",
+        "Give one with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; 'swirl token create' makes one.",
+    ),
+    (
+        "unknown-dead-letter",
+        "There is no dead letter with this number.",
+        "It may have been sent again or dropped. 'swirl dead-letters list' shows those that are there.",
+    ),
+    (
+        "unknown-instance",
+        "There is no instance with this id.",
+        "It may have been removed some time after its end. 'swirl list' shows those that are there.",
+    ),
+    (
+        "unknown-method",
+        "The path has no such method.",
+        "/api/v1/openapi.json says which it has.",
+    ),
+    (
+        "unknown-namespace",
+        "The server serves another namespace.",
+        "See --namespace and SWIRL_NAMESPACE.",
+    ),
+    (
+        "unknown-route",
+        "There is nothing at this path.",
+        "/api/v1/openapi.json lists all paths.",
+    ),
+    (
+        "unknown-workflow",
+        "No such workflow is deployed, or not in this version.",
+        "'swirl definition list' shows what is deployed.",
+    ),
+    (
+        "wrong-status",
+        "The instance isn't in a status in which this can be done.",
+        "retry, skip and rerun are for faulted instances, cancel, suspend and resume for running ones; 'swirl get ID' shows the status.",
+    ),
+];
+
+/// Names of errors that a running instance may have, and that 'onErrors' may name.
+pub const ERRORS: &[Row] = &[
+    (
+        "ActionTimeout",
+        "An action took longer than its 'actionExecTimeout'.",
+        "Handle it with 'onErrors', or allow more time.",
+    ),
+    (
+        "BranchTimeout",
+        "A branch took longer than its 'branchExecTimeout'.",
+        "Handle it with 'onErrors', or allow more time.",
+    ),
+    (
+        "CollectionNotArray",
+        "'inputCollection' of a foreach state gives no array.",
+        "Let the expression give an array; 'swirl get ID' shows the data.",
+    ),
+    (
+        "ConditionNotBoolean",
+        "A condition gives neither true nor false.",
+        "Write a comparison, such as '${ .count > 0 }'.",
+    ),
+    (
+        "EventTimeout",
+        "No event came in time.",
+        "Handle it with 'onErrors', or go on without the event.",
+    ),
+    (
+        "ExpressionError",
+        "An expression failed.",
+        "The message has the expression and the reason; 'swirl get ID' shows the data that it saw.",
+    ),
+    (
+        "FunctionError",
+        "A function failed.",
+        "'code' is the status of the answer, if there was one. Retry with 'retryRef', or handle it with 'onErrors'.",
+    ),
+    (
+        "InputValidation",
+        "The input fails 'dataInputSchema'.",
+        "The message says where.",
+    ),
+    (
+        "InvalidValue",
+        "An expression gives a value that cannot be used in its place.",
+        "The message says what is wanted.",
+    ),
+    (
+        "KeyInUse",
+        "Another instance runs under the key.",
+        "An instance that runs has its key for itself: wait for its end, or use another key.",
+    ),
+    (
+        "LimitExceeded",
+        "Data, time or steps exceed a limit of the server.",
+        "The message names the limit; docs/configuration.md has those that can be set.",
+    ),
+    (
+        "MergeTypeMismatch",
+        "A result cannot be merged into the data: one is an object and the other isn't.",
+        "Use 'toStateData' of the filter.",
+    ),
+    (
+        "NoMatchingCondition",
+        "No condition of a switch state holds, and it has no default.",
+        "Add 'defaultCondition'.",
+    ),
+    (
+        "OutputValidation",
+        "The output fails its schema.",
+        "The message says where.",
+    ),
+    (
+        "ResultMatched",
+        "A result matched a condition that the definition takes for an error.",
+        "Handle it with 'onErrors'.",
+    ),
+    (
+        "SecretNotFound",
+        "A secret has no value here.",
+        "Set SWIRL_SECRET_NAME, or see docs/secrets.md.",
+    ),
+    (
+        "StartRefused",
+        "The instance cannot be started with this input, or not now.",
+        "The message says why.",
+    ),
+    (
+        "StateTimeout",
+        "A state took longer than its 'stateExecTimeout'.",
+        "Handle it with 'onErrors', or allow more time.",
+    ),
+    (
+        "SubflowFailed",
+        "A sub-workflow ended otherwise than completed.",
+        "'swirl history ID' of the sub-workflow shows why.",
+    ),
+    (
+        "SubflowNotFound",
+        "A sub-workflow is not deployed, or not in this version.",
+        "Deploy it; 'swirl run' takes it with --with.",
+    ),
+    (
+        "TransitionRefused",
+        "A state refuses the data that it was given.",
+        "The message says why.",
+    ),
+];
+
+/// The row of a code.
+pub fn find(code: &str) -> Option<&'static Row> {
+    all().find(|(found, ..)| *found == code)
+}
+
+/// All rows.
+pub fn all() -> impl Iterator<Item = &'static Row> {
+    REFUSALS.iter().chain(ERRORS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_api_is_explained() {
+        let page = include_str!("../../../../docs/api.md");
+        let (_, listed) = page.split_once("with a stable `code`:").unwrap();
+        let (listed, _) = listed.split_once("\n\n").unwrap();
+        for code in listed.split('`').skip(1).step_by(2) {
+            assert!(find(code).is_some() || is_finding(code), "{code}");
+        }
+        assert!(REFUSALS.is_sorted() && ERRORS.is_sorted());
+    }
+
+    fn is_finding(code: &str) -> bool {
+        let mut table = swirl_spec::codes::TABLE.iter();
+        table.any(|entry| entry.code.as_str() == code)
+    }
+
+    #[test]
+    fn every_error_of_the_engine_is_explained() {
+        let source = include_str!("../../../../shared/model/src/error.rs");
+        let (_, names) = source.split_once("pub mod names").unwrap();
+        let (names, _) = names.split_once("\n}").unwrap();
+        let names = names.split('"').skip(1).step_by(2);
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() > 15, "{names:?}");
+        for name in names {
+            assert!(find(name).is_some(), "{name}");
+        }
+    }
+}
