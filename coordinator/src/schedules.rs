@@ -72,12 +72,6 @@ impl Service {
             let Some(at) = self.next_of(definition, *deployed_at).await? else {
                 continue;
             };
-            // However often it says: what lies between is missed (decision 43).
-            let least = self.registry.rates().limits().schedule_ms;
-            let at = match mark {
-                Some(mark) => at.max(Timestamp(mark.0.saturating_add(least))),
-                None => at,
-            };
             if next.as_ref().is_none_or(|found| at < found.at) {
                 next = Some(Due {
                     definition: definition.clone(),
@@ -132,7 +126,13 @@ impl Service {
             None if schedule.begins_at_deployment() => Timestamp(deployed_at.0 - 1),
             None => deployed_at,
         };
-        Ok(schedule.next_after(after, deployed_at))
+        let next = schedule.next_after(after, deployed_at);
+        // However short its interval is: instances that would start sooner are missed (decision 43).
+        let least = self.registry.rates().limits().schedule_ms;
+        Ok(next.map(|at| match mark {
+            Some(mark) => at.max(Timestamp(mark.0.saturating_add(least))),
+            None => at,
+        }))
     }
 
     /// Carries schedules out for ever.
