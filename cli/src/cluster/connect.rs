@@ -54,7 +54,7 @@ pub async fn connect(
     let store = Arc::new(redis.clone());
     let cluster = Cluster {
         store: store.clone(),
-        events: Addressed::log(store.clone(), config.events.instance_attribute.as_deref()),
+        events: Addressed::log(store.clone(), addressing(config)),
         registry: Arc::new(
             Registry::new(store, lower)
                 .within(sizes(config, &nats))
@@ -89,6 +89,11 @@ async fn tell(redis: Redis) {
     for finding in redis.check().await {
         tracing::warn!(hint = finding.hint, "{}", finding.message);
     }
+}
+
+/// Another attribute that addresses an instance.
+pub fn addressing(config: &Config) -> Option<&str> {
+    config.events.instance_attribute.as_deref()
 }
 
 /// Where events come from and go to. Two streams cannot take in the same subject, so that what is

@@ -96,6 +96,7 @@ const CASES: &[Case] = &[
     ("nats.ack_wait", "1m", NONE),
     ("nats.ack_pending_max", "7", NONE),
     ("events.subjects", "shop.>", NONE),
+    ("events.instance_attribute", "kogitoprocrefid", NONE),
     ("events.produced_subject", "out.{type}", NONE),
     ("worker.concurrency", "7", NONE),
     ("worker.local_scopes", "7", NONE),
@@ -170,7 +171,8 @@ fn told(config: &Config) -> String {
             &config.http.allow_hosts,
             &config.functions,
             &config.secrets,
-            &config.limits
+            &config.limits,
+            connect::addressing(config),
         ),
         (
             telemetry.endpoint,

@@ -578,11 +578,10 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
             trace.instances.insert(id.to_string(), text);
             let line = crate::plans::in_time(&summary.header.definition.workflow, state);
             trace.outcomes.push(line);
-            for entry in store.history(id).await? {
-                // Of crashes, which the calm run hasn't.
-                if matches!(entry.event, Event::CallRepeated { .. }) {
-                    continue;
-                }
+            // Calls are repeated after crashes, which the calm run hasn't.
+            let entries = store.history(id).await?.into_iter();
+            for entry in entries.filter(|entry| !matches!(entry.event, Event::CallRepeated { .. }))
+            {
                 let place = format!("{id} {}", entry.scope);
                 let line = format!("{} {:?}", entry.at.0 - START, entry.event);
                 trace.history.entry(place).or_default().push(line);

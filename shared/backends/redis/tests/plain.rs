@@ -133,8 +133,7 @@ impl Side {
                 digits.push(byte.into());
                 continue;
             }
-            // Instants of this millennium, in milliseconds and microseconds, and with a packed number behind
-            // them that looks like a digit.
+            // Instants of this millennium in ms and µs, or with a packed number that looks like a digit.
             match digits.len() {
                 13 | 16 | 17 | 20 => text.push('#'),
                 _ => text.push_str(&digits),
