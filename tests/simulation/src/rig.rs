@@ -580,8 +580,7 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
             trace.outcomes.push(line);
             // Calls are repeated after crashes, which the calm run hasn't.
             let entries = store.history(id).await?.into_iter();
-            for entry in entries.filter(|entry| !matches!(entry.event, Event::CallRepeated { .. }))
-            {
+            for entry in entries.filter(|it| !matches!(it.event, Event::CallRepeated { .. })) {
                 let place = format!("{id} {}", entry.scope);
                 let line = format!("{} {:?}", entry.at.0 - START, entry.event);
                 trace.history.entry(place).or_default().push(line);
