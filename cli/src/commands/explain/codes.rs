@@ -151,6 +151,11 @@ pub const REFUSALS: &[Row] = &[
         "Wait as long as Retry-After says, and use a token that is valid.",
     ),
     (
+        "too-many-starts",
+        "The workflow, or the namespace, starts more instances a second than its limit allows.",
+        "Wait as long as Retry-After says; 'limits.starts' and 'limits.all_starts' are the settings.",
+    ),
+    (
         "unauthenticated",
         "There is no token, or one that isn't accepted.",
         "Give one with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; 'swirl token create' makes one.",
