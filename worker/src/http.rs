@@ -2,10 +2,10 @@
 //!
 //! It knows nothing of operations: a request goes out, an answer of bounded size comes back, and
 //! what can go wrong between becomes a [`CallError`] without the URL's query. It follows redirects
-//! within one origin, and only for who asks it to ([`Http::send_on`]), keeps no cookie and never
-//! repeats a request by itself: a repeat is the workflow's decision. Answers may be compressed; the
-//! limit of their size holds for what they become. Dropping a call's future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and
-//! `NO_PROXY` are honoured.
+//! within one origin, and only where the caller asks for that (`Http::send_on`). It keeps no cookie and
+//! never repeats a request by itself: a repeat is the workflow's decision. Answers may be compressed;
+//! the limit on their size counts decoded bytes. Dropping a call's future closes its connection.
+//! `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
 
 use std::error::Error as _;
 use std::sync::Arc;
