@@ -21,7 +21,7 @@ struct Rules {
     graph: Graph,
     /// For cargo-deny alone: it needs a database.
     #[serde(rename = "advisories")]
-    _advisories: Advisories,
+    _advisories: Option<Advisories>,
     licenses: Licences,
     bans: Bans,
     /// Read to insist that it is there: all that it can say is carried out always.

@@ -195,7 +195,12 @@ fn every_code_is_caused_by_a_document() {
         .flat_map(|wrong| wrong.expected.iter().map(|(code, _)| code.clone()))
         .collect();
     // Those that no document can cause, and why.
-    let exceptions: [(&str, &str); 0] = [];
+    let by_callers = "callers of functions report it when a definition is deployed";
+    let exceptions = [
+        (codes::FUNCTION_ARGUMENTS.as_str(), by_callers),
+        (codes::FUNCTION_DOCUMENT.as_str(), by_callers),
+        (codes::FUNCTION_INVALID.as_str(), by_callers),
+    ];
     let missing: Vec<&str> = codes::TABLE
         .iter()
         .map(|entry| entry.code.as_str())

@@ -88,7 +88,7 @@ impl Ctx<'_> {
                 // Nothing of it is quoted: it may be a file or a service that this process can read, and whoever
                 // deploys can't.
                 let message = format!(
-                    "'{uri}' is no JSON or YAML: {} (line {}, column {})",
+                    "'{uri}' is not valid JSON or YAML: {} (line {}, column {})",
                     diagnostic.code, diagnostic.line, diagnostic.column
                 );
                 self.error(node, codes::BAD_RESOURCE, message, None);
