@@ -41,7 +41,7 @@ pub use definition::{Definition, Problem};
 pub use forks::branch_scope;
 pub use ids::{awaited, chained_id, child_id, continuation_id, derive};
 pub use request::{Auth, Request, auth_without_instance, pending_request};
-pub use retry::{can_rerun, can_skip};
+pub use retry::{can_rerun, can_skip, leaves_outcome_open};
 pub use sizes::Sizes;
 pub use start::{NewInstance, new_instance};
 pub use step::{Bounds, Env, Outcome, Rejection, step};

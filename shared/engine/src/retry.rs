@@ -34,7 +34,7 @@ impl Ctx<'_> {
         let action = &def.workflow[id];
         let error = self.described(self.without_secrets(error), &action.pointer);
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
-        if !is_open(&error) {
+        if !leaves_outcome_open(&error) {
             run.key = None;
         }
         if matches!(run.step, ActionStep::Event { .. }) {
@@ -442,7 +442,7 @@ pub(crate) fn millis(duration: &IsoDuration, now: Timestamp) -> u64 {
 
 /// Whether it isn't known what became of the call: a retry is then the same logical call, with the
 /// same key (decision 95).
-fn is_open(error: &WorkflowError) -> bool {
+pub fn leaves_outcome_open(error: &WorkflowError) -> bool {
     match (error.status, error.code.as_deref()) {
         (Some(status), _) => matches!(status, 502..=504),
         (None, Some(code)) => matches!(code, "connection" | "timeout"),

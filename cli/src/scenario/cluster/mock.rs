@@ -11,6 +11,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::Value;
+use swirl_engine::leaves_outcome_open;
 use swirl_model::Data;
 use swirl_model::time::Timestamp;
 use tokio::net::TcpListener;
@@ -28,6 +29,8 @@ pub struct Call {
     pub function: String,
     pub arguments: Data,
     pub key: String,
+    /// No answer has said what became of it: another call with this key is a retry (decision 95).
+    pub open: bool,
 }
 
 #[derive(Clone)]
@@ -82,10 +85,10 @@ impl Mock {
         }
     }
 
-    fn note(&self, change: impl FnOnce(&mut Seen)) {
+    fn note<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.last = Some(Instant::now());
-        change(&mut seen);
+        change(&mut seen)
     }
 }
 
@@ -98,6 +101,7 @@ async fn answer(State(mock): State<Mock>, Json(asked): Json<Asked>) -> Response 
         function: asked.function.clone(),
         arguments: arguments.clone(),
         key: asked.key,
+        open: true,
     };
     let now = now();
     match mock.answers.next(&asked.function, &arguments, now.0) {
@@ -110,8 +114,19 @@ async fn answer(State(mock): State<Mock>, Json(asked): Json<Asked>) -> Response 
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
         Some(Ok(answered)) => {
-            mock.note(|seen| seen.calls.push(call));
-            respond(answered, now).await
+            let place = mock.note(|seen| {
+                seen.calls.push(call);
+                seen.calls.len() - 1
+            });
+            let open = match &answered {
+                Answered::Never => true,
+                Answered::Return { .. } => false,
+                Answered::Error { error, .. } => leaves_outcome_open(error),
+            };
+            // A caller that goes before the answer is there drops this, and the call stays open.
+            let response = respond(answered, now).await;
+            mock.note(|seen| seen.calls[place].open = open);
+            response
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What came of a run, from the store, the mock and NATS.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -67,10 +67,11 @@ pub async fn observe(
 ) -> Result<Observed, RunError> {
     let failed = |error: swirl_ports::Error| RunError::Failed(error.to_string());
     let mut calls: BTreeMap<String, Vec<ObservedCall>> = BTreeMap::new();
-    let mut keys = HashSet::new();
+    // Whether the last call with a key was open.
+    let mut keys = HashMap::new();
     for call in mock.calls()? {
-        // A repeat has the same key, and is no call of its own.
-        if keys.insert(call.key) {
+        // A repeat has the same key, and is no call of its own. A retry may have it, too.
+        if keys.insert(call.key, call.open).unwrap_or(true) {
             calls.entry(call.instance).or_default().push(ObservedCall {
                 function: call.function,
                 arguments: call.arguments,
