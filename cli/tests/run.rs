@@ -135,33 +135,41 @@ states:
 /// An event that addresses the instance in the way of another runtime: without the flag it reaches any.
 #[test]
 fn another_attribute_addresses_an_instance() {
-    const WAITER: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
-events: [{name: Go, type: go}]
+    // An event that reaches the instance has all the time it needs; one that doesn't is given up soon.
+    let waiter = |patience: &str| {
+        format!(
+            "id: w\nversion: 1.0.0\nspecVersion: '0.8'
+events: [{{name: Go, type: go}}]
 states:
-- {name: A, type: event, onEvents: [{eventRefs: [Go]}], timeouts: {eventTimeout: PT1S}, end: true}
-";
+- {{name: A, type: event, onEvents: [{{eventRefs: [Go]}}], timeouts: {{eventTimeout: {patience}}}, end: true}}
+"
+        )
+    };
     let event = |attribute: &str| {
         format!(
             "{{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/s\",\"type\":\"go\"{attribute},\"data\":{{\"came\":true}}}}"
         )
     };
     let folder = folder(&[
-        ("w.sw.yaml", WAITER),
+        ("w.sw.yaml", &waiter("PT5M")),
+        ("soon.sw.yaml", &waiter("PT1S")),
         (
             "other.json",
             &event(",\"kogitoprocrefid\":\"somebody-else\""),
         ),
         ("any.json", &event("")),
     ]);
-    let run = |more: &[&str]| {
-        let output = swirl(folder.path(), &[&["w.sw.yaml"], more].concat());
+    let run = |file: &str, more: &[&str]| {
+        let output = swirl(folder.path(), &[&[file], more].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout).contains("came")
     };
     let attribute = ["--instance-attribute", "kogitoprocrefid"];
-    assert!(run(&["--event", "other.json"]));
-    assert!(run(&[&["--event", "any.json"][..], &attribute].concat()));
-    assert!(!run(&[&["--event", "other.json"][..], &attribute].concat()));
+    let other = [&["--event", "other.json"][..], &attribute].concat();
+    assert!(run("w.sw.yaml", &["--event", "other.json"]));
+    let any = [&["--event", "any.json"][..], &attribute].concat();
+    assert!(run("w.sw.yaml", &any));
+    assert!(!run("soon.sw.yaml", &other));
     let wrong = swirl(
         folder.path(),
         &["w.sw.yaml", "--instance-attribute", "Kogito-Ref"],
