@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the seed corpora of the fuzz targets from the scenario files, the wrong documents and the lists below.
+"""Makes the seed corpora of the fuzz targets from the scenario files of all editions, the examples, the wrong documents
+and the lists below.
 
-    python3 fuzz/seed.py            # the small corpora that are committed
-    python3 fuzz/seed.py --all      # everything, for a long run
+    python3 fuzz/seed.py                        # the small corpora that are committed
+    python3 fuzz/seed.py --all --into FOLDER    # everything, for a long run, beside the committed ones
 
 Seeds of `record` are written by the target itself:
 
@@ -20,6 +21,7 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
+INTO = HERE / "corpus"
 # Of the committed corpora: how many, and how large each may be.
 DOCUMENTS, EXPRESSIONS, TIMES, BYTES_MAX = 80, 150, 80, 1500
 
@@ -119,7 +121,7 @@ REQUESTS = [
 
 
 def keep(target, contents, most=1_000):
-    folder = HERE / "corpus" / target
+    folder = INTO / target
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -138,10 +140,37 @@ def strings(value):
         yield from strings(item)
 
 
+def is_expression(text):
+    """Conditions, paths and operations, which some editions write without any sign."""
+    return re.match(r"\s*[.$#(!]", text) or re.search(r"[=<>!]=|[<>]| (and|or|eq|ne|lt|gt|matches|in) |\w\(|&&|\|\|", text)
+
+
+def expressions_of(workflow):
+    for text in strings(workflow):
+        marked = re.findall(r"\$\{(.*?)\}\s*$|\{\{(.*?)\}\}", text)
+        if marked:
+            yield from (one or other for one, other in marked)
+        elif is_expression(text) and "\n" not in text:
+            yield text
+
+
+def in_a_language(text):
+    """The first byte says in which language; see the target. The fuzzer tries the others by itself."""
+    return ("c" if text.lstrip().startswith(("$.", "$[", "@")) else "b") + text
+
+
 def main():
-    everything = "--all" in sys.argv[1:]
+    global INTO
+    arguments = sys.argv[1:]
+    everything = "--all" in arguments
+    if "--into" in arguments:
+        INTO = pathlib.Path(arguments[arguments.index("--into") + 1])
     documents, expressions, times = [], [], []
-    for path in sorted((ROOT / "tests/conformance").rglob("*.scenario.yaml")):
+    for path in sorted((ROOT / "examples").rglob("*")):
+        if path.suffix in (".yaml", ".yml", ".json") and ".scenario." not in path.name:
+            documents.append(path.read_bytes())
+    scenarios = [*(ROOT / "tests/conformance").rglob("*.scenario.yaml"), *(ROOT / "examples").rglob("*.scenario.yaml")]
+    for path in sorted(scenarios):
         try:
             scenario = yaml.safe_load(path.read_text())
         except yaml.YAMLError:
@@ -154,8 +183,8 @@ def main():
             for text in strings(workflow):
                 if re.match(r"-?P\d|PT|R\d*/|\d{4}-|[\d*]+[/\d,*-]* [\d*]", text):
                     times.append(text.encode())
-                expressions += [found.encode() for found in re.findall(r"\$\{(.*?)\}\s*$", text)]
-    for path in sorted((ROOT / "shared/spec/tests/wrong").iterdir()):
+            expressions += [in_a_language(found).encode() for found in expressions_of(workflow)]
+    for path in sorted((ROOT / "shared/spec/tests/wrong").rglob("*")):
         if path.suffix in (".yaml", ".json"):
             documents.append(path.read_bytes())
     if not everything:

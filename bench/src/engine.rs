@@ -18,6 +18,7 @@ pub fn transitions(def: &Arc<Definition>, input: &Data, seconds: f64) -> Result<
         now: Timestamp(0),
         secrets: Data::NULL,
         bounds: None,
+        room: None,
     };
     let mut count = 0u64;
     let begun = Instant::now();

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
-use swirl_coordinator::Service;
 use swirl_embedded::{Embedded, MemoryQueue, Options, SystemClock};
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -16,6 +15,7 @@ use swirl_ports::{
     Secrets,
 };
 use swirl_runtime::{Driver, Registry, Settings, carry_out};
+use swirl_system::{Calls, System};
 
 use crate::measure::{Caller, Figure, closed_loop};
 use crate::usage::Meter;
@@ -146,6 +146,7 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
     let clock = Arc::new(SystemClock);
     let record = DefinitionRecord {
         deleted: None,
+        interests: None,
         id: definition.id.clone(),
         digest: String::new(),
         name: String::new(),
@@ -158,27 +159,12 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
         store.clone(),
         Box::new(|_| Err("cached".to_owned())),
     ));
-    registry.insert(definition.clone(), "");
-    let service = Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue: Arc::new(MemoryQueue::default()),
-        clock: clock.clone(),
-        registry: registry.clone(),
-        installation: "".into(),
-        carries_out: true,
-        observer: None,
-    };
-    Ok(Driver {
-        store: store.clone(),
-        events: store.clone(),
-        queue: service.queue.clone(),
+    registry.insert(definition.clone(), "", 0);
+    let queue = Arc::new(MemoryQueue::default());
+    let system = System::new(store.clone(), store.clone(), queue, clock, registry);
+    let calls = Calls {
         caller: Arc::new(Nothing),
         secrets: Arc::new(Nothing),
-        clock,
-        effects: Arc::new(service),
-        registry,
-        observer: None,
-        settings: Settings::default(),
-    })
+    };
+    Ok(system.driver(calls, Arc::new(system.service()), Settings::default()))
 }

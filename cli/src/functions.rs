@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
+use swirl_functions::Settings;
+use swirl_functions::types::custom::Connectors;
+use swirl_functions::types::rpc::Servers;
 use swirl_spec::resource::FUNCTIONS_URI;
 use swirl_spec::source::{self, Limits};
-use swirl_worker::functions::Settings;
-use swirl_worker::functions::custom::Connectors;
-use swirl_worker::functions::rpc::Servers;
 
 /// Further connectors and servers, separated by commas; named as the settings of the processes are.
 const CONNECTORS: &str = "SWIRL_FUNCTIONS_CONNECTORS";

@@ -18,7 +18,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 const VARIABLE: &str = "SWIRL_LOG";
 
 /// If neither the variable nor the configuration says anything; the store's own business is dull.
-pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn,swirl_coordinator::events=debug";
+pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn,swirl_service::events=debug";
 
 /// How lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn only_what_is_ours_is_our_own() {
-        for target in ["swirl", "swirl::main", "swirl_worker::caller"] {
+        for target in ["swirl", "swirl::main", "swirl_functions::caller"] {
             assert!(is_own(target), "{target}");
         }
         for target in [

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
-use swirl_coordinator::{Service, draw_name};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
+use swirl_ports::addressed::Addressed;
 use swirl_ports::{Clock, FunctionCaller, Secrets};
-use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings};
+use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings, Shares};
+use swirl_service::{Service, draw_name};
+use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
-
-use crate::addressed::Addressed;
 
 /// How often the reconciler looks for scopes that should be running and are not.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -43,28 +43,16 @@ impl Node {
         let installation = block_on(store.installation(draw_name()))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Arc::new(Registry::new(store.clone(), lower));
-        let service = Service {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
-            clock: clock.clone(),
-            registry: registry.clone(),
+        let system = System {
             installation: installation.into(),
-            carries_out: true,
-            observer: None,
+            ..System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
         };
-        let driver = Arc::new(Driver {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
-            caller,
-            secrets,
-            clock,
-            effects: Arc::new(service.clone()),
-            registry,
-            observer: None,
-            settings: Settings::default(),
-        });
+        let service = system.service();
+        let calls = Calls { caller, secrets };
+        let effects = Arc::new(service.clone());
+        let mut driver = system.driver(calls, effects, Settings::default());
+        driver.shares = Some(Shares::new(swirl_worker::process::threads()));
+        let driver = Arc::new(driver);
         Ok(Node {
             service,
             store,

@@ -14,12 +14,16 @@ use swirl_servers::{NatsServer, RedisServer};
 /// One cluster at a time: more would only take the processors from each other.
 static ONE: Mutex<()> = Mutex::new(());
 
+/// No worker is so late that another one takes a scope from it.
+const LONG: Duration = Duration::from_secs(600);
+
 fn options(faults: &[Fault]) -> Options {
     Options {
         instances: 200,
         at_once: 15,
         at_least: Duration::from_secs(6),
-        liveness: Duration::from_secs(150),
+        // Only what hangs takes so long.
+        liveness: Duration::from_secs(900),
         ..Options::new(env!("CARGO_BIN_EXE_swirl"), faults.to_vec())
     }
 }
@@ -34,15 +38,21 @@ fn well(options: &Options) -> Report {
 
 #[test]
 fn undisturbed() {
-    let report = well(&options(&[]));
+    let report = well(&Options {
+        lease: LONG,
+        ..options(&[])
+    });
     assert_eq!(report.repeated, 0, "no call is made twice");
     assert_eq!(report.requests_failed, 0);
 }
 
 #[test]
 fn processes_are_killed() {
-    let report = well(&options(&[Fault::KillWorker, Fault::KillCoordinator]));
-    assert!(report.faults.values().sum::<usize>() >= 4);
+    let report = well(&Options {
+        faults_at_least: 6,
+        ..options(&[Fault::KillWorker, Fault::KillCoordinator])
+    });
+    assert!(report.faults.values().sum::<usize>() >= 6);
 }
 
 #[test]
@@ -79,7 +89,8 @@ fn messages_come_twice_and_a_clock_is_ahead() {
 #[test]
 fn processes_are_replaced_one_by_one() {
     let report = well(&Options {
-        at_least: Duration::from_secs(12),
+        faults_at_least: 2,
+        lease: LONG,
         ..options(&[Fault::Roll])
     });
     assert_eq!(report.repeated, 0, "what is under way is finished");
@@ -109,6 +120,8 @@ fn scenarios_hold_on_a_cluster() {
             "2",
             "--jobs",
             "2",
+            "--patience",
+            "900",
         ])
         .args(["--nats", &nats.url(), "--redis", &redis.url()])
         .args(folders.map(|folder| format!("{conformance}/{folder}")))

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_chaos::Cluster;
+use swirl_servers::until;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a command prints, and its exit code.
 fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
@@ -24,17 +24,12 @@ fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
 }
 
 fn letters(server: &str, count: usize) -> Vec<Value> {
-    let begun = Instant::now();
-    loop {
+    until("so many letters", || {
         let (answer, code) = swirl(server, &["dead-letters", "list"]);
         assert_eq!(code, Some(0));
         let letters = answer["deadLetters"].as_array().unwrap();
-        if letters.len() == count {
-            return letters.clone();
-        }
-        assert!(begun.elapsed() < LIMIT, "{answer:#}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        (letters.len() == count).then(|| letters.clone())
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,13 +124,8 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
         Some(0)
     );
     assert!(letters(&server, 0).is_empty());
-    let begun = Instant::now();
-    loop {
+    until("its end", || {
         let (view, _) = swirl(&server, &["get", id]);
-        if view["status"] == "completed" {
-            return;
-        }
-        assert!(begun.elapsed() < LIMIT, "{view:#}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        (view["status"] == "completed").then_some(())
+    });
 }

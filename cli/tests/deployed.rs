@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_chaos::Cluster;
+use swirl_servers::eventually;
 
 const ROUNDS: usize = 5;
 const EVENTS: usize = 20;
-const END_MAX: Duration = Duration::from_secs(60);
 
 struct Client {
     http: reqwest::Client,
@@ -80,10 +80,10 @@ async fn an_answered_deployment_is_in_force_at_every_coordinator() {
             async move { client.post(1, "events", structured, &event).await }
         });
         futures::future::join_all(sent).await;
-        let begun = Instant::now();
-        while client.count(&id).await < EVENTS && begun.elapsed() < END_MAX {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        eventually("an instance of each event", async || {
+            (client.count(&id).await >= EVENTS).then_some(())
+        })
+        .await;
         assert_eq!(client.count(&id).await, EVENTS, "round {round}");
 
         client

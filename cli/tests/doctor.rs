@@ -48,6 +48,11 @@ fn flags<'f>(redis: &'f str, nats: &'f str) -> Vec<&'f str> {
         redis,
         "--nats-url",
         nats,
+        // What fits on any machine's disk.
+        "--nats-events-bytes-max",
+        "16MiB",
+        "--nats-tasks-bytes-max",
+        "16MiB",
     ]
 }
 

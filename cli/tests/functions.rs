@@ -207,7 +207,7 @@ fn arguments_are_checked_before_anything_runs() {
     let (code, text) = all("validate", "{ID: 1}", SERVER);
     assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("note: the document of a function cannot be had")
+        text.contains("note: the document of a function is unavailable")
             && text.contains("parts.yaml"),
         "{text}"
     );
@@ -405,4 +405,139 @@ channels:
             }
         }
     }
+}
+
+/// A GraphQL service tells its schema to whoever has a token, and nobody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
+    use axum::Json;
+    use axum::http::{HeaderMap, StatusCode};
+    use serde_json::{Value, json};
+    let id = json!({"kind": "NON_NULL", "name": null, "ofType": {"kind": "SCALAR", "name": "ID"}});
+    let arguments = json!([{"name": "id", "type": id, "defaultValue": null}]);
+    let pet = json!({"kind": "OBJECT", "name": "Pet"});
+    let fields = json!([{"name": "pet", "args": arguments, "type": pet}]);
+    let schema = json!({"data": {"__schema": {
+        "queryType": {"name": "Query", "fields": fields},
+        "mutationType": null,
+        "types": [
+            {"kind": "OBJECT", "name": "Query", "fields": fields},
+            {"kind": "OBJECT", "name": "Pet", "fields": [{"name": "name", "args": [], "type": {"kind": "SCALAR", "name": "String"}}]},
+            {"kind": "SCALAR", "name": "ID"}, {"kind": "SCALAR", "name": "String"},
+        ],
+    }}});
+    let told = schema.to_string();
+    let answer = async move |headers: HeaderMap, Json(asked): Json<Value>| {
+        let given = headers.get("authorization").map(|value| value.as_bytes());
+        if given != Some(b"Bearer 0ps3cret") {
+            return Err(StatusCode::UNAUTHORIZED);
+        }
+        let query = asked["query"].as_str().unwrap();
+        let is_question = query.contains("__schema");
+        let pet = json!({"data": {"pet": {"name": "Snuffles"}}});
+        Ok(Json(if is_question { schema.clone() } else { pet }))
+    };
+    let router = axum::Router::new().route("/graphql", axum::routing::post(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}/graphql", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let at = endpoint.clone();
+    let all = move |commands: &[&str], field: &str, call: &str| {
+        let function = format!("type: graphql, operation: '{at}#query#{field}', authRef: token");
+        let document = definition(&function)
+            .replace("arguments: {a: 1}", call)
+            .replace("{output: .arguments}", "{output: .pet}")
+            .replace(
+                "states:",
+                "secrets: [TOKEN]\nauth: [{name: token, scheme: bearer, properties: {token: '${ $SECRETS.TOKEN }'}}]\nstates:",
+            );
+        std::fs::write(path.join("w.sw.yaml"), document).unwrap();
+        let secret = [("SWIRL_SECRET_TOKEN", "0ps3cret")];
+        let done = swirl(&path, &secret, &[commands, &["w.sw.yaml"]].concat());
+        let text = format!("{}{}", text(&done.stdout), text(&done.stderr));
+        (done.status.code(), text)
+    };
+    tokio::task::spawn_blocking(move || {
+        let good = "arguments: {id: 7}, selectionSet: '{ name }'";
+        let (code, text) = all(&["validate"], "pet", good);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(!text.contains("note:"), "{text}");
+        let (code, text) = all(&["run"], "pet", good);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("Snuffles"), "{text}");
+        for (field, call, expected) in [
+            (
+                "pets",
+                good,
+                "the service has no query `pets`; did you mean `pet`?",
+            ),
+            (
+                "pet",
+                "arguments: {iD: 7}, selectionSet: '{ name }'",
+                "the argument `id` is missing; is `iD` meant to be it?",
+            ),
+            (
+                "pet",
+                "arguments: {id: 7, age: 1}, selectionSet: '{ name }'",
+                "the argument `age` is unknown to the service",
+            ),
+            (
+                "pet",
+                "arguments: {id: 7}, selectionSet: '{ nmae }'",
+                "the selection set: `Pet` has no field `nmae`; did you mean `name`?",
+            ),
+            (
+                "pet",
+                "arguments: {id: 7}, selectionSet: '{ }'",
+                "`pet` is `Pet`, of which fields must be selected",
+            ),
+        ] {
+            for (command, refused) in [("validate", 1), ("run", 2)] {
+                let (code, text) = all(&[command], field, call);
+                assert_eq!(code, Some(refused), "{command}: {text}");
+                assert!(text.contains(expected), "{command}: {text}");
+            }
+            assert_eq!(all(&["validate", "--offline"], field, call).0, Some(0));
+        }
+
+        // One that doesn't tell keeps nothing from being deployed, and `validate` says so.
+        let dead = definition("type: graphql, operation: 'http://127.0.0.1:1/graphql#query#pet'")
+            .replace("arguments: {a: 1}", good);
+        std::fs::write(path_of(&folder, "dead.sw.yaml"), &dead).unwrap();
+        let done = swirl(folder.path(), &[], &["validate", "dead.sw.yaml"]);
+        let told_by_command = self::text(&done.stdout);
+        assert_eq!(done.status.code(), Some(0), "{told_by_command}");
+        assert!(
+            told_by_command.contains("note: the document of a function is unavailable")
+                && told_by_command.contains("http://127.0.0.1:1/graphql"),
+            "{told_by_command}"
+        );
+        let run = swirl(folder.path(), &[], &["run", "dead.sw.yaml"]);
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+
+        // A scenario may give the schema as it is told.
+        let document = definition(&format!("type: graphql, operation: '{endpoint}#query#pet'"));
+        let document = document.replace(
+            "arguments: {a: 1}",
+            "arguments: {id: '${ .id }'}, selectionSet: '{ name }'",
+        );
+        std::fs::write(path_of(&folder, "w.sw.yaml"), document).unwrap();
+        for (id, code) in [("1", 0), ("true", 1), ("{}", 1)] {
+            let scenario = format!(
+                "workflows: [w.sw.yaml]\ninput: {{id: {id}}}\nresources: {{'{endpoint}': {told}}}\n\
+                 functions: {{f: {{return: {{pet: null}}}}}}\nexpect: {{status: completed}}\n"
+            );
+            std::fs::write(path_of(&folder, "w.scenario.yaml"), scenario).unwrap();
+            let done = swirl(folder.path(), &[], &["test", "w.scenario.yaml"]);
+            assert_eq!(done.status.code(), Some(code), "{id}: {done:?}");
+        }
+    })
+    .await
+    .unwrap();
+}
+
+fn path_of(folder: &tempfile::TempDir, name: &str) -> std::path::PathBuf {
+    folder.path().join(name)
 }

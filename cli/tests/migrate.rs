@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use swirl_cli::scenario::file::WorkflowSource;
-use swirl_cli::scenario::run::VirtualRunner;
-use swirl_cli::scenario::{Runner, Scenario, discover};
+use swirl_scenario::file::WorkflowSource;
+use swirl_scenario::run::VirtualRunner;
+use swirl_scenario::{Runner, Scenario, discover};
 use swirl_spec::edition::Edition;
 use swirl_spec::migrate::{Format, migrate};
 use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources};

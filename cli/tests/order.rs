@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_chaos::Cluster;
+use swirl_servers::eventually;
 
 const ORDERS: usize = 4;
 const EVENTS: usize = 60;
-const END_MAX: Duration = Duration::from_secs(120);
 
 /// Waits for one event after another, and notes what each of them says.
 fn collector() -> Value {
@@ -70,22 +70,18 @@ async fn one_coordinator_keeps_the_order_of_each_key() {
     }
     nats.flush().await.unwrap();
 
-    let begun = Instant::now();
     let expected: Vec<usize> = (0..EVENTS).collect();
     for id in ids {
-        loop {
+        let ended = eventually("its end", async || {
             let answer = http
                 .get(format!("{server}/api/v1/instances/{id}"))
                 .send()
                 .await;
             let text = answer.unwrap().text().await.unwrap();
             let view: Value = serde_json::from_str(&text).unwrap();
-            if view["status"] != "running" {
-                assert_eq!(view["output"]["all"], json!(expected), "{view:#}");
-                break;
-            }
-            assert!(begun.elapsed() < END_MAX, "{view:#}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            (view["status"] != "running").then_some(view)
+        })
+        .await;
+        assert_eq!(ended["output"]["all"], json!(expected), "{ended:#}");
     }
 }

@@ -6,12 +6,11 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use swirl_servers::{NatsOptions, NatsServer, RedisOptions, RedisServer, free_port};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use swirl_servers::{
+    NatsOptions, NatsServer, PATIENCE, RedisOptions, RedisServer, free_port, until,
+};
 
 struct Process {
     child: Child,
@@ -56,15 +55,8 @@ impl Process {
     }
 
     fn until(&self, what: &str, done: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !done() {
-            assert!(
-                begun.elapsed() < LIMIT,
-                "{what} never comes: {}",
-                self.log()
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let what = std::fmt::from_fn(|f| write!(f, "{what}: {}", self.log()));
+        until(what, || done().then_some(()));
     }
 
     fn says(&self, text: &str) {
@@ -77,20 +69,21 @@ impl Process {
     }
 
     fn end(&mut self) -> ExitStatus {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(begun.elapsed() < LIMIT, "it doesn't end: {}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let log = self.log.clone();
+        let what = std::fmt::from_fn(|f| {
+            write!(
+                f,
+                "its end: {}",
+                std::fs::read_to_string(&log).unwrap_or_default()
+            )
+        });
+        until(what, || self.child.try_wait().unwrap())
     }
 
     /// Status line and body of `/readyz`; nothing where nobody listens.
     fn ready(&self) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        stream.set_read_timeout(Some(LIMIT)).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs a coordinator and a worker on Redis and NATS as they are configured here, as the user `swirl` of
-users.acl and of nats.conf, and one workflow on them. By hand, because it needs the program:
+users.acl and of nats.conf, and one workflow on them. Prometheus scrapes them as it is configured here, and
+evaluates the alerts. The tests of swirl-cli run this; by hand:
 
     cargo build --package swirl-cli && python3 deploy/tests/cluster.py target/debug/swirl
 """
@@ -14,6 +15,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import monitoring
 import servers
 
 HELLO = servers.DEPLOY.parent / "examples/hello/hello.sw.yaml"
@@ -27,13 +29,13 @@ def ready(port):
 def main(program):
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for name in ("redis", "nats", "worker", "coordinator"):
+        for name in ("redis", "nats", "worker", "coordinator", "dev", "prometheus"):
             (folder / name).mkdir()
         users = folder / "users.acl"
         digest = hashlib.sha256(b"secret").hexdigest()
         users.write_text(servers.replaced("redis/users.acl", ("0" * 64, digest)))
         redis, _ = stack.enter_context(servers.redis(str(folder / "redis"), "--aclfile", str(users)))
-        nats, http, api, health = servers.free_ports(4)
+        nats, http, api, health, dev = servers.free_ports(5)
         config = folder / "nats/nats.conf"
         config.write_text(servers.own(folder / "nats", nats, http))
         command = [servers.program("nats-server"), "-c", str(config)]
@@ -69,12 +71,38 @@ def main(program):
         streams = {stream["name"] for each in accounts for stream in each.get("stream_detail", [])}
         wanted = {f"SWIRL_default_{name}" for name in ("TASKS", "EVENTS", "DEAD")}
         assert streams == wanted, f"the streams are {streams}"
+        monitored(stack, folder, program, processes, {"coordinator": api, "worker": health, "dev": dev})
         for role, process in reversed(processes):
-            begun = time.monotonic()
-            process.terminate()
-            assert process.wait(30) == 0, f"{role} ended with {process.returncode}"
-            print(f"{role} stopped in {time.monotonic() - begun:.2f} s")
+            if process.poll() is None:
+                stop(role, process)
     print("ok")
+
+
+def stop(role, process):
+    begun = time.monotonic()
+    process.terminate()
+    assert process.wait(30) == 0, f"{role} ended with {process.returncode}"
+    print(f"{role} stopped in {time.monotonic() - begun:.2f} s")
+
+
+def monitored(stack, folder, program, processes, ports):
+    """What Prometheus sees of a coordinator, a worker and `swirl dev`; and that it sees when one is gone."""
+    command = [program, "dev", str(folder / "dev"), "--memory", "--listen", f"127.0.0.1:{ports['dev']}"]
+    dev, log = stack.enter_context(servers.running(command, folder / "dev"))
+    servers.until("swirl dev is ready", lambda: ready(ports["dev"]), dev, log)
+    try:
+        monitoring.checked_by_promtool(ports)
+        print("promtool accepts the metrics of", ", ".join(ports))
+        asked = stack.enter_context(monitoring.prometheus(folder / "prometheus", ports))
+    except servers.LeftOut as reason:
+        print(f"left out: metrics and alerts: {reason}")
+        return
+    monitoring.scraped(asked)
+    print("Prometheus scrapes", ", ".join(ports))
+    stop(*processes.pop())
+    gone = {"SwirlNoWorker", "SwirlProcessDown"}
+    servers.until("alerts of a worker that is gone", lambda: asked.alerts() == gone)
+    print("Prometheus misses the worker:", ", ".join(sorted(gone)))
 
 
 if __name__ == "__main__":

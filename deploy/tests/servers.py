@@ -19,6 +19,20 @@ DEPLOY = Path(__file__).resolve().parent.parent
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin"
 
 
+class LeftOut(Exception):
+    """A check that this machine lacks a program for."""
+
+
+def optional(name, package):
+    """Where a program is without which a check is left out; a CI server has it."""
+    found = shutil.which(name, path=SEARCH)
+    if not found and os.environ.get("CI"):
+        raise AssertionError(f"{name} is not installed, and a CI server runs every check: apt-get install {package}")
+    if not found:
+        raise LeftOut(f"{name} is not installed (apt-get install {package})")
+    return found
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:

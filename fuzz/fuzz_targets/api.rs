@@ -11,7 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use swirl_coordinator::access::Access;
 use swirl_coordinator::api::{Api, Reader, Source, router};
-use swirl_coordinator::{Deployment, Service};
+use swirl_service::Deployment;
+use swirl_system::System;
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
 use swirl_runtime::Registry;
@@ -69,22 +70,16 @@ fn api() -> Api {
             name: record.name.clone(),
             document: record.document.clone(),
             resources: record.resources.clone(),
+            ..Source::default()
         };
         let read = Documents.read(&source);
         read.map(|deployment| deployment.workflow)
             .map_err(|_| "it cannot be read".to_owned())
     });
-    let service = Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue: Arc::new(MemoryQueue::default()),
-        clock: Arc::new(SystemClock),
-        registry: Arc::new(Registry::new(store, lower)),
-        installation: "".into(),
-        carries_out: true,
-        observer: None,
-    };
-    Api::new(service, Arc::new(Documents), Access::open("default"))
+    let queue = Arc::new(MemoryQueue::default());
+    let registry = Arc::new(Registry::new(store.clone(), lower));
+    let system = System::new(store.clone(), store.clone(), queue, Arc::new(SystemClock), registry);
+    Api::new(system.service(), store, Arc::new(Documents), Access::open("default"))
 }
 
 /// `METHOD /path`, headers, an empty line, the body; requests are apart by a line `---`.
@@ -134,7 +129,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     }
     RUNTIME.block_on(async {
-        let router = router(api());
+        let router = router(api(), false);
         let deploy = Request::post("/api/v1/definitions")
             .header("content-type", "application/json")
             .body(Body::from(DOCUMENT))

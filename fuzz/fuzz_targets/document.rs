@@ -16,10 +16,10 @@ use swirl_spec::{Options, read};
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 
 fuzz_target!(|document: &[u8]| -> Corpus {
-    // Larger ones show nothing that smaller ones don't, and slow everything down.
+    // Large enough for every scenario and example; beyond that, size only slows everything down.
     let mut options = Options::default();
-    options.limits.bytes_max = 1 << 14;
-    options.limits.nodes_max = 5_000;
+    options.limits.bytes_max = 1 << 16;
+    options.limits.nodes_max = 20_000;
     options.limits.expanded_bytes_max = 1 << 20;
     let reading = read(document, &MapResources::default(), &options);
     assert_eq!(
@@ -58,6 +58,7 @@ fuzz_target!(|document: &[u8]| -> Corpus {
         now: NOW,
         secrets: Data::object(),
         bounds: None,
+        room: None,
     };
     for _ in 0..3 {
         let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
@@ -68,6 +69,7 @@ fuzz_target!(|document: &[u8]| -> Corpus {
             now: timer.due,
             secrets: Data::object(),
             bounds: None,
+            room: None,
         };
         let _ = step(
             &definition,

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use swirl_coordinator::{keys, read_message};
+use swirl_service::{keys, read_message};
 use swirl_model::CloudEvent;
 use swirl_nats::Template;
 

@@ -1,4 +1,7 @@
-//! Any text as an expression of each language: compiling and evaluating it must not panic, and keeps to its limits.
+//! Any text as an expression: compiling and evaluating it must not panic, and keeps to its limits.
+//!
+//! The first byte says in which language, so that each run is short: `a` to `e`, and `A` to `E` for long chains and deep
+//! nests of the text.
 
 #![no_main]
 
@@ -15,6 +18,7 @@ const DOCUMENT: &[u8] =
 
 /// Bytes of a source that repeats a short one.
 const LONG: usize = 8 << 10;
+/// `e`, `a`, `b`, `c` and `d`.
 const LANGUAGES: [Language; 5] = [
     Language::Cel,
     Language::Jexl,
@@ -23,23 +27,23 @@ const LANGUAGES: [Language; 5] = [
     Language::Spel,
 ];
 
-fuzz_target!(|text: &str| {
-    let Ok(document) = Data::parse(DOCUMENT) else {
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, text)) = data.split_first() else {
         return;
     };
-    for language in LANGUAGES {
-        // As a path, it is only compiled.
-        let _ = PathExpr::compile(language, text, &VARS);
-        if let Ok(program) = Program::compile(language, text, &VARS) {
-            evaluate(&program, &document);
-        }
-        // Long chains and deep nests of it.
-        if let 1..=32 = text.len() {
-            let long = text.repeat(LONG / text.len());
-            if let Ok(program) = Program::compile(language, &long, &VARS) {
-                evaluate(&program, &document);
-            }
-        }
+    let (Ok(text), Ok(document)) = (std::str::from_utf8(text), Data::parse(DOCUMENT)) else {
+        return;
+    };
+    let language = LANGUAGES[usize::from(kind & 0x1f) % LANGUAGES.len()];
+    let is_repeated = kind & 0xe0 == 0x40 && matches!(text.len(), 1..=32);
+    let text = match is_repeated {
+        true => text.repeat(LONG / text.len()),
+        false => text.to_owned(),
+    };
+    // As a path, it is only compiled.
+    let _ = PathExpr::compile(language, &text, &VARS);
+    if let Ok(program) = Program::compile(language, &text, &VARS) {
+        evaluate(&program, &document);
     }
 });
 

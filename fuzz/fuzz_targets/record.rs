@@ -104,6 +104,7 @@ fn stepped(json: &[u8]) {
         now: NOW,
         secrets: Data::object(),
         bounds: None,
+        room: None,
     };
     for input in parts.take(4) {
         let Ok(input) = serde_json::from_slice::<Input>(input) else {

@@ -34,6 +34,7 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
         now: NOW,
         secrets: Data::object(),
         bounds: None,
+        room: None,
     };
     let mut seen = BTreeSet::new();
     let mut left = VecDeque::from([root]);

@@ -11,9 +11,9 @@ use swirl_engine::Definition;
 use swirl_model::workflow::Workflow;
 use swirl_spec::resource::MapResources;
 use swirl_spec::{Options, read};
-use swirl_worker::Caller;
-use swirl_worker::functions::rest::OpenApi;
-use swirl_worker::http::{Http, HttpConfig};
+use swirl_functions::Caller;
+use swirl_functions::types::rest::OpenApi;
+use swirl_functions::http::{Http, HttpConfig};
 
 /// Type, and operation in the document.
 const FUNCTIONS: [(&str, &str); 6] = [

@@ -7,7 +7,7 @@ use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::redact::Redactor;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Commit, Committed, Error, Held};
 use swirl_runtime::Driver;
 
@@ -96,12 +96,13 @@ async fn commit(
         commands: Vec::new(),
         at,
         if_quiet: false,
+        fits: true,
         release: true,
         lease_ms: LEASE_MS,
     };
     match driver.store.commit(commit).await? {
         Committed::Done { released, .. } => Ok(Some(released)),
-        Committed::News | Committed::Refused => Ok(None),
+        Committed::News | Committed::Full(_) | Committed::Refused => Ok(None),
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
+mod book;
 mod cargo;
 mod deb;
 mod deploy;
@@ -11,6 +12,7 @@ mod deps;
 mod finding;
 mod licences;
 mod lint;
+mod openapi;
 mod optimised;
 mod scenarios;
 mod tools;

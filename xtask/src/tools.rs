@@ -27,8 +27,9 @@ const fn tool(program: &'static str, package: &'static str, why: &'static str) -
 }
 
 /// By program.
-const TOOLS: [Tool; 6] = [
+const TOOLS: [Tool; 8] = [
     tool("faketime", "faketime", "processes with clocks of their own"),
+    tool("kcat", "kcat", "Kafka functions"),
     tool("mosquitto", "mosquitto", "MQTT functions"),
     tool(
         "nats-server",
@@ -36,8 +37,14 @@ const TOOLS: [Tool; 6] = [
         "the cluster's queue and events",
     ),
     tool("python3", "python3", "the checks of deploy/"),
+    tool("rabbitmq-server", "rabbitmq-server", "AMQP functions"),
     tool("redis-cli", "redis-tools", "clusters of Redis"),
     tool("redis-server", "redis-server", "the cluster's store"),
+];
+/// Single checks need these, and leave themselves out without.
+const OPTIONAL: [Tool; 2] = [
+    tool("prometheus", "prometheus", "scrapes, alerts"),
+    tool("systemd-analyze", "systemd", "the units"),
 ];
 const YAML: Tool = tool("PyYAML", "python3-yaml", "the checks of deploy/");
 
@@ -70,11 +77,13 @@ fn succeeds(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
+fn not_there(tools: &'static [Tool]) -> Vec<&'static Tool> {
+    let tools = tools.iter();
+    tools.filter(|tool| !is_there(tool.program)).collect()
+}
+
 fn missing() -> Vec<&'static Tool> {
-    let mut missing: Vec<&Tool> = TOOLS
-        .iter()
-        .filter(|tool| !is_there(tool.program))
-        .collect();
+    let mut missing = not_there(&TOOLS);
     if !succeeds(Command::new("python3").args(["-c", "import yaml"])) {
         missing.push(&YAML);
     }
@@ -88,7 +97,8 @@ pub fn all_there() -> bool {
 
 /// Installs what is missing, or says what is left out without it.
 pub fn check() -> Result<Vec<Finding>> {
-    let wanted = missing();
+    let mut wanted = missing();
+    wanted.extend(not_there(&OPTIONAL));
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -107,15 +117,19 @@ pub fn check() -> Result<Vec<Finding>> {
             "nothing is installed: that takes Debian's apt-get, and root or sudo without a password"
         ),
     }
-    let wanted = missing();
-    if wanted.is_empty() {
-        return Ok(Vec::new());
-    }
-    for tool in &wanted {
+    let (wanted, optional) = (missing(), not_there(&OPTIONAL));
+    for tool in wanted.iter().chain(&optional) {
         println!("missing: {} ({})", tool.program, tool.why);
+    }
+    if wanted.is_empty() && optional.is_empty() {
+        return Ok(Vec::new());
     }
     if std::env::var_os("CI").is_some() {
         bail!("a CI server runs every test: {by_hand}");
+    }
+    if wanted.is_empty() {
+        println!("left out without them: single checks of deploy/, which say so");
+        return Ok(Vec::new());
     }
     println!(
         "left out without them: the checks of deploy/, and the integration tests of crates that start servers"
@@ -153,8 +167,19 @@ fn installer() -> Option<Command> {
 pub fn test() -> Result<()> {
     // Not quiet: each test stands in the output, so that a CI can count them.
     let all = ["test", "--workspace", "--no-fail-fast"];
+    // What only builds with the feature have.
+    let wasm = [
+        "test",
+        "--package",
+        "swirl-functions",
+        "--features",
+        "wasm",
+        "--test",
+        "custom",
+    ];
     if all_there() {
-        return cargo::run(&all);
+        let rest = cargo::run(&all);
+        return cargo::run(&wasm).and(rest);
     }
     let crates = with_servers()?;
     println!("without their integration tests: {}", crates.join(", "));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{cargo, deploy, deps, licences, lint, scenarios, tools};
+use crate::{book, cargo, deploy, deps, licences, lint, openapi, scenarios, tools};
 
 struct Step {
     name: &'static str,
@@ -18,7 +18,7 @@ struct Step {
 }
 
 /// In the order in which they run: what is quick and fails often comes first.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 12] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -57,8 +57,18 @@ const STEPS: [Step; 10] = [
     },
     Step {
         name: "lint",
-        about: "file lengths, banned words, dead files, links, error pages, manifests",
+        about: "file lengths, circles, ports, banned words, dead files, links, the book, error pages, manifests",
         run: |_| lint::check(),
+    },
+    Step {
+        name: "book",
+        about: "docs/ builds as a book, where mdBook is installed",
+        run: |_| book::check(),
+    },
+    Step {
+        name: "openapi",
+        about: "the API's document is good OpenAPI (redocly and spectral, by npx)",
+        run: |_| openapi::check(),
     },
     Step {
         name: "deploy",

@@ -7,11 +7,12 @@ use anyhow::{Context, anyhow, bail};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
+use swirl_cluster::tls::{self, root_cause};
+use swirl_presentation::timeline::shown;
 
-use super::server::Target;
+use super::findings;
 use super::servers::{Failure, Repeat, Servers};
-use super::tls::{self, root_cause};
-use super::{findings, timeline::shown};
+use super::target::Target;
 use crate::terminal::{Output, Terminal};
 
 /// Longer than a server waits for the end of an instance.

@@ -1,19 +1,20 @@
 //! Talking to a server: what the client commands share.
 
 mod http;
+mod named;
 mod patience;
 mod server;
 mod servers;
-pub mod timeline;
-pub mod tls;
+mod target;
 
 pub use http::{Answer, Client};
 pub use patience::{Patience, TIMED_OUT, Timeout};
-pub use server::{Credentials, Server, Target};
+pub use server::{Credentials, Server};
 pub use servers::Repeat;
+pub use target::Target;
 
 use serde_json::Value;
-use timeline::shown;
+use swirl_presentation::timeline::shown;
 
 /// Findings of a document, a line each with its place and a line with its hint.
 pub fn findings(name: &str, findings: &[Value]) -> String {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use crate::config::parse_duration;
+use swirl_config::parse_duration;
 
 /// How long a server may be away while something is waited for, where no limit is given.
 const AWAY_MAX: Duration = Duration::from_secs(300);
@@ -40,7 +40,7 @@ impl Timeout {
 }
 
 impl Patience {
-    /// What is left of the time.
+    /// The time left.
     pub fn left(&self) -> Option<Duration> {
         self.max.map(|max| max.saturating_sub(self.since.elapsed()))
     }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 
 use super::http::Client;
-use crate::config::Secret;
+use super::target::Target;
+use swirl_config::Secret;
 
 /// The longest file of a token, in bytes.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
@@ -53,28 +54,6 @@ pub struct Credentials {
     /// Certificates in PEM that sign the server's, beside those of this machine.
     #[arg(long, env = "SWIRL_CA_FILE", value_parser = path, value_name = "PATH")]
     ca_file: Option<PathBuf>,
-}
-
-/// A server as a client is made for it.
-#[derive(Debug)]
-pub struct Target {
-    /// Servers that stand for one another.
-    pub urls: Vec<String>,
-    pub namespace: Option<String>,
-    pub token: Option<Secret>,
-    pub ca: Option<PathBuf>,
-}
-
-impl Target {
-    /// One that asks for no token.
-    pub fn open(url: &str) -> Target {
-        Target {
-            urls: vec![url.to_owned()],
-            namespace: None,
-            token: None,
-            ca: None,
-        }
-    }
 }
 
 impl Server {

@@ -3,8 +3,8 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::config::{self, All, Flags, Process};
 use crate::terminal::{Output, Terminal};
+use swirl_config::{self as config, All, Flags, Process};
 
 /// Checks and explains the configuration of 'swirl worker' and 'swirl coordinator'.
 #[derive(Debug, clap::Args)]

@@ -1,17 +1,7 @@
 //! `swirl coordinator`, and what it shares with `swirl worker`.
 
-use std::path::Path;
-use std::sync::Arc;
+use swirl_config::{Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Problems};
 
-use anyhow::Context;
-use swirl_worker::secrets::{Chain, Environment, File, Folder};
-
-use crate::app::App;
-use crate::cluster;
-use crate::config::{
-    AuthMode, Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Problems, SecretSources,
-};
-use crate::dev::DocumentReader;
 use crate::logging;
 use crate::terminal::Terminal;
 
@@ -36,45 +26,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         return Ok(2);
     };
     log(&config.log);
-    let access = cluster::access(&config)?;
-    if config.auth.mode == AuthMode::Off && !config.coordinator.listen.ip().is_loopback() {
-        let listen = config.coordinator.listen;
-        tracing::warn!("auth.mode is off: who reaches {listen} may do everything");
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
-        let hosts = &config.http.allow_hosts;
-        let mut app = App::new(hosts, config.functions.clone())?.without_loopback(hosts)?;
-        match secrets(&config.secrets) {
-            Ok(secrets) => app.secrets = secrets,
-            // Only documents that need credentials are concerned, and the worker has its own.
-            Err(error) => tracing::warn!("documents are fetched without secrets: {error:#}"),
-        }
-        let app = Arc::new(app);
-        let connect = cluster::connect(&config, "coordinator", app.lower());
-        let connected = tokio::select! {
-            () = &mut stop => return Ok(0),
-            connected = connect => connected,
-        };
-        let (cluster, redis) = match connected {
-            Ok(connected) => connected,
-            Err(error) => {
-                tracing::error!("{error:#}");
-                return Ok(cluster::UNAVAILABLE);
-            }
-        };
-        // Documents come over the API only, with the files that they refer to.
-        let reader = DocumentReader::new(app, hosts, Path::new("/nonexistent"))?;
-        let reader = Arc::new(reader.without_loopback(hosts)?);
-        let process = redis.process_id();
-        let (cluster, telemetry) = cluster::telemetry(cluster, &config, "coordinator", process)?;
-        let settings = &config.coordinator;
-        cluster::coordinate(cluster, redis, reader, access, settings, telemetry, stop).await?;
-        Ok(0)
-    })
+    swirl_coordinator::process::run(&config)
 }
 
 /// The configuration; without one, what is wrong has been said.
@@ -101,20 +53,4 @@ pub fn log(log: &Log) {
         LogFormat::Text => logging::Form::text(),
     };
     logging::start(&log.filter, form);
-}
-
-/// # Errors
-/// A file or folder cannot be used.
-pub fn secrets(sources: &SecretSources) -> anyhow::Result<Arc<Chain>> {
-    let mut chain = Chain::new();
-    for file in &sources.files {
-        chain = chain.then(File::new(file)?);
-    }
-    for folder in &sources.folders {
-        chain = chain.then(Folder::new(folder)?);
-    }
-    if sources.environment {
-        chain = chain.then(Environment::new());
-    }
-    Ok(Arc::new(chain))
 }

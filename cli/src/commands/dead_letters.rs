@@ -2,8 +2,9 @@
 
 use clap::Subcommand;
 use serde_json::Value;
+use swirl_presentation::timeline::shown;
 
-use crate::client::{Repeat, Server, timeline::shown};
+use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
 /// Messages that could not be used: looks at them, sends them again, drops them.

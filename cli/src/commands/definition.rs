@@ -1,8 +1,9 @@
 //! `swirl definition`
 
 use serde_json::Value;
+use swirl_presentation::timeline::shown;
 
-use crate::client::{Server, timeline::shown};
+use crate::client::Server;
 use crate::terminal::Terminal;
 use crate::text::table;
 

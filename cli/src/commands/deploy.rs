@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::json;
-
+use swirl_deployment::GivenOr;
+use swirl_deployment::fetch;
+use swirl_functions::resources::{HttpOptions, HttpResources};
+use swirl_presentation::timeline::shown;
+use swirl_scenario::discover;
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
-use swirl_worker::resources::{HttpOptions, HttpResources};
 
 use super::validate::ENDINGS;
-use crate::client::{Server, findings, timeline::shown};
-use crate::documents;
+use crate::client::{Server, findings};
 use crate::functions::GivenArgs;
-use crate::resources::GivenOr;
-use crate::scenario::discover;
 use crate::terminal::{Output, Terminal};
 
 /// Deploys definitions to a server.
@@ -112,7 +112,7 @@ fn files_of(document: &str, file: &Path, given: &[(String, String)]) -> Vec<(Str
         .map(|(uri, content)| (uri.clone(), String::from_utf8_lossy(content).into_owned()))
         .collect();
     if let Some(workflow) = &reading.workflow {
-        documents::find(workflow, &files, &mut found);
+        fetch::find(workflow, &files, &mut found);
     }
     found
 }
@@ -122,13 +122,13 @@ struct OnlyFiles(FileResources);
 impl Resources for OnlyFiles {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
         // By default nothing but this machine is asked.
-        if documents::is_http(uri)
+        if fetch::is_http(uri)
             && let Ok(http) = HttpResources::new(HttpOptions::default())
             && let Ok(content) = http.get(uri)
         {
             return Ok(content);
         }
-        if documents::is_http(uri) || base.is_some_and(documents::is_http) {
+        if fetch::is_http(uri) || base.is_some_and(fetch::is_http) {
             return Err(ResourceError::Failed {
                 uri: uri.to_owned(),
                 reason: "the server fetches it".to_owned(),

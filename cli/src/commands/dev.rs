@@ -8,12 +8,12 @@ use anyhow::{Context, bail};
 use swirl_coordinator::access::Access;
 use swirl_coordinator::api::Api;
 use swirl_coordinator::server::Server;
+use swirl_deployment::DocumentReader;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
-use crate::app::{App, secrets};
-use crate::cluster;
-use crate::dev::{DocumentReader, Folder, Log};
+use crate::arguments::{loader, secrets};
+use crate::dev::{Folder, Log};
 use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
 use crate::node::Node;
@@ -57,6 +57,10 @@ pub struct Args {
     #[arg(long, value_name = "HOST")]
     api_host: Vec<String>,
 
+    /// An origin whose web pages may use the API, such as http://localhost:5173; may be given again.
+    #[arg(long, value_name = "ORIGIN", value_parser = swirl_config::origin)]
+    cors_origin: Vec<String>,
+
     /// The folder to keep instances in [default: .swirl in FOLDER].
     #[arg(long, value_name = "PATH", conflicts_with = "memory")]
     store: Option<PathBuf>,
@@ -80,7 +84,7 @@ pub struct Args {
 
     /// An attribute with which CloudEvents address an instance, beside swirlinstanceid, such as
     /// kogitoprocrefid.
-    #[arg(long, value_name = "NAME", value_parser = crate::addressed::attribute)]
+    #[arg(long, value_name = "NAME", value_parser = swirl_ports::addressed::attribute)]
     instance_attribute: Option<String>,
 
     #[command(flatten)]
@@ -110,6 +114,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     };
     logging::start(logging::DEFAULT, form);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(swirl_worker::process::threads())
         .enable_all()
         .build()?;
     runtime.block_on(serve(args))
@@ -121,23 +126,28 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
-    let mut app = App::new(&args.allow_host, args.functions.settings()?)?;
-    app.given = args.given.resources()?;
+    let mut loader = loader(&args.allow_host, args.functions.settings()?)?;
+    loader.given = args.given.resources()?;
     let secrets = secrets(&args.secret)?;
-    app.secrets = secrets.clone();
-    let app = Arc::new(app);
+    loader.secrets = secrets.clone();
+    let loader = Arc::new(loader);
     let store = match (&args.store, args.memory) {
         (Some(store), _) => Some(store.clone()),
         (None, true) => None,
         (None, false) => Some(args.folder.join(".swirl")),
     };
-    let mut node = Node::new(store.as_deref(), app.lower(), app.caller.clone(), secrets)?;
+    let mut node = Node::new(
+        store.as_deref(),
+        loader.lower(),
+        loader.caller.clone(),
+        secrets,
+    )?;
     node.addressed_by(args.instance_attribute.as_deref());
     match &store {
         Some(store) => tracing::info!("instances are kept in {}", store.display()),
         None => tracing::info!("instances are kept in memory"),
     }
-    let reader = DocumentReader::new(app, &args.allow_host, &args.folder)?;
+    let reader = DocumentReader::below(loader, &args.folder);
     let trusted = reader.trusted(&args.folder);
     let telemetry = Telemetry::new(&telemetry(args), node.store.clone())?;
     node.observed_by(telemetry.clone());
@@ -145,11 +155,15 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let metrics = telemetry.metrics().clone();
     let api = Api::new(
         node.service.clone(),
+        node.store.clone(),
         Arc::new(reader),
         Access::open("default"),
     )
+    .with_answers(swirl_coordinator::process::answers(&telemetry, "http"))
     .with_metrics(Arc::new(move || metrics.text().ok()));
-    let api = api.only_hosts(&args.api_host);
+    let api = api
+        .only_hosts(&args.api_host)
+        .with_origins(&args.cors_origin);
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
     folder.forget_removed().await;
@@ -158,10 +172,11 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     node.start();
     let tasks = [tokio::spawn(folder.watch()), tokio::spawn(log.follow())];
     tracing::info!("the API is at http://{address}/api/v1/openapi.json");
+    tracing::info!("the console is at http://{address}/console/");
     if !address.ip().is_loopback() {
         tracing::warn!("there is no authentication, and other machines can reach {address}");
     }
-    let stop = cluster::stop()?;
+    let stop = swirl_cluster::stop()?;
     let stop = async move {
         stop.await;
         tracing::info!("stopping");

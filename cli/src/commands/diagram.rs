@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use swirl_presentation::{Format, render};
 
 use super::validate::{self, Read};
-use crate::diagram::{Format, render};
 use crate::terminal::Terminal;
 
 /// Draws a workflow.
@@ -24,11 +24,29 @@ pub struct Args {
 
     /// What it is written as; by default what the name of the file given with -o says, else svg.
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<Form>,
 
     /// The file to write, instead of stdout.
     #[arg(long = "out", short, value_name = "FILE")]
     out: Option<PathBuf>,
+}
+
+/// As the library names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// An SVG image, readable on light and dark backgrounds.
+    Svg,
+    /// A Mermaid `stateDiagram-v2`, which GitHub, GitLab and many editors draw.
+    Mermaid,
+}
+
+impl From<Form> for Format {
+    fn from(form: Form) -> Format {
+        match form {
+            Form::Svg => Format::Svg,
+            Form::Mermaid => Format::Mermaid,
+        }
+    }
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -38,7 +56,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         return Ok(1);
     };
     let format = match args.format {
-        Some(format) => format,
+        Some(form) => form.into(),
         None => by_name(args.out.as_ref())?,
     };
     let picture = render(workflow, format);

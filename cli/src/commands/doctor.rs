@@ -1,9 +1,9 @@
 //! `swirl doctor`
 
 use crate::client::Credentials;
-use crate::config::{All, Config, Flags, Loaded, Problems, Process};
 use crate::doctor::{self, Report};
 use crate::terminal::{Output, Terminal};
+use swirl_config::{All, Config, Flags, Loaded, Problems, Process};
 
 /// Looks whether a cluster can work: configuration, files, Redis, NATS, and a coordinator's API.
 ///
@@ -91,7 +91,7 @@ fn configuration(report: &mut Report, loaded: Result<Loaded, Problems>) -> Optio
     }
 }
 
-/// What can be looked at though the configuration is wrong, and for which processes.
+/// The checks that still run when the configuration is wrong, and the processes they are for.
 fn partly<'p>(
     args: &Args,
     processes: &'p [Process],

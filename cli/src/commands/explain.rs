@@ -4,21 +4,23 @@ mod codes;
 
 use anyhow::bail;
 use serde_json::json;
+use swirl_authoring::lint::RULES;
 use swirl_spec::codes::TABLE;
 use swirl_spec::suggest;
 
 use crate::terminal::{Output, Terminal};
 
-/// Explains the code of a finding, of a refusal, or an error of an instance.
+/// Explains the code of a finding, a rule, the code of a refusal, or an error of an instance.
 ///
 /// Each finding of 'swirl validate' has a code, such as 'unknown-property'. Its page says what it
 /// means, shows a document that is wrong, and the same document put right. The codes of what a server
-/// refuses and the names of errors that instances have are explained, too.
+/// refuses, the rules of 'swirl lint' and the names of errors that instances have are explained, too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   swirl explain unknown-property
   swirl explain wrong-status
+  swirl explain wait-without-timeout
   swirl explain --list")]
 pub struct Args {
     /// The code.
@@ -41,12 +43,15 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 
 fn page(code: &str, output: Output) -> anyhow::Result<String> {
     let mut table = TABLE.iter();
-    let (summary, page) = match table.find(|entry| entry.code.as_str() == code) {
-        Some(entry) => (entry.summary, entry.page.to_owned()),
-        None => match codes::find(code) {
+    let rule = RULES.iter().find(|rule| rule.name == code);
+    let (summary, page) = match (table.find(|entry| entry.code.as_str() == code), rule) {
+        (Some(entry), _) => (entry.summary, entry.page.to_owned()),
+        (None, Some(rule)) => (rule.summary, rule.page.to_owned()),
+        (None, None) => match codes::find(code) {
             Some((code, summary, help)) => (*summary, format!("# {code}\n\n{summary}\n\n{help}")),
             None => {
                 let codes = TABLE.iter().map(|entry| entry.code.as_str());
+                let codes = codes.chain(RULES.iter().map(|rule| rule.name));
                 let codes = codes.chain(codes::all().map(|(code, ..)| *code));
                 match suggest::did_you_mean(code, codes) {
                     Some(best) => bail!("there is no code '{code}'; did you mean '{best}'?"),
@@ -69,7 +74,8 @@ fn list(output: Output) -> String {
         .iter()
         .map(|entry| (entry.code.as_str(), entry.summary));
     let others = codes::all().map(|(code, summary, _)| (*code, *summary));
-    let rows: Vec<(&str, &str)> = findings.chain(others).collect();
+    let rules = RULES.iter().map(|rule| (rule.name, rule.summary));
+    let rows: Vec<(&str, &str)> = findings.chain(rules).chain(others).collect();
     if output == Output::Json {
         let codes: Vec<_> = rows
             .iter()
@@ -96,7 +102,10 @@ mod tests {
         );
         assert!(page(code, Output::Json).unwrap().contains(first.summary));
         let list = list(Output::Text);
-        assert_eq!(list.lines().count(), TABLE.len() + codes::all().count());
+        assert_eq!(
+            list.lines().count(),
+            TABLE.len() + RULES.len() + codes::all().count()
+        );
         assert!(
             page("wrong-status", Output::Text)
                 .unwrap()

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use swirl_presentation::timeline;
 
-use crate::client::{Client, Server, TIMED_OUT, Timeout, timeline};
+use crate::client::{Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// How often a server is asked whether something has changed.
@@ -16,12 +17,13 @@ const VALUE_CHARS_MAX: usize = 2000;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  swirl get 2f6c0d9b31a84e57
+  swirl get 2f6c0d9b31a84e572f6c0d9b
+  swirl get 2f6c                                # the instance whose id begins so
   swirl get orders/order-7                      # by workflow and key
-  swirl get 2f6c0d9b31a84e57 --watch
-  swirl get 2f6c0d9b31a84e57 --output json")]
+  swirl get 2f6c0d9b --watch
+  swirl get 2f6c0d9b --output json")]
 pub struct Args {
-    /// The instance's id, or WORKFLOW/KEY.
+    /// The instance's id or its beginning, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
 
@@ -38,20 +40,21 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
+        let id = client.instance(&args.id).await?;
         if args.watch {
-            return watch(args, &client, terminal).await;
+            return watch(&id, args, &client, terminal).await;
         }
-        let answer = client.get(&["instances", &args.id], &[]).await?;
+        let answer = client.get(&["instances", &id], &[]).await?;
         answer.show(terminal, text)
     })
 }
 
 /// As JSON: one line a change.
-async fn watch(args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
+async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut last = Value::Null;
     loop {
-        match client.get(&["instances", &args.id], &[]).await {
+        match client.get(&["instances", id], &[]).await {
             Ok(answer) if answer.refused() => return answer.show(terminal, text),
             Ok(answer) => {
                 patience.answered();
@@ -75,7 +78,7 @@ async fn watch(args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Res
             }
         }
         if patience.is_over() {
-            terminal.message(&format!("error: instance {} is still running", args.id));
+            terminal.message(&format!("error: instance {id} is still running"));
             return Ok(TIMED_OUT);
         }
         patience.pause(LOOK).await;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use swirl_presentation::timeline::Timeline;
 
-use crate::client::{Client, Server, TIMED_OUT, Timeout, timeline::Timeline};
+use crate::client::{Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// How often a server is asked for what is new.
@@ -16,12 +17,12 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  swirl history 2f6c0d9b31a84e57
-  swirl history 2f6c0d9b31a84e57 --data     # with arguments, results and events
-  swirl history 2f6c0d9b31a84e57 --follow
-  swirl history 2f6c0d9b31a84e57 --output json")]
+  swirl history 2f6c0d9b
+  swirl history 2f6c0d9b --data     # with arguments, results and events
+  swirl history 2f6c0d9b --follow
+  swirl history 2f6c0d9b --output json")]
 pub struct Args {
-    /// The instance's id, or WORKFLOW/KEY.
+    /// The instance's id or its beginning, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
 
@@ -42,10 +43,11 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
+        let id = client.instance(&args.id).await?;
         if args.follow {
-            return follow(args, &client, terminal).await;
+            return follow(&id, args, &client, terminal).await;
         }
-        let path = ["instances", &args.id, "history"];
+        let path = ["instances", &id, "history"];
         let answer = client.get(&path, &[]).await?;
         answer.show(terminal, |body| {
             Timeline::new(terminal.colours(), args.data).lines(entries(body))
@@ -58,19 +60,24 @@ fn entries(body: &Value) -> &[Value] {
 }
 
 /// As JSON: one line an entry.
-async fn follow(args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
+async fn follow(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut timeline = Timeline::new(terminal.colours(), args.data);
-    let mut known = 0;
+    let mut known = 0_u64;
     loop {
         let after = known.to_string();
-        let path = ["instances", &args.id, "history"];
+        let path = ["instances", id, "history"];
         match client.get(&path, &[("after", &after)]).await {
             Ok(answer) if answer.refused() => return answer.show(terminal, |_| String::new()),
             Ok(answer) => {
                 patience.answered();
                 let new = entries(&answer.body);
-                known += new.len();
+                let before = answer.body["before"].as_u64().unwrap_or(known);
+                if before > known {
+                    let gone = before - known;
+                    terminal.message(&format!("the next {gone} entries are no longer kept"));
+                }
+                known = before + new.len() as u64;
                 let text = match terminal.output {
                     Output::Json => new.iter().map(|entry| format!("{entry}\n")).collect(),
                     _ => timeline.lines(new),
@@ -87,7 +94,7 @@ async fn follow(args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Re
             }
         }
         if patience.is_over() {
-            terminal.message(&format!("error: instance {} is still running", args.id));
+            terminal.message(&format!("error: instance {id} is still running"));
             return Ok(TIMED_OUT);
         }
         patience.pause(LOOK).await;

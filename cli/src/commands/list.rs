@@ -1,11 +1,9 @@
 //! `swirl list`
 
 use serde_json::Value;
+use swirl_presentation::timeline::{error, shown};
 
-use crate::client::{
-    Server,
-    timeline::{error, shown},
-};
+use crate::client::Server;
 use crate::terminal::Terminal;
 use crate::text::table;
 

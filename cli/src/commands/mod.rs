@@ -10,11 +10,16 @@ mod deploy;
 mod dev;
 mod diagram;
 mod doctor;
+mod events;
 mod explain;
+mod fmt;
 mod get;
 mod history;
+mod lint;
 mod list;
+mod lsp;
 mod migrate;
+mod new;
 mod operate;
 mod run;
 mod schedule;
@@ -59,6 +64,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  swirl new order
   swirl run hello.sw.yaml --input '{\"name\": \"Ada\"}'
   swirl validate workflows/
   swirl test tests/
@@ -78,11 +84,16 @@ enum Command {
     Dev(dev::Args),
     Diagram(diagram::Args),
     Doctor(Box<doctor::Args>),
+    Events(events::Args),
     Explain(explain::Args),
+    Fmt(fmt::Args),
     Get(get::Args),
     History(history::Args),
+    Lint(lint::Args),
     List(list::Args),
+    Lsp(lsp::Args),
     Migrate(migrate::Args),
+    New(new::Args),
     Rerun(operate::Rerun),
     Resume(operate::Resume),
     Retry(operate::Retry),
@@ -121,11 +132,16 @@ pub fn main() -> ExitCode {
         Command::Dev(args) => dev::run(&args, &terminal),
         Command::Diagram(args) => diagram::run(&args, &terminal),
         Command::Doctor(args) => doctor::run(&args, &terminal),
+        Command::Events(args) => events::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
+        Command::Fmt(args) => fmt::run(&args, &terminal),
         Command::Get(args) => get::run(&args, &terminal),
         Command::History(args) => history::run(&args, &terminal),
+        Command::Lint(args) => lint::run(&args, &terminal),
         Command::List(args) => list::run(&args, &terminal),
+        Command::Lsp(args) => lsp::run(&args, &terminal),
         Command::Migrate(args) => migrate::run(&args, &terminal),
+        Command::New(args) => new::run(&args, &terminal),
         Command::Rerun(args) => operate::rerun(&args, &terminal),
         Command::Resume(args) => operate::resume(&args, &terminal),
         Command::Retry(args) => operate::retry(&args, &terminal),

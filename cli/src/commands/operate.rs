@@ -3,13 +3,13 @@
 use anyhow::Context;
 use serde_json::json;
 
-use crate::app::json_argument;
+use crate::arguments::json_argument;
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
 /// Cancels an instance.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl cancel 2f6c0d9b31a84e57")]
+#[command(after_long_help = "Example:\n  swirl cancel 2f6c0d9b")]
 pub struct Cancel {
     #[command(flatten)]
     of: Of,
@@ -17,7 +17,7 @@ pub struct Cancel {
 
 /// Lets an instance pause: nothing of it goes on until it is resumed.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl suspend 2f6c0d9b31a84e57")]
+#[command(after_long_help = "Example:\n  swirl suspend 2f6c0d9b")]
 pub struct Suspend {
     #[command(flatten)]
     of: Of,
@@ -25,7 +25,7 @@ pub struct Suspend {
 
 /// Lets a suspended instance go on.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl resume 2f6c0d9b31a84e57")]
+#[command(after_long_help = "Example:\n  swirl resume 2f6c0d9b")]
 pub struct Resume {
     #[command(flatten)]
     of: Of,
@@ -33,7 +33,7 @@ pub struct Resume {
 
 /// Lets a faulted instance go on at what failed.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl retry 2f6c0d9b31a84e57")]
+#[command(after_long_help = "Example:\n  swirl retry 2f6c0d9b")]
 pub struct Retry {
     #[command(flatten)]
     of: Of,
@@ -43,7 +43,7 @@ pub struct Retry {
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
-  swirl skip 2f6c0d9b31a84e57 --result '{\"payment\": 7}'")]
+  swirl skip 2f6c0d9b --result '{\"payment\": 7}'")]
 pub struct Skip {
     #[command(flatten)]
     of: Of,
@@ -55,7 +55,7 @@ pub struct Skip {
 
 /// Lets a faulted instance go on at a state, with its data as it is.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Example:\n  swirl rerun 2f6c0d9b31a84e57 --state Charge")]
+#[command(after_long_help = "Example:\n  swirl rerun 2f6c0d9b --state Charge")]
 pub struct Rerun {
     #[command(flatten)]
     of: Of,
@@ -67,7 +67,7 @@ pub struct Rerun {
 
 #[derive(Debug, clap::Args)]
 struct Of {
-    /// The instance's id, or WORKFLOW/KEY.
+    /// The instance's id or its beginning, or WORKFLOW/KEY.
     #[arg(value_name = "ID")]
     id: String,
 
@@ -108,7 +108,8 @@ pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
 impl Of {
     fn ask(&self, action: &str, body: String, terminal: &Terminal) -> anyhow::Result<u8> {
         self.server.run(async |client| {
-            let path = ["instances", &self.id, action];
+            let id = client.instance(&self.id).await?;
+            let path = ["instances", &id, action];
             let headers = [("content-type", "application/json")];
             let reason = self.reason.as_deref();
             let query: Vec<_> = reason

@@ -8,20 +8,26 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use swirl_coordinator::{Deployed, Refused, Service, StartRequest, Started};
-use swirl_engine::{continuation_id, derive};
+use put_off::{GIVEN_UP_AFTER, GivenUp, PutOff};
+use swirl_deployment::{Loader, RESOURCE_BYTES_MAX, Refusal};
+use swirl_engine::{Definition, continuation_id, derive};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
-use swirl_ports::{Definitions, Store};
+use swirl_ports::{Definitions, InstanceQueries, InstanceRecords};
+use swirl_service::{Deployed, Deployment, Refused, Service, StartRequest, Started};
+use swirl_spec::resource::FileResources;
 
-use crate::app::{App, DeployError, json_argument, secrets};
+use super::validate::{Read, human};
+use crate::arguments::{json_argument, loader, secrets};
 use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::terminal::{Output, Terminal};
-use put_off::{GIVEN_UP_AFTER, GivenUp, PutOff};
+
+/// How long an event of the command line is held back for somebody to wait for it.
+const EVENT_HELD: Duration = Duration::from_secs(10);
 
 /// Runs a workflow and prints its output.
 ///
@@ -68,7 +74,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A CloudEvent in JSON that is sent once the instance has started; may be given again.
+    /// A CloudEvent in JSON, sent as soon as an instance waits for an event, and after 10 s at the latest; may be
+    /// given again.
     #[arg(long, value_name = "FILE")]
     pub event: Vec<PathBuf>,
 
@@ -83,7 +90,7 @@ pub struct Args {
 
     /// An attribute with which CloudEvents address an instance, beside swirlinstanceid, such as
     /// kogitoprocrefid.
-    #[arg(long, value_name = "NAME", value_parser = crate::addressed::attribute)]
+    #[arg(long, value_name = "NAME", value_parser = swirl_ports::addressed::attribute)]
     instance_attribute: Option<String>,
 
     #[command(flatten)]
@@ -103,6 +110,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     // Nothing but what is told at the end, unless SWIRL_LOG says more.
     logging::start("off", logging::Form::text());
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(swirl_worker::process::threads())
         .enable_all()
         .build()?;
     runtime.block_on(run_one(args, terminal, input, events))
@@ -120,28 +128,23 @@ async fn run_one(
     input: Data,
     events: Vec<CloudEvent>,
 ) -> anyhow::Result<u8> {
-    let mut app = App::new(&args.allow_host, args.functions.settings()?)?;
-    app.given = args.given.resources()?;
+    let mut loader = loader(&args.allow_host, args.functions.settings()?)?;
+    loader.given = args.given.resources()?;
     let secrets = secrets(&args.secret)?;
-    app.secrets = secrets.clone();
+    loader.secrets = secrets.clone();
     let mut node = Node::new(
         args.store.as_deref(),
-        app.lower(),
-        app.caller.clone(),
+        loader.lower(),
+        loader.caller.clone(),
         secrets,
     )?;
     node.addressed_by(args.instance_attribute.as_deref());
     let mut main = None;
     for file in std::iter::once(&args.file).chain(&args.with) {
-        match deploy(&app, &node.service, file, terminal.colours()).await {
+        match deploy(&loader, &node.service, file, terminal.colours()).await? {
             Ok(workflow) => main = main.or(Some(workflow)),
-            Err(DeployError::Refused(findings)) => {
-                terminal.message(&findings);
-                return Ok(2);
-            }
-            Err(DeployError::Other(error)) => return Err(error),
-            Err(arguments @ DeployError::Arguments(_)) => {
-                terminal.message(&arguments.to_string());
+            Err(why) => {
+                terminal.message(&why);
                 return Ok(2);
             }
         }
@@ -157,7 +160,7 @@ async fn run_one(
     }
     node.start();
     for event in &events {
-        node.service.publish(event).await?;
+        send(&node, &id, event, terminal).await?;
     }
     let shown = std::io::stderr().is_terminal() && terminal.output == Output::Text;
     let progress = || shown.then(|| Progress::new(terminal.colours()));
@@ -194,6 +197,31 @@ async fn run_one(
     Ok(code)
 }
 
+/// Sends an event as soon as somebody waits for one: most events reach only those who wait already.
+async fn send(
+    node: &Node,
+    id: &InstanceId,
+    event: &CloudEvent,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    let limit = Instant::now() + EVENT_HELD;
+    let mut pause = Duration::from_micros(200);
+    while Instant::now() < limit && !node.store.has_waits()? {
+        let instance = node.store.instance(id).await?;
+        if instance.is_none_or(|instance| instance.state.status != Status::Running) {
+            break;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    let reach = node.service.publish_explained(event).await?;
+    if reach.instances.is_empty() && reach.started.is_empty() && reach.collected_by.is_empty() {
+        let (kind, id) = (&event.kind, &event.id);
+        terminal.message(&format!("event {id} of type '{kind}': {}", reach.text()));
+    }
+    Ok(())
+}
+
 /// The end of a run that could not be carried out.
 fn give_up(args: &Args, terminal: &Terminal, error: anyhow::Error) -> anyhow::Result<u8> {
     let given_up = error.downcast::<GivenUp>()?;
@@ -210,30 +238,61 @@ fn told(id: &InstanceId) -> String {
     format!("told/{id}")
 }
 
-/// The workflow's id and version.
+/// Reads a definition's file with all that it refers to.
+fn load(loader: &Loader, file: &Path, colour: bool) -> anyhow::Result<Result<Deployment, String>> {
+    let document =
+        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
+    let name = file.display().to_string();
+    let read = loader.read(&name, &document, Some(files), &[]);
+    Ok(read.map_err(|refusal| match refusal {
+        Refusal::Document(reading) => {
+            let read = Read {
+                file: file.to_owned(),
+                text: String::from_utf8_lossy(&document).into_owned(),
+                reading: *reading,
+                missing: Vec::new(),
+            };
+            human(&read, colour)
+        }
+        other => other.lines().join("\n"),
+    }))
+}
+
+/// The workflow's id and version; or why it is not deployed, as it is shown to people.
 async fn deploy(
-    app: &App,
+    loader: &Loader,
     service: &Service,
     file: &Path,
     colour: bool,
-) -> Result<(String, String), DeployError> {
-    let deployment = app.load(file, colour)?;
-    match app.deploy(service, deployment).await? {
+) -> anyhow::Result<Result<(String, String), String>> {
+    let deployment = match load(loader, file, colour)? {
+        Ok(deployment) => deployment,
+        Err(why) => return Ok(Err(why)),
+    };
+    // The functions are callable before the first instance can be.
+    let id = Definition::id_of(&deployment.workflow);
+    if let Err(problems) = loader.prepare(&id, &deployment) {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        return Ok(Err(lines.join("\n")));
+    }
+    Ok(match service.deploy(deployment).await? {
         Deployed::New(id) | Deployed::Unchanged(id) => {
             Ok((id.workflow.to_string(), id.version.to_string()))
         }
-        Deployed::Conflict(id) => Err(DeployError::Refused(format!(
+        Deployed::Conflict(id) => Err(format!(
             "error: the store holds another definition as {id}, and definitions are immutable under \
              id and version: raise the version, or take another store"
-        ))),
+        )),
         Deployed::Invalid(problems) => {
             let lines: Vec<String> = problems
                 .iter()
                 .map(|problem| format!("error: {problem}"))
                 .collect();
-            Err(DeployError::Refused(lines.join("\n")))
+            Err(lines.join("\n"))
         }
-    }
+    })
 }
 
 /// Starts an instance, or finds the one that the same command started before and whose outcome

@@ -1,14 +1,20 @@
 //! `swirl schedule`
 
-use crate::client::{Repeat, Server, timeline::shown};
+use serde_json::{Value, json};
+use swirl_presentation::timeline::shown;
+
+use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
-/// Pauses and resumes schedules; 'swirl definition list' shows them.
+/// Shows schedules, pauses and resumes them, and starts what they would start or missed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
+  swirl schedule list
   swirl schedule pause nightly-report
-  swirl schedule resume nightly-report")]
+  swirl schedule resume nightly-report
+  swirl schedule fire nightly-report
+  swirl schedule backfill nightly-report --from 2026-01-30T00:00:00Z --to 2026-02-01T00:00:00Z --dry-run")]
 pub struct Args {
     #[command(subcommand)]
     task: Task,
@@ -16,10 +22,28 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
+    /// Lists the schedules of the latest versions, with what they start next.
+    List(List),
     /// Lets the schedule of a workflow start nothing, in any version, until it is resumed.
     Pause(Of),
     /// Lets the schedule go on; what it missed meanwhile isn't made up for.
     Resume(Of),
+    /// Starts an instance now, beside those that the schedule starts.
+    Fire(Of),
+    /// Starts what the schedule had in a time that is over.
+    ///
+    /// An instant's start isn't made twice: asking once more goes on where a request failed.
+    Backfill(Backfill),
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    /// How many of the next starts are shown, up to 100.
+    #[arg(long, default_value_t = 3, value_name = "COUNT")]
+    next: u32,
+
+    #[command(flatten)]
+    server: Server,
 }
 
 #[derive(Debug, clap::Args)]
@@ -32,19 +56,158 @@ struct Of {
     server: Server,
 }
 
+#[derive(Debug, clap::Args)]
+struct Backfill {
+    /// The first instant, such as 2026-01-31T00:00:00Z.
+    #[arg(long, value_name = "INSTANT")]
+    from: String,
+
+    /// The instant before which it ends; not in the future.
+    #[arg(long, value_name = "INSTANT")]
+    to: String,
+
+    /// Show what would be started, and start nothing.
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    of: Of,
+}
+
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let (of, word, told) = match &args.task {
-        Task::Pause(of) => (of, "pause", "is paused"),
-        Task::Resume(of) => (of, "resume", "goes on"),
-    };
-    of.server.run(async |client| {
-        let path = ["workflows", of.workflow.as_str(), "schedule", word];
-        // Once more changes nothing.
-        let answer = client
-            .post(&path, &[], &[], Vec::new(), Repeat::Safe)
-            .await?;
-        answer.show(terminal, |body| {
-            format!("the schedule of {} {told}\n", shown(&body["id"]))
+    match &args.task {
+        Task::List(list) => list.run(terminal),
+        Task::Pause(of) => of.post("pause", terminal, |body| {
+            format!("the schedule of {} is paused\n", shown(&body["id"]))
+        }),
+        Task::Resume(of) => of.post("resume", terminal, |body| {
+            format!("the schedule of {} goes on\n", shown(&body["id"]))
+        }),
+        Task::Fire(of) => of.fire(terminal),
+        Task::Backfill(backfill) => backfill.run(terminal),
+    }
+}
+
+impl List {
+    fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
+        let next = self.next.to_string();
+        self.server.run(async |client| {
+            let answer = client.get(&["schedules"], &[("next", &next)]).await?;
+            answer.show(terminal, |body| {
+                let rows = body["schedules"].as_array().into_iter().flatten();
+                rows.map(row).collect()
+            })
         })
-    })
+    }
+}
+
+impl Of {
+    fn post(
+        &self,
+        word: &str,
+        terminal: &Terminal,
+        text: fn(&Value) -> String,
+    ) -> anyhow::Result<u8> {
+        self.server.run(async |client| {
+            let path = ["workflows", self.workflow.as_str(), "schedule", word];
+            // Once more changes nothing.
+            let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Safe);
+            answer.await?.show(terminal, text)
+        })
+    }
+
+    fn fire(&self, terminal: &Terminal) -> anyhow::Result<u8> {
+        let key = super::start::drawn_key()?;
+        self.server.run(async |client| {
+            let path = ["workflows", self.workflow.as_str(), "schedule", "fire"];
+            let headers = [("idempotency-key", key.as_str())];
+            let answer = client.post(&path, &[], &headers, Vec::new(), Repeat::Safe);
+            answer
+                .await?
+                .show(terminal, |body| format!("{}\n", shown(&body["id"])))
+        })
+    }
+}
+
+impl Backfill {
+    fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
+        let asked = json!({"from": self.from, "to": self.to, "dryRun": self.dry_run});
+        self.of.server.run(async |client| {
+            let workflow = self.of.workflow.as_str();
+            let path = ["workflows", workflow, "schedule", "backfill"];
+            let headers = [("content-type", "application/json")];
+            let body = asked.to_string().into_bytes();
+            let answer = client.post(&path, &[], &headers, body, Repeat::Safe);
+            answer.await?.show(terminal, filled)
+        })
+    }
+}
+
+fn row(schedule: &Value) -> String {
+    let word = |name: &str| shown(&schedule[name]);
+    let zone = match schedule["timezone"].as_str() {
+        Some(_) => format!(" ({})", word("timezone")),
+        None => String::new(),
+    };
+    let (workflow, version) = (word("workflow"), word("version"));
+    let (kind, text) = (word("kind"), word("schedule"));
+    let paused = if schedule["paused"] == true {
+        "  paused"
+    } else {
+        ""
+    };
+    let mut lines = format!("{workflow} {version}  {kind} {text}{zone}{paused}\n");
+    if schedule["byEvents"] == true {
+        lines.push_str("  starts nothing: the workflow begins with events\n");
+    }
+    for at in schedule["next"].as_array().into_iter().flatten() {
+        lines.push_str(&format!("  {}\n", shown(at)));
+    }
+    lines
+}
+
+fn filled(body: &Value) -> String {
+    let starts = body["starts"].as_array().map_or(&[][..], Vec::as_slice);
+    let would = body["dryRun"] == true;
+    let mut text = String::new();
+    for start in starts {
+        let told = match (start["new"] == true, would) {
+            (true, true) => "would be started",
+            (true, false) => "started",
+            (false, _) => "was there already",
+        };
+        let (at, id) = (shown(&start["at"]), shown(&start["id"]));
+        text.push_str(&format!("{at}  {id}  {told}\n"));
+    }
+    if starts.is_empty() {
+        text.push_str("the schedule has no start in this time\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_read() {
+        let nightly = json!({"workflow": "report", "version": "1.0.0", "kind": "cron", "schedule": "0 2 * * *", "timezone": "Europe/Berlin",
+            "paused": true, "byEvents": false, "next": ["2026-01-31T01:00:00.000Z"]});
+        let events = json!({"workflow": "order", "version": "2", "kind": "interval", "schedule": "R/PT1H", "timezone": null,
+            "paused": false, "byEvents": true, "next": []});
+        let text = row(&nightly) + &row(&events);
+        insta::assert_snapshot!(text, @r"
+        report 1.0.0  cron 0 2 * * * (Europe/Berlin)  paused
+          2026-01-31T01:00:00.000Z
+        order 2  interval R/PT1H
+          starts nothing: the workflow begins with events
+        ");
+        let starts =
+            json!([{"at": "a", "id": "1", "new": true}, {"at": "b", "id": "2", "new": false}]);
+        let done = filled(&json!({"dryRun": false, "starts": starts}));
+        let dry = filled(&json!({"dryRun": true, "starts": starts}));
+        assert_eq!(done, "a  1  started\nb  2  was there already\n");
+        assert_eq!(dry, "a  1  would be started\nb  2  was there already\n");
+        assert!(filled(&json!({"starts": []})).contains("no start"));
+    }
 }

@@ -4,8 +4,9 @@ use std::io::Read;
 
 use anyhow::Context;
 use serde_json::Value;
+use swirl_presentation::timeline::shown;
 
-use crate::client::{Repeat, Server, timeline::shown};
+use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
 /// Sends CloudEvents to a server.
@@ -27,13 +28,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let mut text = Vec::new();
-    if args.file == "-" {
-        std::io::stdin().lock().read_to_end(&mut text)?;
-    } else {
-        text =
-            std::fs::read(&args.file).with_context(|| format!("{} cannot be read", args.file))?;
-    }
+    let text = read(&args.file)?;
     let batch = text.trim_ascii_start().starts_with(b"[");
     let kind = if batch {
         "application/cloudevents-batch+json"
@@ -47,18 +42,26 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             .await?;
         answer.show(terminal, |body| {
             let accepted = body["accepted"].as_array().into_iter().flatten();
-            accepted.map(outcome).collect()
+            accepted.map(|event| outcome(event, "accepted")).collect()
         })
     })
 }
 
-/// What came of an event, a line each.
-fn outcome(event: &Value) -> String {
-    let mut text = format!(
-        "{} {} accepted\n",
-        shown(&event["source"]),
-        shown(&event["id"])
-    );
+/// The content of a file, or of stdin.
+pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    if file == "-" {
+        std::io::stdin().lock().read_to_end(&mut text)?;
+    } else {
+        text = std::fs::read(file).with_context(|| format!("{file} cannot be read"))?;
+    }
+    Ok(text)
+}
+
+/// The outcome of an event, a line each; the first says what became of itself.
+pub(super) fn outcome(event: &Value, became: &str) -> String {
+    let (source, id) = (shown(&event["source"]), shown(&event["id"]));
+    let mut text = format!("{source} {id} {became}\n");
     let mut line = |told: String| text.push_str(&format!("  {told}\n"));
     let all = |name: &str| event[name].as_array().map_or(&[][..], Vec::as_slice);
     if event["duplicate"] == true {
@@ -94,7 +97,8 @@ mod tests {
             "instances": ["88ab"], "collectedBy": ["pair"], "kept": true, "reasons": []});
         let lost = json!({"source": "/shop", "id": "8", "reasons": ["no deployed workflow consumes the type 't'"]});
         let again = json!({"source": "/shop", "id": "7", "duplicate": true});
-        let text: String = [taken, lost, again].iter().map(outcome).collect();
+        let all = [taken, lost, again];
+        let text: String = all.iter().map(|one| outcome(one, "accepted")).collect();
         insta::assert_snapshot!(text, @r"
         /shop 7 accepted
           started order 2f6c

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
+use swirl_presentation::timeline;
 
 use super::get;
-use crate::app::json_argument;
-use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout, timeline};
+use crate::arguments::json_argument;
+use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// How long one request waits for the end.
@@ -83,7 +84,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 /// By which a start can be asked for again when nobody knows whether it was carried out.
-fn drawn_key() -> anyhow::Result<String> {
+pub(super) fn drawn_key() -> anyhow::Result<String> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).context("no key can be drawn")?;
     Ok(format!("drawn-{:032x}", u128::from_be_bytes(bytes)))

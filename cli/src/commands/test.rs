@@ -1,15 +1,19 @@
 //! `swirl test`
 
+mod watch;
+
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::json;
+use swirl_scenario::coverage::{Coverage, Covering, Kind, lcov};
+use swirl_scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
+use swirl_scenario::run::VirtualRunner;
+use swirl_scenario::suite::{self, Results};
+use swirl_scenario::{Runner, junit};
 
-use crate::scenario::cluster::{self, ClusterRunner};
-use crate::scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
-use crate::scenario::run::VirtualRunner;
-use crate::scenario::suite::{self, Results};
-use crate::scenario::{Runner, junit};
+use crate::live::{self, ClusterRunner};
 use crate::terminal::{Output, Terminal};
 
 /// Runs scenario files in virtual time.
@@ -24,6 +28,8 @@ use crate::terminal::{Output, Terminal};
 Examples:
   swirl test order.scenario.yaml
   swirl test tests/                             # *.scenario.yaml and *.scenario.json, recursively
+  swirl test --filter refund --watch tests/
+  swirl test --coverage --lcov coverage.info tests/
   swirl test --junit results.xml tests/
   swirl test --cluster --nats nats://127.0.0.1:4222 --redis redis://127.0.0.1:6379 tests/")]
 pub struct Args {
@@ -34,6 +40,23 @@ pub struct Args {
     /// Writes the results as JUnit XML, too.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+
+    /// Runs those only whose name or file contains this text, in any case.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+
+    /// Shows what of the definitions ran: states, ways between them, error paths, retries, timeouts; and
+    /// in which lines what didn't stands.
+    #[arg(long)]
+    pub coverage: bool,
+
+    /// Writes the coverage for editors and services, in the format of LCOV.
+    #[arg(long, value_name = "FILE")]
+    pub lcov: Option<PathBuf>,
+
+    /// Runs again whenever a document in the folders of the scenarios changes.
+    #[arg(long, conflicts_with = "cluster")]
+    pub watch: bool,
 
     /// Runs the scenarios on workers and coordinators in real time, on the given servers. Scenarios
     /// with exact times or more than ten seconds of virtual time are skipped.
@@ -78,6 +101,16 @@ pub struct Args {
     )]
     pub coordinators: u8,
 
+    /// How many seconds longer than in virtual time a scenario may take.
+    #[arg(
+        long,
+        requires = "cluster",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u16).range(1..=3_600),
+        value_name = "SECONDS"
+    )]
+    pub patience: u16,
+
     /// How many scenarios run at once.
     #[arg(
         long,
@@ -90,21 +123,27 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    if args.watch {
+        return watch::run(&args.paths, terminal, || {
+            run_with(args, terminal, &VirtualRunner)
+        });
+    }
     if !args.cluster {
         return run_with(args, terminal, &VirtualRunner);
     }
-    let settings = cluster::Settings {
+    let settings = live::Settings {
         redis: args.redis.clone(),
         nats: args.nats.clone(),
         coordinators: args.coordinators.into(),
         workers: args.workers.into(),
+        patience: Duration::from_secs(args.patience.into()),
     };
     run_with(args, terminal, &ClusterRunner::new(settings)?)
 }
 
 /// Runs the scenarios and tells about them.
 pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow::Result<u8> {
-    if let Some(path) = &args.junit {
+    for path in args.junit.iter().chain(&args.lcov) {
         check_writable(path)?;
     }
     let jobs = if args.cluster { args.jobs.into() } else { 1 };
@@ -112,17 +151,34 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
         terminal,
         failed: None,
     };
-    let results = suite::run(&args.paths, runner, jobs, &mut listener);
+    let covering = Covering::new(runner);
+    let wants_coverage = args.coverage || args.lcov.is_some();
+    let runner = if wants_coverage { &covering } else { runner };
+    let filter = args.filter.as_deref();
+    let results = suite::run(&args.paths, runner, jobs, filter, &mut listener);
     if let Some(error) = listener.failed {
         return Err(error.into());
     }
+    if let (Some(filter), true) = (filter, results.tally == Tally::default()) {
+        bail!("no scenario's name or file contains '{filter}'");
+    }
+    let coverage = covering.into_coverage();
     match terminal.output {
-        Output::Json => terminal.result(&as_json(&results))?,
+        Output::Json => {
+            let shown = wants_coverage.then_some(&coverage);
+            terminal.result(&as_json(&results, shown))?;
+        }
+        _ if args.coverage => {
+            terminal.result(&format!("{}{}\n", coverage.text(), results.tally.line()))?;
+        }
         _ => terminal.result(&format!("{}\n", results.tally.line()))?,
     }
     if let Some(path) = &args.junit {
         std::fs::write(path, junit::xml(&results.verdicts, &results.unreadable))
             .with_context(|| cannot_be_written(path))?;
+    }
+    if let Some(path) = &args.lcov {
+        std::fs::write(path, lcov(&coverage)).with_context(|| cannot_be_written(path))?;
     }
     Ok(results.tally.exit_code())
 }
@@ -158,7 +214,7 @@ impl suite::Listener for Listener<'_> {
     }
 }
 
-fn as_json(results: &Results) -> String {
+fn as_json(results: &Results, coverage: Option<&Coverage>) -> String {
     let unreadable = results
         .unreadable
         .iter()
@@ -198,14 +254,35 @@ fn as_json(results: &Results) -> String {
         skipped,
         unreadable,
     } = results.tally;
-    let whole = json!({
+    let mut whole = json!({
         "passed": passed,
         "failed": failed,
         "skipped": skipped,
         "unreadable": unreadable,
         "scenarios": scenarios,
     });
+    if let Some(coverage) = coverage {
+        whole["coverage"] = coverage_json(coverage);
+    }
     format!("{whole:#}\n")
+}
+
+fn coverage_json(coverage: &Coverage) -> serde_json::Value {
+    let definitions = coverage.definitions().map(|covered| {
+        let shares = Kind::ALL.into_iter().map(|kind| {
+            let (ran, all) = covered.share(kind);
+            (kind.words().to_owned(), json!({"ran": ran, "all": all}))
+        });
+        let missed = covered
+            .missed()
+            .map(|item| json!({"kind": item.kind.word(), "name": item.name, "line": item.line}));
+        json!({
+            "file": covered.file.display().to_string(),
+            "shares": shares.collect::<serde_json::Map<_, _>>(),
+            "missed": missed.collect::<Vec<_>>(),
+        })
+    });
+    definitions.collect()
 }
 
 #[cfg(test)]
@@ -235,7 +312,7 @@ mod tests {
             verdicts: vec![verdict],
             unreadable: vec![unreadable],
         };
-        let value: serde_json::Value = serde_json::from_str(&as_json(&results)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&as_json(&results, None)).unwrap();
         assert_eq!(value["passed"], 1);
         assert_eq!(value["scenarios"][0]["outcome"], "passed");
         assert_eq!(value["unreadable"], 1);

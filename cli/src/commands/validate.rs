@@ -4,28 +4,25 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use swirl_deployment::GivenOr;
+use swirl_deployment::{Loader, Missing, RESOURCE_BYTES_MAX};
 use swirl_embedded::SystemClock;
+use swirl_functions::types::{self, Checks, Settings as FunctionSettings};
 use swirl_ports::Clock;
+use swirl_scenario::discover;
 use swirl_spec::codes;
 use swirl_spec::diagnostic::{Diagnostic, Severity};
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
 use swirl_spec::source::{self, Limits, Node};
 use swirl_spec::{Options, Reading};
-use swirl_worker::functions::{self, Checks, Settings as FunctionSettings};
 
-use crate::app::{App, secrets};
-use crate::documents::Missing;
+use crate::arguments::{loader, secrets};
 use crate::functions::GivenArgs;
-use crate::resources::GivenOr;
-use crate::scenario::discover;
 use crate::terminal::{Output, Terminal};
 
 /// How a definition's file name ends: what is looked for in folders.
 pub const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
-
-/// The largest file that a definition may refer to, in bytes.
-const RESOURCE_BYTES_MAX: usize = 4 << 20;
 
 /// Checks definitions.
 ///
@@ -112,13 +109,13 @@ impl Read {
     }
 
     /// Loads the documents that describe the functions, and checks the calls against them.
-    fn check_calls(&mut self, app: &App, given: &[(String, String)]) {
+    fn check_calls(&mut self, loader: &Loader, given: &[(String, String)]) {
         let Some(workflow) = &self.reading.workflow else {
             return;
         };
         let folder = self.file.parent().unwrap_or(Path::new(""));
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
-        let (resources, missing) = app.documents(workflow, files, given);
+        let (resources, missing) = loader.documents(workflow, files, given);
         let checks = Checks::new(workflow, &resources, &FunctionSettings::default());
         let root = source::parse(self.text.as_bytes(), &Limits::default()).ok();
         let place = |pointer: &str| {
@@ -134,11 +131,11 @@ impl Read {
             };
             let is_missing = |uri: &str| missing.iter().any(|missing| missing.uri == uri);
             // The operator says what carries these out.
-            let custom = functions::word(&function.kind) == "custom";
+            let custom = types::word(&function.kind) == "custom";
             let refers =
                 |missing: &Missing| problem.message.contains(&format!("`{}`", missing.uri));
             if custom
-                || functions::document(function).is_some_and(is_missing)
+                || types::document(function).is_some_and(is_missing)
                 || missing.iter().any(refers)
             {
                 continue;
@@ -191,12 +188,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }
     }
     let given = args.given.resources()?;
-    let app = match args.offline {
+    let loader = match args.offline {
         true => None,
         false => {
-            let mut app = App::new(&args.allow_host, FunctionSettings::default())?;
-            app.secrets = secrets(&[])?;
-            Some(app)
+            let mut loader = loader(&args.allow_host, FunctionSettings::default())?;
+            loader.secrets = secrets(&[])?;
+            Some(loader)
         }
     };
     let mut reads = Vec::new();
@@ -204,8 +201,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     for file in files {
         match Read::file_with(&file, &given) {
             Ok(mut read) => {
-                if let Some(app) = &app {
-                    read.check_calls(app, &given);
+                if let Some(loader) = &loader {
+                    read.check_calls(loader, &given);
                 }
                 valid &= read.valid() && !(args.deny_warnings && read.warned());
                 if terminal.output == Output::Text {
@@ -250,7 +247,7 @@ pub fn human(read: &Read, colour: bool) -> String {
     for missing in &read.missing {
         let reason = &missing.reason;
         text.push_str(&format!(
-            "{name}: note: the document of a function cannot be had, so its calls were not checked: \
+            "{name}: note: the document of a function is unavailable, so its calls were not checked: \
              {reason}\n"
         ));
     }
@@ -330,17 +327,12 @@ mod tests {
     fn a_bad_one() {
         let read = read(&GOOD.replace("end: true", "transitoin: B"));
         insta::assert_snapshot!(human(&read, false), @r#"
-        w.sw.yaml:5:5: error[missing-property]: a state needs 'transition' or 'end'
-        5 |   - {name: A, type: inject, data: {a: 1}, transitoin: B}
-          |     ^
-          = hint: add one of 'transition' or 'end'
-
         w.sw.yaml:5:43: error[unknown-property]: a state of type 'inject' has no property 'transitoin'
         5 |   - {name: A, type: inject, data: {a: 1}, transitoin: B}
           |                                           ^
           = hint: did you mean 'transition'?
 
-        w.sw.yaml: 2 errors
+        w.sw.yaml: 1 error
         w.sw.yaml: invalid (edition 0.8, because 'specVersion' is '0.8')
         "#);
         let json: Value = serde_json::from_str(&as_json(&[read])).unwrap();

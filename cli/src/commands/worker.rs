@@ -1,10 +1,7 @@
 //! `swirl worker`
 
-use anyhow::Context;
+use swirl_config::{Flags, WorkerFlags};
 
-use crate::app::App;
-use crate::cluster;
-use crate::config::{Flags, WorkerFlags};
 use crate::terminal::Terminal;
 
 /// Works for a cluster: drives instances and calls functions.
@@ -29,36 +26,5 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         return Ok(2);
     };
     super::coordinator::log(&config.log);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let mut stop = Box::pin(cluster::stop().context("signals cannot be listened to")?);
-        let (hosts, http) = (&config.http.allow_hosts, cluster::http(&config));
-        let app = App::with_http(hosts, http, config.functions.clone())?;
-        let connect = cluster::connect(&config, "worker", app.lower());
-        let connected = tokio::select! {
-            () = &mut stop => return Ok(0),
-            connected = connect => connected,
-        };
-        let (cluster, redis) = match connected {
-            Ok(connected) => connected,
-            Err(error) => {
-                tracing::error!("{error:#}");
-                return Ok(cluster::UNAVAILABLE);
-            }
-        };
-        let secrets = super::coordinator::secrets(&config.secrets)?;
-        let caller = app.caller.clone();
-        let ack_wait = config.nats.ack_wait;
-        let process = redis.process_id();
-        let (cluster, telemetry) = cluster::telemetry(cluster, &config, "worker", process)?;
-        cluster::watch_circuits(telemetry.metrics(), app.caller.breakers());
-        let settings = &config.worker;
-        cluster::work(
-            cluster, caller, secrets, settings, ack_wait, telemetry, stop,
-        )
-        .await?;
-        Ok(0)
-    })
+    swirl_worker::process::run(&config)
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
-use swirl_coordinator::Deletion;
-use swirl_coordinator::api::{Api, Outcome, Source};
+use swirl_coordinator::api::Api;
+use swirl_deployment::{DocumentReader, Outcome, Source};
 use swirl_model::ids::DefinitionId;
-use swirl_ports::DefinitionRecord;
+use swirl_ports::DefinitionHead;
+use swirl_scenario::discover;
+use swirl_service::Deletion;
 
-use super::DocumentReader;
 use crate::client::findings;
 use crate::commands::validate::ENDINGS;
-use crate::scenario::discover;
 
 /// How often the folder is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -113,44 +113,41 @@ impl Folder {
         for (file, known) in gone {
             let name = file.display().to_string();
             // All versions: else an earlier one would be the latest again.
-            let of_file = |record: &&DefinitionRecord| {
-                record.name == name || known.id.as_ref() == Some(&record.id)
-            };
-            for record in all.iter().filter(of_file) {
-                self.delete(&name, &record.id).await;
+            let of_file =
+                |head: &&DefinitionHead| head.name == name || known.id.as_ref() == Some(&head.id);
+            for head in all.iter().filter(of_file) {
+                self.delete(&name, &head.id).await;
             }
         }
     }
 
-    async fn deployed(&self) -> Vec<DefinitionRecord> {
-        let mut all = match self.api.service.registry.store().all().await {
-            Ok(all) => all,
+    async fn deployed(&self) -> Vec<DefinitionHead> {
+        match self.api.service.registry.catalog().await {
+            Ok(catalog) => catalog.open().map(|one| one.head.clone()).collect(),
             Err(error) => {
                 tracing::error!("the definitions cannot be read: {error}");
                 Vec::new()
             }
-        };
-        all.retain(|record| record.deleted.is_none());
-        all
+        }
     }
 
     /// Those of a file that was removed while nobody looked.
     pub async fn forget_removed(&self) {
-        for record in self.deployed().await {
-            let file = Path::new(&record.name);
+        for head in self.deployed().await {
+            let file = Path::new(&head.name);
             let is_ours = file.starts_with(&self.folder);
             let is_known = self
                 .known
                 .values()
-                .any(|known| known.id.as_ref() == Some(&record.id));
+                .any(|known| known.id.as_ref() == Some(&head.id));
             if is_ours && !is_known && !file.exists() {
-                self.delete(&record.name, &record.id).await;
+                self.delete(&head.name, &head.id).await;
             }
         }
     }
 
     async fn delete(&self, name: &str, id: &DefinitionId) {
-        match self.api.service.delete(id, true).await {
+        match self.api.service.delete(&*self.api.queries, id, true).await {
             Ok(Deletion::Deleted(0)) => {
                 tracing::info!("{name} is gone: {id} starts nothing any more");
             }

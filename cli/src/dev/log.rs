@@ -7,24 +7,23 @@ use std::time::Duration;
 
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
-use swirl_ports::{Filter, Store, Summary};
-
-use crate::client::timeline;
+use swirl_ports::{Filter, InstanceQueries, Summary};
+use swirl_presentation::timeline;
 
 const LOOK: Duration = Duration::from_millis(250);
 /// How many instances are followed at once: the newest, and the newest of those that run.
 const FOLLOWED_MAX: usize = 100;
 
 pub struct Log {
-    store: Arc<dyn Store>,
+    queries: Arc<dyn InstanceQueries>,
     /// How many history entries were told, and whether the instance had ended then.
     told: HashMap<InstanceId, (usize, bool)>,
 }
 
 impl Log {
-    pub fn new(store: Arc<dyn Store>) -> Log {
+    pub fn new(queries: Arc<dyn InstanceQueries>) -> Log {
         Log {
-            store,
+            queries,
             told: HashMap::new(),
         }
     }
@@ -34,7 +33,7 @@ impl Log {
         let found = self.followed().await.unwrap_or_default();
         for summary in &found {
             let id = &summary.header.id;
-            let history = self.store.history(id).await.unwrap_or_default();
+            let history = self.queries.history(id).await.unwrap_or_default();
             self.told
                 .insert(id.clone(), (history.len(), summary.status.ended()));
         }
@@ -64,7 +63,7 @@ impl Log {
             if ended && summary.status.ended() {
                 continue;
             }
-            let history = self.store.history(id).await?;
+            let history = self.queries.history(id).await?;
             for entry in history.iter().skip(told) {
                 let value = serde_json::to_value(entry).unwrap_or_default();
                 let line = timeline::describe(&value);
@@ -91,8 +90,8 @@ impl Log {
             status: Some(Status::Running),
             ..newest.clone()
         };
-        let mut found = self.store.list(&newest).await?;
-        for summary in self.store.list(&running).await? {
+        let mut found = self.queries.list(&newest).await?;
+        for summary in self.queries.list(&running).await? {
             if !found
                 .iter()
                 .any(|other| other.header.id == summary.header.id)

@@ -2,8 +2,6 @@
 
 mod folder;
 mod log;
-mod reader;
 
 pub use folder::Folder;
 pub use log::Log;
-pub use reader::DocumentReader;

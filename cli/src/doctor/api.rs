@@ -3,10 +3,11 @@
 use reqwest::header::DATE;
 use reqwest::tls::TlsInfo;
 use serde_json::Value;
+use swirl_presentation::timeline::shown;
 
 use super::report::Report;
 use super::{certificates, servers};
-use crate::client::{Client, Target, timeline::shown};
+use crate::client::{Client, Target};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The header has seconds, cut off.

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::report::Report;
-use crate::config::Config;
+use swirl_config::Config;
 
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use swirl_config::Config;
 use swirl_nats::Streams;
 use swirl_redis::Redis;
 use tokio::time::timeout;
 
 use super::report::Report;
-use crate::cluster;
-use crate::config::Config;
 
 /// How long all that is asked of one server may take.
 const SERVER_MAX: Duration = Duration::from_secs(30);
@@ -29,7 +28,7 @@ pub async fn servers(report: &mut Report, config: &Config) {
 
 async fn redis(report: &mut Report, config: &Config) {
     let hint = "look at redis.url, redis.password and redis.tls_*, and whether it runs";
-    let options = match cluster::redis_options(config) {
+    let options = match swirl_cluster::redis_options(config) {
         Ok(options) => options,
         Err(error) => return report.error("redis", format!("{error:#}"), hint),
     };
@@ -104,16 +103,16 @@ pub fn now_ms() -> i64 {
 
 async fn nats(report: &mut Report, config: &Config) {
     let hint = "look at nats.url, its user and nats.tls_*, and whether it runs";
-    let client = match swirl_nats::connect(&cluster::nats_options(config, "doctor")).await {
+    let client = match swirl_nats::connect(&swirl_cluster::nats_options(config, "doctor")).await {
         Ok(client) => client,
         Err(error) => return report.error("nats", error.to_string(), hint),
     };
-    let (subjects, _) = cluster::subjects(config);
+    let (subjects, _) = swirl_cluster::subjects(config);
     let streams = Streams::new(
         client.clone(),
         &config.namespace,
         subjects,
-        cluster::stream_options(config),
+        swirl_cluster::stream_options(config),
     );
     let seen = streams.inspect(&client).await;
     report.ok("nats", format!("NATS {}", seen.version));

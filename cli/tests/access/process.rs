@@ -5,10 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use swirl_servers::{NatsServer, RedisServer};
+use swirl_servers::{NatsServer, RedisServer, until};
 
 const VARIABLES: [&str; 7] = [
     "SWIRL_CA_FILE",
@@ -153,14 +152,7 @@ impl Coordinator {
         let pid = self.process.id().to_string();
         let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         assert!(told.success());
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(begun.elapsed() < Duration::from_secs(30), "it doesn't stop");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        until("its end", || self.process.try_wait().unwrap()).code()
     }
 }
 

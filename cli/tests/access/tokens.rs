@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+
+use swirl_servers::until;
 
 use crate::process::{Coordinator, Files, command, stderr, stdout, swirl};
 
@@ -80,11 +81,9 @@ fn tokens_open_a_coordinator_over_tls() {
 
     // A token that is added later works without a restart.
     let late = files.token("deployer");
-    let begun = Instant::now();
-    while !ask(&["list"], Some(&late)).status.success() {
-        assert!(begun.elapsed() < Duration::from_secs(30));
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    until("its effect", || {
+        ask(&["list"], Some(&late)).status.success().then_some(())
+    });
 
     // The doctor sees the same, with the same settings.
     let settings: Vec<&str> = coordinator.settings.iter().map(String::as_str).collect();

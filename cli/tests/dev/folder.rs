@@ -1,14 +1,11 @@
 //! What becomes of definitions when the files of the folder change.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::http::JSON;
 use crate::process::{Dev, command};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn write(folder: &Path, name: &str, state: &str) {
     let document = format!(
@@ -16,14 +13,6 @@ fn write(folder: &Path, name: &str, state: &str) {
          - {{name: {state}, type: sleep, duration: PT1H, end: true}}\n"
     );
     std::fs::write(folder.join(format!("{name}.sw.yaml")), document).unwrap();
-}
-
-async fn said(dev: &Dev, words: &str) {
-    let begun = Instant::now();
-    while !dev.log.lock().unwrap().contains(words) {
-        assert!(begun.elapsed() < PATIENCE, "{}", dev.log.lock().unwrap());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 async fn started(dev: &Dev, workflow: &str) -> Value {
@@ -47,14 +36,15 @@ async fn files_are_replaced_and_removed() {
 
     // Nothing runs on it: it is replaced.
     write(path, "one", "Changed");
-    said(&dev, "one:1 is deployed in place of its former content").await;
+    dev.said("one:1 is deployed in place of its former content")
+        .await;
     let instance = started(&dev, "one").await;
     assert_eq!(instance["scopes"][0]["state"], "Changed", "{instance:#}");
 
     // Something does: the former content stays until that has ended.
     let old = started(&dev, "two").await;
     write(path, "two", "Changed");
-    said(&dev, "1 instances of two:1 run or have failed").await;
+    dev.said("1 instances of two:1 run or have failed").await;
     let other = started(&dev, "two").await;
     assert_eq!(other["scopes"][0]["state"], "First", "{other:#}");
     for instance in [&old, &other] {
@@ -64,17 +54,15 @@ async fn files_are_replaced_and_removed() {
         );
         dev.post(&cancel, &[JSON], "").await.is(202);
     }
-    said(&dev, "two:1 is deployed in place of its former content").await;
+    dev.said("two:1 is deployed in place of its former content")
+        .await;
     let new = started(&dev, "two").await;
     assert_eq!(new["scopes"][0]["state"], "Changed", "{new:#}");
 
     // What a removed file defined starts nothing any more.
     std::fs::remove_file(path.join("two.sw.yaml")).unwrap();
-    said(
-        &dev,
-        "two:1 starts nothing any more; 1 instances go on to their end",
-    )
-    .await;
+    dev.said("two:1 starts nothing any more; 1 instances go on to their end")
+        .await;
     let start = "/api/v1/workflows/two/instances";
     dev.post(start, &[JSON], "{}")
         .await
@@ -90,6 +78,6 @@ async fn files_are_replaced_and_removed() {
     assert_eq!(names, [&json!("one")], "{listed:#}");
     // It comes back with its file.
     write(path, "three", "First");
-    said(&dev, "three:1 is deployed").await;
+    dev.said("three:1 is deployed").await;
     started(&dev, "three").await;
 }

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 /// No request of these tests takes longer.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = swirl_servers::PATIENCE;
 
 pub const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -65,7 +65,7 @@ impl Http {
     pub fn new() -> Http {
         Http {
             client: reqwest::Client::builder()
-                .tls_backend_preconfigured(swirl_worker::http::tls().unwrap())
+                .tls_backend_preconfigured(swirl_functions::http::tls().unwrap())
                 .timeout(TIMEOUT)
                 .no_proxy()
                 .build()

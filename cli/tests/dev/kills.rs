@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::{Value, json};
 use swirl_chaos::Random;
+use swirl_servers::eventually;
 
 use crate::http::Http;
 use crate::order::{event, folder, waits_for_approval};
@@ -20,7 +21,6 @@ use crate::process::{Dev, command};
 const POINTS: usize = 20;
 /// Actions that call a function.
 const CALLS: [&str; 3] = ["charge", "echo", "flaky"];
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who places orders. The server may be away, or die before it answers: then the same is sent again.
 struct Client {
@@ -40,20 +40,21 @@ struct Outcome {
 
 impl Client {
     async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
-        let begun = Instant::now();
-        loop {
+        let what = format!("an answer to {path}");
+        eventually(what, async || {
             let url = self.url.lock().unwrap().clone();
             let headers = [("content-type", "application/cloudevents+json")];
             let sent = self
                 .http
                 .send(method.clone(), &url, path, &headers, body.to_string());
             match sent.await {
-                Ok(answer) if answer.status < 300 => return answer.body,
+                Ok(answer) if answer.status < 300 => return Some(answer.body),
                 Ok(answer) => assert_eq!(answer.status, 503, "{answer:#?}"),
-                Err(error) => assert!(begun.elapsed() < PATIENCE, "{path}: {error}"),
+                Err(_) => {}
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            None
+        })
+        .await
     }
 
     async fn get(&self, path: &str) -> Value {
@@ -76,8 +77,8 @@ impl Client {
 
     /// The instance of this order, once it stands there.
     async fn until(&self, order: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
+        let what = format!("{order}, {what}");
+        eventually(what, async || {
             let mut found = Vec::new();
             for line in self.instances("order").await {
                 let instance = self.instance(&line).await;
@@ -86,15 +87,9 @@ impl Client {
                 }
             }
             assert!(found.len() <= 1, "one event, one instance: {found:#?}");
-            if let Some(instance) = found.pop_if(|instance| there(instance)) {
-                return instance;
-            }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{order} is never {what}: {found:#?}"
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            found.pop_if(|instance| there(instance))
+        })
+        .await
     }
 
     async fn instance(&self, line: &Value) -> Value {
@@ -176,6 +171,7 @@ async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<
 
 /// Kills the process after a time; sometimes its successor too, while it takes up what was left.
 async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Duration>) -> Dev {
+    // Time has to pass: what the process is at when it is killed.
     tokio::time::sleep(after).await;
     dev.kill();
     if let Some(after) = again {
@@ -183,6 +179,7 @@ async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Durat
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
+        // Time has to pass: the same.
         tokio::time::sleep(after).await;
         process.kill().unwrap();
         process.wait().unwrap();
@@ -282,15 +279,13 @@ async fn killed_at_twenty_points() {
 
 /// The ids of the events that started an audit, once all audits have ended.
 async fn audited(client: &Client) -> Vec<String> {
-    let begun = Instant::now();
-    let mut audits = client.instances("audit").await;
-    while audits.len() < 2 * (POINTS + 1)
-        || audits.iter().any(|audit| audit["status"] != "completed")
-    {
-        assert!(begun.elapsed() < PATIENCE, "{audits:#?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        audits = client.instances("audit").await;
-    }
+    let audits = eventually("the end of all audits", async || {
+        let audits = client.instances("audit").await;
+        let ended = audits.iter().filter(|audit| audit["status"] == "completed");
+        let is_all = ended.count() == audits.len() && audits.len() >= 2 * (POINTS + 1);
+        is_all.then_some(audits)
+    })
+    .await;
     let mut ids = Vec::new();
     for audit in &audits {
         for entry in client.history(audit).await {

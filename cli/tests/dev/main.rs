@@ -8,6 +8,7 @@ mod folder;
 mod http;
 mod kills;
 mod order;
+mod origins;
 mod patience;
 mod process;
 mod secrets;

@@ -4,15 +4,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::Value;
+use swirl_servers::{PATIENCE, eventually};
 
 use crate::http::{Answer, Http};
-
-/// Until the process serves, and for whatever a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Dev {
     process: Child,
@@ -86,24 +83,15 @@ impl Dev {
 
     /// The exit code and the log, once it has ended.
     pub async fn ended(mut self) -> (Option<i32>, String) {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return (status.code(), self.log.lock().unwrap().clone());
-            }
-            assert!(begun.elapsed() < PATIENCE, "it doesn't end");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let status = eventually("its end", async || self.process.try_wait().unwrap()).await;
+        (status.code(), self.log.lock().unwrap().clone())
     }
 
     /// Waits until the log has these words.
     pub async fn said(&self, words: &str) {
-        let begun = Instant::now();
-        while !self.log.lock().unwrap().contains(words) {
-            let log = self.log.lock().unwrap().clone();
-            assert!(begun.elapsed() < PATIENCE, "never said: {words}\n{log}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let log = || self.log.lock().unwrap().clone();
+        let what = std::fmt::from_fn(|f| write!(f, "{words}:\n{}", log()));
+        eventually(what, async || log().contains(words).then_some(())).await;
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -132,15 +120,14 @@ impl Dev {
 
     /// Asks again until the answer is as wanted.
     pub async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
+        let last = Mutex::new(Value::Null);
+        let what = std::fmt::from_fn(|f| write!(f, "{what}: {:#}", last.lock().unwrap()));
+        eventually(what, async || {
             let body = self.get(path).await.is(200);
-            if there(&body) {
-                return body;
-            }
-            assert!(begun.elapsed() < PATIENCE, "never {what}: {body:#}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            *last.lock().unwrap() = body.clone();
+            there(&body).then_some(body)
+        })
+        .await
     }
 
     /// One of the commands that talk to a server, as people call it: exit code, output, messages.

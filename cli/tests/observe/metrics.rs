@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use swirl_collector::Receiver;
+use swirl_servers::eventually;
 
-use crate::processes::{Cluster, eventually};
+use crate::processes::Cluster;
 use crate::service::Service;
 
 fn work() -> Value {
@@ -33,6 +34,12 @@ fn fail() -> Value {
             {"name": "Call", "type": "operation", "actions": [{"functionRef": "fail"}], "end": true},
         ],
     })
+}
+
+fn stop() -> Value {
+    let mut stop = wait();
+    stop["id"] = json!("stop");
+    stop
 }
 
 fn wait() -> Value {
@@ -117,7 +124,7 @@ async fn every_metric_is_told_of() {
     let (receiver, endpoint) = Receiver::serve().await;
     let mut cluster = Cluster::start(1, &["--telemetry-otlp-endpoint", &endpoint]).await;
     let service = Service::serve().await;
-    for definition in [work(), fail(), wait()] {
+    for definition in [work(), fail(), wait(), stop()] {
         cluster.deploy(&definition, &service.document()).await;
     }
     for _ in 0..3 {
@@ -127,6 +134,14 @@ async fn every_metric_is_told_of() {
     let id = cluster.start_instance("fail").await;
     assert_eq!(cluster.end(&id).await, "faulted");
     cluster.start_instance("wait").await;
+    let id = cluster.start_instance("stop").await;
+    let url = format!("{}/api/v1/instances/{id}/suspend", cluster.coordinator.url);
+    let answer = cluster.http.post(url).send().await.unwrap();
+    assert!(answer.status().is_success());
+    let method = reqwest::Method::from_bytes(b"BREW").unwrap();
+    let url = format!("{}/nothing/here", cluster.coordinator.url);
+    let answer = cluster.http.request(method, url).send().await.unwrap();
+    assert_eq!(answer.status(), 404);
     let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
     nats.publish("swirl.events.bad", "no event".into())
         .await
@@ -142,7 +157,15 @@ async fn every_metric_is_told_of() {
             "swirl_instances_started_total",
             &[("swirl_workflow_id", "wait")],
         );
-        let seen = (status("running"), dead, begun) == (Some(1.0), Some(1.0), Some(1.0));
+        let doing = |doing| {
+            scraped.sum(
+                "swirl_running_instances",
+                &[("swirl_instance_doing", doing)],
+            )
+        };
+        let seen = (status("running"), dead, begun) == (Some(2.0), Some(1.0), Some(1.0))
+            && [doing("ready"), doing("suspended"), doing("waiting")]
+                == [Some(0.0), Some(1.0), Some(1.0)];
         seen.then_some(scraped)
     })
     .await;
@@ -182,7 +205,7 @@ async fn every_metric_is_told_of() {
         &|count| count == 3.0,
     );
     check("swirl_instance_duration_seconds_sum", &completed, &|sum| {
-        (0.6..60.0).contains(&sum)
+        (0.6..3_600.0).contains(&sum)
     });
     check("swirl_transitions_total", &[of_work], &|count| count == 6.0);
     check("swirl_commits_total", &[], &|count| count > 8.0);
@@ -207,18 +230,49 @@ async fn every_metric_is_told_of() {
         &[("swirl_instance_status", "completed")],
         &|count| count == 3.0,
     );
+    check("swirl_running_instances", &[], &|count| count == 2.0);
+    for queue in ["tasks", "events"] {
+        let queue = [("swirl_queue", queue)];
+        check("swirl_queue_oldest_seconds", &queue, &|age| {
+            (0.0..3_600.0).contains(&age)
+        });
+    }
+    check("process_memory_usage_bytes", &[], &|bytes| {
+        bytes > (1 << 20) as f64
+    });
+    check("process_cpu_time_seconds_total", &[], &|seconds| {
+        seconds > 0.0
+    });
+    let started = [
+        ("http_request_method", "POST"),
+        ("http_route", "/api/v1/workflows/{id}/instances"),
+        ("http_response_status_code", "201"),
+    ];
+    let requests = "http_server_request_duration_seconds";
+    check(&format!("{requests}_count"), &started, &|count| {
+        count == 6.0
+    });
+    check(&format!("{requests}_sum"), &started, &|sum| sum > 0.0);
+    let nowhere = [
+        ("http_request_method", "_OTHER"),
+        ("http_response_status_code", "404"),
+    ];
+    check(&format!("{requests}_count"), &nowhere, &|count| {
+        count == 1.0
+    });
+    assert!(!scraped.0.contains("BREW") && !scraped.0.contains("/nothing/here"));
     check("swirl_timer_lateness_seconds_count", &[], &|count| {
         count >= 3.0
     });
     check("swirl_timer_lateness_seconds_sum", &[], &|sum| {
-        (0.0..10.0).contains(&sum)
+        (0.0..3_600.0).contains(&sum)
     });
     let commit = [("db_operation_name", "commit")];
     check("swirl_redis_duration_seconds_count", &commit, &|count| {
         count > 8.0
     });
     check("swirl_redis_duration_seconds_sum", &commit, &|sum| {
-        sum > 0.0 && sum < 60.0
+        (0.0..3_600.0).contains(&sum) && sum > 0.0
     });
     let publish = [("messaging_operation_name", "publish_event")];
     check("swirl_nats_duration_seconds_count", &publish, &|count| {
@@ -246,6 +300,12 @@ async fn every_metric_is_told_of() {
         &[("swirl_circuit_state", "open")],
         &|count| count == 0.0,
     );
+    for signal in ["metrics", "traces"] {
+        let signal = [("swirl_export_signal", signal)];
+        check("swirl_export_failures_total", &signal, &|count| {
+            count == 0.0
+        });
+    }
     assert_eq!(checked, listed());
 
     // Over OTLP the same, of each process under its own name.

@@ -1,24 +1,22 @@
 //! Workers and coordinators as processes, on servers of the test's own.
 
+use std::fmt::Display;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swirl_servers::{NatsServer, RedisServer, free_port};
+use swirl_servers::{NatsServer, RedisServer, eventually, free_port};
 use tempfile::TempDir;
-
-const READY_MAX: Duration = Duration::from_secs(60);
-const STOP_MAX: Duration = Duration::from_secs(30);
 
 /// Dropping it kills its processes.
 pub struct Cluster {
     pub coordinator: Process,
     pub workers: Vec<Process>,
-    pub nats: NatsServer,
+    pub nats: Arc<NatsServer>,
     pub http: reqwest::Client,
-    _redis: RedisServer,
+    _redis: Arc<RedisServer>,
     _folder: TempDir,
 }
 
@@ -33,15 +31,29 @@ impl Cluster {
     /// One coordinator, and so many workers. `flags` are for all of them.
     pub async fn start(workers: usize, flags: &[&str]) -> Cluster {
         let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
+        let urls = [redis.url(), nats.url()];
+        Cluster::on(Arc::new(redis), Arc::new(nats), &urls, workers, flags).await
+    }
+
+    /// On servers that others use, too; `urls` lead to Redis and to NATS.
+    pub async fn on(
+        redis: Arc<RedisServer>,
+        nats: Arc<NatsServer>,
+        urls: &[String; 2],
+        workers: usize,
+        flags: &[&str],
+    ) -> Cluster {
+        let [redis_url, nats_url] = urls;
         let folder = tempfile::tempdir().unwrap();
         let start = |role: &str, number: usize, own: &[&str]| {
             let url = format!("127.0.0.1:{}", free_port().unwrap());
             let log = folder.path().join(format!("{role}-{number}.log"));
             let child = Command::new(env!("CARGO_BIN_EXE_swirl"))
-                .args([role, "--redis-url", &redis.url(), "--nats-url", &nats.url()])
+                .args([role, "--redis-url", redis_url, "--nats-url", nats_url])
                 .args([listen(role), &url])
                 .args(["--redis-shards", "4", "--log-format", "json"])
-                .args(["--log-filter", "info,swirl_worker=debug"])
+                .args(["--log-filter", "info,swirl_functions=debug"])
+                .args((role == "worker").then_some("--http-timeout=5m"))
                 .args([
                     "--nats-events-bytes-max",
                     "16MiB",
@@ -117,6 +129,13 @@ impl Cluster {
             .to_owned()
     }
 
+    /// What all of its processes have logged.
+    pub fn logs(&self) -> String {
+        let all = self.workers.iter().chain([&self.coordinator]);
+        all.map(|process| format!("{}:\n{}\n", process.url, process.log()))
+            .collect()
+    }
+
     /// The metrics that each process exposes to Prometheus.
     pub async fn metrics(&self) -> Vec<(String, String)> {
         let mut told = Vec::new();
@@ -141,26 +160,17 @@ impl Cluster {
 
 impl Process {
     async fn ready(&mut self, http: &reqwest::Client) {
-        let begun = Instant::now();
-        let url = format!("{}/readyz", self.url);
-        while !http
-            .get(&url)
-            .send()
-            .await
-            .is_ok_and(|answer| answer.status().is_success())
-        {
+        let (log, url) = (self.log.clone(), format!("{}/readyz", self.url));
+        eventually(with_log(&url, &log), async || {
             let ended = self.child.try_wait().unwrap();
             assert!(ended.is_none(), "{ended:?}: {}", self.log());
-            assert!(
-                begun.elapsed() < READY_MAX,
-                "{} is not ready: {}",
-                self.url,
-                self.log()
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            let answer = http.get(&url).send().await.ok()?;
+            answer.status().is_success().then_some(())
+        })
+        .await;
     }
 
+    /// What it has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -185,16 +195,12 @@ impl Process {
                 .unwrap()
                 .success()
         );
-        let begun = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(
-                begun.elapsed() < STOP_MAX,
-                "{} doesn't stop: {}",
-                self.url,
-                self.log()
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let what = format!("the end of {}", self.url);
+        let log = self.log.clone();
+        eventually(with_log(&what, &log), async || {
+            self.child.try_wait().unwrap()
+        })
+        .await;
     }
 }
 
@@ -213,22 +219,15 @@ fn listen(role: &str) -> &'static str {
 }
 
 fn client() -> reqwest::Client {
-    let tls = swirl_worker::http::tls().unwrap();
+    let tls = swirl_functions::http::tls().unwrap();
     let builder = reqwest::Client::builder().tls_backend_preconfigured(tls);
     builder.no_proxy().build().unwrap()
 }
 
-/// Asks until there is something.
-pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = ask().await {
-            return found;
-        }
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "{what} doesn't come"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+/// What is waited for, and what a process has logged.
+fn with_log(what: &str, log: &Path) -> impl Display {
+    std::fmt::from_fn(move |f| {
+        let log = std::fs::read_to_string(log).unwrap_or_default();
+        write!(f, "{what}:\n{log}")
+    })
 }

@@ -1,13 +1,13 @@
 //! What the workflows of these tests call.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
+use swirl_servers::PATIENCE;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 
@@ -16,6 +16,7 @@ use tokio::sync::Barrier;
 pub struct Service {
     address: String,
     seen: Arc<Mutex<Vec<String>>>,
+    passed: Arc<Mutex<Vec<[String; 2]>>>,
     two: Arc<Barrier>,
 }
 
@@ -25,15 +26,21 @@ impl Service {
         let service = Service {
             address: format!("http://{}", listener.local_addr().unwrap()),
             seen: Arc::default(),
+            passed: Arc::default(),
             two: Arc::new(Barrier::new(2)),
         };
         let router = Router::new()
             .route("/meet", post(meet))
             .route("/fail", post(fail))
-            .route("/pass", post(async || Json(json!({}))))
+            .route("/pass", post(pass))
             .with_state(service.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         service
+    }
+
+    /// `HOST:PORT`
+    pub fn address(&self) -> &str {
+        self.address.trim_start_matches("http://")
     }
 
     pub fn document(&self) -> String {
@@ -53,15 +60,30 @@ impl Service {
         self.seen.lock().unwrap().push(trace);
     }
 
+    /// The `Idempotency-Key` and the `traceparent` of each call of `pass`; empty where one was not sent.
+    pub fn passed(&self) -> Vec<[String; 2]> {
+        self.passed.lock().unwrap().clone()
+    }
+
     /// The `traceparent` of each call of `meet` and `fail`.
     pub fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 }
 
+async fn pass(State(service): State<Service>, headers: HeaderMap) -> Json<Value> {
+    let own = ["idempotency-key", "traceparent"];
+    let own = own.map(|name| {
+        let value = headers.get(name).map(|value| value.to_str().unwrap());
+        value.unwrap_or_default().to_owned()
+    });
+    service.passed.lock().unwrap().push(own);
+    Json(json!({}))
+}
+
 async fn meet(State(service): State<Service>, headers: HeaderMap) -> (StatusCode, Json<Value>) {
     service.see(&headers);
-    match tokio::time::timeout(Duration::from_secs(20), service.two.wait()).await {
+    match tokio::time::timeout(PATIENCE, service.two.wait()).await {
         Ok(_) => (StatusCode::OK, Json(json!({}))),
         Err(_) => (StatusCode::BAD_REQUEST, Json(json!("nobody else came"))),
     }

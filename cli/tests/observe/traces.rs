@@ -1,15 +1,20 @@
 //! One instance is one trace, over two workers, an event of somebody else and calls over HTTP.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::Duration;
 
 use async_nats::HeaderMap;
 use futures::StreamExt;
 use serde_json::{Value, json};
-use swirl_collector::{Receiver, Span};
+use swirl_collector::{Receiver, Span, Value as Kept, attribute};
+use swirl_servers::{PATIENCE, eventually};
 
-use crate::processes::{Cluster, eventually};
+use crate::processes::Cluster;
 use crate::service::Service;
+
+/// The span of a client of the API.
+const CLIENT: &str = "00-3333333333333333333333333333333c-444444444444444d-01";
+/// OTLP's number for a span of a server.
+const SERVER: i32 = 2;
 
 /// The span that a shop pays by.
 const PAYMENT: &str = "00-1111111111111111111111111111111a-222222222222222b-01";
@@ -48,8 +53,15 @@ async fn one_trace_over_processes_events_and_calls() {
     let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
     let mut produced = nats.subscribe("swirl.events.asked").await.unwrap();
     nats.flush().await.unwrap();
+    let url = format!(
+        "{}/api/v1/workflows/order/instances?secret=s3cret",
+        cluster.coordinator.url
+    );
+    let request = cluster.http.post(url).header("traceparent", CLIENT);
+    let answer = request.body("{}").send().await.unwrap();
+    assert_eq!(answer.status(), 400, "there is no such parameter");
     let id = cluster.start_instance("order").await;
-    let asked = tokio::time::timeout(Duration::from_secs(30), produced.next()).await;
+    let asked = tokio::time::timeout(PATIENCE, produced.next()).await;
     let asked = asked.unwrap().unwrap();
 
     // While it waits, its beginning can be looked at, and both workers have done their part of it.
@@ -79,6 +91,9 @@ async fn one_trace_over_processes_events_and_calls() {
     }
 
     let all = receiver.spans();
+    let (served, all): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(_, span)| span.kind == SERVER);
+    served_by_conventions(&served);
     let root = &all
         .iter()
         .find(|(_, span)| span.name == "start order")
@@ -117,10 +132,23 @@ async fn one_trace_over_processes_events_and_calls() {
     let workers: BTreeSet<_> = calls(&own).map(|(sender, _)| sender).collect();
     assert_eq!(workers.len(), 2, "each worker made a call");
 
+    for (_, span) in calls(&own) {
+        called_by_conventions(span, service.address());
+    }
+    let publish = named(&own, "publish Asked");
+    for (name, value) in [
+        ("messaging.operation.name", "publish"),
+        ("messaging.operation.type", "send"),
+        ("messaging.destination.name", "Asked"),
+    ] {
+        assert_eq!(attribute(publish, name), Some(text(value)), "{publish:?}");
+    }
+    let waited = attribute(named(&own, "receive Paid"), "swirl.wait.duration_ms");
+    assert!(matches!(waited, Some(Kept::IntValue(_))), "{waited:?}");
+
     // What went out leads back to the span that it was sent by.
     let called: HashSet<String> = calls(&own).map(|(_, span)| traceparent(span)).collect();
     assert_eq!(called, service.seen().into_iter().collect());
-    let publish = named(&own, "publish Asked");
     let header = asked.headers.as_ref().unwrap().get("traceparent").unwrap();
     assert_eq!(header.as_str(), traceparent(publish));
     let event: Value = serde_json::from_slice(&asked.payload).unwrap();
@@ -140,6 +168,54 @@ async fn one_trace_over_processes_events_and_calls() {
     assert_eq!(process.name, "process paid");
     assert_eq!(id_of(&process.trace_id, &process.parent_span_id), PAYMENT);
     assert!(!workers.contains(sender), "a coordinator takes events in");
+}
+
+fn text(value: &str) -> Kept {
+    Kept::StringValue(value.to_owned())
+}
+
+/// By OpenTelemetry's conventions for clients over HTTP: numbers are numbers.
+fn called_by_conventions(span: &Span, address: &str) {
+    let (host, port) = address.rsplit_once(':').unwrap();
+    for (name, value) in [
+        ("http.request.method", text("POST")),
+        ("url.full", text(&format!("http://{address}/meet"))),
+        ("server.address", text(host)),
+        ("server.port", Kept::IntValue(port.parse().unwrap())),
+        ("http.response.status_code", Kept::IntValue(200)),
+    ] {
+        assert_eq!(attribute(span, name), Some(value), "{name}: {span:?}");
+    }
+}
+
+/// What the API has answered, each in the trace of who asked or in one of its own; nobody asked for health.
+fn served_by_conventions(served: &[(String, Span)]) {
+    let named = |name: &str| -> Vec<&Span> {
+        let spans = served.iter().map(|(_, span)| span);
+        spans.filter(|span| span.name == name).collect()
+    };
+    let starts = named("POST /api/v1/workflows/{id}/instances");
+    let [refused, started] = &starts[..] else {
+        panic!("{starts:?}");
+    };
+    assert_eq!(id_of(&refused.trace_id, &refused.parent_span_id), CLIENT);
+    assert!(started.parent_span_id.is_empty());
+    for (name, value) in [
+        ("http.request.method", text("POST")),
+        ("http.route", text("/api/v1/workflows/{id}/instances")),
+        ("http.response.status_code", Kept::IntValue(201)),
+        ("url.path", text("/api/v1/workflows/order/instances")),
+        ("url.scheme", text("http")),
+        ("server.address", text("127.0.0.1")),
+    ] {
+        assert_eq!(attribute(started, name), Some(value), "{name}: {started:?}");
+    }
+    let port = attribute(started, "server.port");
+    assert!(matches!(port, Some(Kept::IntValue(_))), "{port:?}");
+    // It is the client's error, not ours.
+    assert_eq!(attribute(refused, "error.type"), None, "{refused:?}");
+    assert!(!format!("{served:?}").contains("s3cret"));
+    assert!(named("GET /readyz").is_empty());
 }
 
 fn calls<'a>(spans: &[&'a (String, Span)]) -> impl Iterator<Item = (&'a String, &'a Span)> {

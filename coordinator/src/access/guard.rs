@@ -8,8 +8,8 @@ use swirl_model::time::Timestamp;
 
 use super::oidc::Oidc;
 use super::refusals::{REFUSED_MAX, Refusals};
-use super::role::{Need, Role};
 use super::tokens::Tokens;
+use swirl_access::{Need, Role};
 
 /// How often the file of tokens is read again.
 const READ_EVERY: Duration = Duration::from_secs(5);
@@ -280,7 +280,7 @@ async fn keep_tokens(tokens: &Arc<Tokens>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::token::{Token, TokenEntry, hash};
+    use swirl_access::{Token, TokenEntry, hash};
 
     fn access(entries: &[(&str, &str, &[&str], Option<&str>)]) -> Access {
         let entries: Vec<TokenEntry> = entries

@@ -8,13 +8,11 @@
 mod guard;
 mod oidc;
 mod refusals;
-mod role;
-mod token;
 mod tokens;
 
 pub use guard::{Access, Caller, Denied};
 pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings};
 pub use refusals::REFUSED_MAX;
-pub use role::{Need, Role, UnknownRole};
-pub use token::{Token, TokenEntry, TokenError, draw, hash};
 pub use tokens::{ReadTokens, Tokens};
+
+pub use swirl_access::{Need, Role, Token, TokenEntry, TokenError, UnknownRole, draw, hash};

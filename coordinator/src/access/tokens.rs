@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::token::{Token, TokenError, check_distinct};
+use swirl_access::{Token, TokenError, check_distinct};
 
 /// Reads the file of tokens. It may block.
 pub type ReadTokens = Arc<dyn Fn() -> Result<Vec<Token>, String> + Send + Sync>;
@@ -76,7 +76,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::access::token::{TokenEntry, hash};
+    use swirl_access::{TokenEntry, hash};
 
     fn token(name: &str) -> Token {
         let entry = TokenEntry {

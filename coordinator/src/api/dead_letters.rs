@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::time::Timestamp;
+use swirl_service::Action;
 
 use super::Api;
 use super::problem::{Problem, cut};
 use super::request::Parameters;
-use crate::Action;
 
 const LIMIT: usize = 50;
 const LIMIT_MAX: usize = 500;
@@ -136,7 +136,7 @@ async fn find<'a>(
 }
 
 async fn go_on(api: &Api, scope: ScopeRef) -> Result<(), Problem> {
-    let found = api.service.store.instance(&scope.instance).await?;
+    let found = api.queries.instance(&scope.instance).await?;
     let Some(instance) = found else {
         return Err(Problem::no_instance(scope.instance.as_str()));
     };

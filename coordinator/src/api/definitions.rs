@@ -3,21 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
-use swirl_ports::DefinitionRecord;
+use swirl_ports::DefinitionHead;
+use swirl_runtime::Deployed;
+use swirl_service::Deletion;
 
+use super::places;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
 use super::{Api, Outcome, Source};
-use crate::Deletion;
+use crate::access::Caller;
+use crate::server::Peer;
 
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: usize = 1 << 20;
@@ -46,10 +49,21 @@ pub struct Deploy {
 pub async fn deploy(
     State(api): State<Api>,
     Parameters(query): Parameters<Deploy>,
+    caller: Option<Extension<Caller>>,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let source = read(query, &headers, body).await?;
+    let caller = match (caller, peer) {
+        (Some(Extension(caller)), _) => caller.name,
+        (None, Some(Extension(Peer(peer)))) => peer.to_string(),
+        (None, None) => String::new(),
+    };
+    let Some(place) = api.deployments.enter(&caller) else {
+        return Err(too_many());
+    };
+    let _place = place.wait().await;
     let (status, id, outcome) = match api.deploy(source).await? {
         Outcome::New(id) => (StatusCode::CREATED, id, "new"),
         Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
@@ -84,6 +98,17 @@ pub async fn deploy(
     Ok(response)
 }
 
+fn too_many() -> Problem {
+    Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too-many-deployments",
+        format!(
+            "{} deployments of yours are under way: wait until one of them is answered",
+            places::OF_CALLER_MAX
+        ),
+    )
+}
+
 async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, Problem> {
     let named = |name: Option<&str>| cut(name.unwrap_or("definition"));
     if request::media_type(headers)?.as_deref() != Some(WHOLE) {
@@ -111,23 +136,21 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, 
         name: named(query.name.as_deref().or(whole.name.as_deref())),
         document: whole.document,
         resources: whole.resources.into_iter().collect(),
+        ..Source::default()
     })
 }
 
 pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
-    let all = api.service.registry.store().all().await?;
     let catalog = api.service.registry.catalog().await?;
-    let mut definitions = Vec::with_capacity(all.len());
-    for record in all.iter().filter(|record| record.deleted.is_none()) {
-        let mut row = summary(record);
-        let mut latest = catalog.latest.iter();
-        let latest = latest.find(|(definition, _)| definition.id == record.id);
-        row["latest"] = json!(latest.is_some());
-        if let Some((definition, deployed_at)) = latest
-            && definition.schedule().is_some()
-        {
-            let next = api.service.next_of(definition, *deployed_at).await?;
-            let paused = api.service.is_paused(&record.id.workflow).await?;
+    let mut definitions = Vec::new();
+    for deployed in catalog.open() {
+        let mut row = summary(&deployed.head);
+        let latest = catalog.latest_of(&deployed.id().workflow);
+        let is_latest = latest.is_some_and(|latest| latest.id() == deployed.id());
+        row["latest"] = json!(is_latest);
+        if is_latest && deployed.calendar.is_some() {
+            let next = api.service.next_of(deployed).await?;
+            let paused = api.service.is_paused(&deployed.id().workflow).await?;
             row["schedule"] = json!({
                 "next": next.filter(|_| !paused).map(|at| format!("{at:.3}")),
                 "paused": paused,
@@ -154,7 +177,7 @@ pub async fn delete(
         workflow: workflow.into(),
         version: version.into(),
     };
-    match api.service.delete(&id, query.force).await? {
+    match api.service.delete(&*api.queries, &id, query.force).await? {
         Deletion::Deleted(instances) => Ok(Json(json!({
             "id": &*id.workflow,
             "version": &*id.version,
@@ -187,18 +210,21 @@ pub async fn resume(
 }
 
 async fn set_paused(api: &Api, workflow: &str, on: bool) -> Result<Json<Value>, Problem> {
-    let definition = resolve(api, workflow).await?;
-    if definition.schedule().is_none() {
-        let detail = format!("{} has no schedule", definition.id);
+    let deployed = resolve(api, workflow).await?;
+    if deployed.calendar.is_none() {
+        let detail = format!("{} has no schedule", deployed.id());
         return Err(Problem::conflict("no-schedule", cut(&detail)));
     }
     api.service.pause_schedule(workflow, on).await?;
     Ok(Json(json!({"id": workflow, "paused": on})))
 }
 
-async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Definition>, Problem> {
-    let found = api.service.registry.resolve(workflow, None).await?;
-    found.map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))
+async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {
+    let catalog = api.service.registry.catalog().await?;
+    catalog.latest_of(workflow).cloned().ok_or_else(|| {
+        let detail = format!("there is no workflow '{workflow}'");
+        Problem::not_found("unknown-workflow", cut(&detail))
+    })
 }
 
 pub async fn latest(
@@ -206,7 +232,7 @@ pub async fn latest(
     Path(workflow): Path<String>,
 ) -> Result<Json<Value>, Problem> {
     let found = resolve(&api, &workflow).await?;
-    whole(&api, &found.id).await
+    whole(&api, found.id()).await
 }
 
 pub async fn one(
@@ -224,10 +250,16 @@ async fn whole(api: &Api, id: &DefinitionId) -> Result<Json<Value>, Problem> {
     let record = api.service.registry.store().get(id).await?;
     let record = record.filter(|record| record.deleted.is_none());
     let record = record.ok_or_else(|| unknown(id))?;
-    let mut body = summary(&record);
+    let mut body = summary(&record.head());
     body["document"] = json!(record.document);
     let resources: Vec<&str> = record.resources.iter().map(|(uri, _)| &**uri).collect();
     body["resources"] = json!(resources);
+    // One that this build cannot read is shown all the same.
+    if let Ok(definition) = api.service.registry.get(id).await
+        && let Some(schema) = &definition.workflow.input_schema
+    {
+        body["inputSchema"] = Value::from(&schema.schema);
+    }
     Ok(Json(body))
 }
 
@@ -236,12 +268,12 @@ fn unknown(id: &DefinitionId) -> Problem {
     Problem::not_found("unknown-workflow", detail)
 }
 
-fn summary(record: &DefinitionRecord) -> Value {
+fn summary(head: &DefinitionHead) -> Value {
     json!({
-        "id": &*record.id.workflow,
-        "version": &*record.id.version,
-        "name": record.name,
-        "digest": record.digest,
-        "deployedAt": format!("{:.3}", record.deployed_at),
+        "id": &*head.id.workflow,
+        "version": &*head.id.version,
+        "name": head.name,
+        "digest": head.digest,
+        "deployedAt": format!("{:.3}", head.deployed_at),
     })
 }

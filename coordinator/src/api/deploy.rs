@@ -1,86 +1,37 @@
-//! What the handlers share, and deployment through it: the API's own and that of `swirl dev`.
+//! What the handlers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
-use swirl_engine::Definition;
-use swirl_model::ids::DefinitionId;
-use tokio::sync::Mutex;
+use swirl_deployment::{Deployer, Outcome, Reader, Source};
+use swirl_ports::InstanceQueries;
+use swirl_service::{Error, Service};
 
+use super::answered::Answers;
 use super::dead_letters::DeadLetters;
-use super::router::plain_host;
+use super::hosts::plain_host;
+use super::places::Places;
 use crate::access::Access;
-use crate::{Deployed, Deployment, Error, Service};
-
-/// A document, and what it refers to as far as that came with it.
-#[derive(Debug, Clone, Default)]
-pub struct Source {
-    /// Where it comes from, for messages.
-    pub name: String,
-    pub document: String,
-    /// By URI, as the document writes it.
-    pub resources: Vec<(String, String)>,
-}
-
-impl Source {
-    /// A document alone.
-    pub fn new(name: String, document: String) -> Source {
-        Source {
-            name,
-            document,
-            resources: Vec::new(),
-        }
-    }
-}
-
-/// Turns a document into a deployment: given by the binary, which knows the editions of the
-/// language, where documents are fetched and how functions are called. Both methods may block.
-pub trait Reader: Send + Sync {
-    /// # Errors
-    /// All findings, each an object with at least `severity` and `message`.
-    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>>;
-
-    /// Makes the functions of a definition callable, before its first instance can be there.
-    ///
-    /// # Errors
-    /// As for [`Reader::read`].
-    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
-
-    /// Whether two documents say the same, and differ in comments and layout alone.
-    fn says_the_same(&self, old: &str, new: &str) -> bool {
-        old == new
-    }
-}
-
-/// What came of a deployment.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
-    New(DefinitionId),
-    Unchanged(DefinitionId),
-    /// Another document is there under this id and version: the version is to be raised.
-    Conflict(DefinitionId),
-    /// In place of another document under this id and version.
-    Replaced(DefinitionId),
-    /// The same, but so many instances of the other document would have to go on with this one.
-    InUse(DefinitionId, usize),
-    /// The findings.
-    Invalid(Vec<Value>),
-}
 
 #[derive(Clone)]
 pub struct Api {
+    /// For requests that change something.
     pub service: Service,
+    /// For requests that only ask.
+    pub queries: Arc<dyn InstanceQueries>,
     reader: Arc<dyn Reader>,
-    /// Deployments are made one after another: two with the same id must not both prepare their
-    /// functions under it.
-    deploying: Arc<Mutex<()>>,
+    deployer: Deployer,
+    /// Those that are being read.
+    pub(super) deployments: Places,
     pub(crate) access: Arc<Access>,
     stopping: Arc<AtomicBool>,
     /// Names that requests may use beside this machine's; `None`: any.
     pub(super) hosts: Option<Arc<[String]>>,
+    /// Origins whose pages may use it.
+    pub(super) origins: Arc<[String]>,
     pub(super) metrics: Option<Metrics>,
+    pub(super) answers: Option<Answers>,
     pub(super) limited: Option<Limited>,
     pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
 }
@@ -92,15 +43,24 @@ pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 pub type Limited = Arc<dyn Fn() -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 impl Api {
-    pub fn new(service: Service, reader: Arc<dyn Reader>, access: Access) -> Api {
+    pub fn new(
+        service: Service,
+        queries: Arc<dyn InstanceQueries>,
+        reader: Arc<dyn Reader>,
+        access: Access,
+    ) -> Api {
         Api {
+            deployer: Deployer::new(service.clone(), queries.clone()),
+            deployments: Places::default(),
             service,
+            queries,
             reader,
-            deploying: Arc::default(),
             access: Arc::new(access),
             stopping: Arc::default(),
             hosts: None,
+            origins: Arc::default(),
             metrics: None,
+            answers: None,
             limited: None,
             dead_letters: None,
         }
@@ -145,10 +105,25 @@ impl Api {
         self
     }
 
+    /// Web pages of these origins may use it, such as `https://app.example.org`: scheme, host and port, as browsers
+    /// write them. Pages of others are refused.
+    #[must_use]
+    pub fn with_origins(mut self, origins: &[String]) -> Api {
+        self.origins = origins.into();
+        self
+    }
+
     /// Serves them at `/metrics`.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Metrics) -> Api {
         self.metrics = Some(metrics);
+        self
+    }
+
+    /// Is told of each request once it is answered.
+    #[must_use]
+    pub fn with_answers(mut self, answers: Answers) -> Api {
+        self.answers = Some(answers);
         self
     }
 
@@ -160,8 +135,7 @@ impl Api {
         self.deploy_by(self.reader.clone(), source, false).await
     }
 
-    /// The same with another reader than that of requests. `replaces`: another document under the same id
-    /// and version is replaced, unless instances of it are there. For one process alone.
+    /// The same with another reader than that of requests; see [`Deployer::deploy`].
     ///
     /// # Errors
     /// The store failed.
@@ -171,88 +145,6 @@ impl Api {
         source: Source,
         replaces: bool,
     ) -> Result<Outcome, Error> {
-        let reading = reader.clone();
-        let read = blocking(move || reading.read(&source)).await;
-        let deployment = match read {
-            Ok(deployment) => deployment,
-            Err(findings) => return Ok(Outcome::Invalid(findings)),
-        };
-        let _one = self.deploying.lock().await;
-        let id = Definition::id_of(&deployment.workflow);
-        let service = &self.service;
-        let known = service.registry.store().get(&id).await?;
-        if let Some(old) = &known {
-            let same = old.resources == deployment.resources
-                && reader.says_the_same(&old.document, &deployment.document);
-            match (same, old.deleted.is_some()) {
-                (true, false) => return Ok(Outcome::Unchanged(id)),
-                (true, true) => {
-                    service.undelete(old.clone()).await?;
-                    return Ok(Outcome::New(id));
-                }
-                (false, _) if !replaces => return Ok(Outcome::Conflict(id)),
-                (false, _) => {}
-            }
-            // Nothing new starts while it is looked whether instances are there.
-            service.mark_deleted(old.clone(), true).await?;
-            let instances = service.instances_of(&id).await?;
-            if instances > 0 {
-                service.restore(old.clone()).await?;
-                return Ok(Outcome::InUse(id, instances));
-            }
-        }
-        let undo = async || match &known {
-            Some(old) => service.restore(old.clone()).await,
-            None => Ok(()),
-        };
-        let named = id.clone();
-        let prepared =
-            blocking(move || reader.prepare(&named, &deployment).map(|()| deployment)).await;
-        let deployment = match prepared {
-            Ok(deployment) => deployment,
-            Err(findings) => {
-                undo().await?;
-                return Ok(Outcome::Invalid(findings));
-            }
-        };
-        let deployed = match &known {
-            Some(_) => service.replace(deployment).await?,
-            None => service.deploy(deployment).await?,
-        };
-        Ok(match deployed {
-            Deployed::New(id) if known.is_some() => Outcome::Replaced(id),
-            Deployed::New(id) => Outcome::New(id),
-            Deployed::Unchanged(id) => Outcome::Unchanged(id),
-            Deployed::Conflict(id) => Outcome::Conflict(id),
-            Deployed::Invalid(problems) => {
-                undo().await?;
-                Outcome::Invalid(
-                    problems
-                        .iter()
-                        .map(|problem| finding(&problem.to_string()))
-                        .collect(),
-                )
-            }
-        })
-    }
-}
-
-fn finding(message: &str) -> Value {
-    json!({"severity": "error", "code": "definition-invalid", "message": message})
-}
-
-/// Runs what may block elsewhere. A reader that panics is an error in it, told as a finding: the
-/// process goes on.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
-) -> Result<T, Vec<Value>> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => {
-            tracing::error!(%error, "a document could not be read");
-            Err(vec![finding(
-                "reading this document failed inside Swirl; please report it",
-            )])
-        }
+        self.deployer.deploy(reader, source, replaces).await
     }
 }

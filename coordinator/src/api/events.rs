@@ -5,13 +5,15 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::CloudEvent;
+use swirl_service::Seen;
+use swirl_service::cloudevents::{self, Invalid};
 
 use super::Api;
 use super::problem::{Problem, cut};
-use super::request;
-use crate::cloudevents::{self, Invalid};
+use super::request::{self, Parameters};
 
 /// The largest event, and the largest batch, in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -19,8 +21,25 @@ const BATCH_BYTES_MAX: usize = 8 << 20;
 /// How many events a batch may hold.
 const BATCH_MAX: usize = 100;
 
+/// How many of the last events are listed, and at most.
+const RECENT: usize = 50;
+const RECENT_MAX: usize = 500;
+
 const STRUCTURED: &str = "application/cloudevents+json";
 const BATCHED: &str = "application/cloudevents-batch+json";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recent {
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Explain {
+    /// Only what this instance would do.
+    instance: Option<String>,
+}
 
 /// Everything is checked before anything is taken in; when this answers, all is committed. Sending
 /// the same again after a failure is safe: an event is known by its `source` and `id`.
@@ -42,6 +61,50 @@ pub async fn publish(
     }
     let body = json!({"accepted": accepted});
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+}
+
+/// The last ones that this process took in, newest first.
+pub async fn recent(
+    State(api): State<Api>,
+    Parameters(query): Parameters<Recent>,
+) -> Result<Json<Value>, Problem> {
+    let limit = query.limit.unwrap_or(RECENT);
+    if !(1..=RECENT_MAX).contains(&limit) {
+        let detail = format!("'limit' is from 1 to {RECENT_MAX}");
+        return Err(Problem::bad_request("invalid-query", detail));
+    }
+    let events = api.service.recent.last(limit);
+    let events: Vec<Value> = events.iter().map(Seen::json).collect();
+    Ok(Json(json!({"events": events})))
+}
+
+/// Explains who would take an event, and what keeps the others from it. Nothing is taken in.
+pub async fn explain(
+    State(api): State<Api>,
+    Parameters(query): Parameters<Explain>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    let events = read(&headers, body).await?;
+    let [event] = &events[..] else {
+        let detail = "one event is explained at a time";
+        return Err(Problem::bad_request("invalid-event", detail));
+    };
+    let only = match &query.instance {
+        None => None,
+        Some(name) => {
+            let id = api.service.called(name).await?;
+            if api.queries.instance(&id).await?.is_none() {
+                return Err(Problem::no_instance(name));
+            }
+            Some(id)
+        }
+    };
+    let explained = api
+        .service
+        .explain_event(&*api.queries, event, only.as_ref())
+        .await?;
+    Ok(Json(explained.json()))
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<CloudEvent>, Problem> {

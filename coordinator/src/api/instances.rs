@@ -11,9 +11,9 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
+use swirl_presentation::place::place;
 
 use super::Api;
-use super::place::place;
 use super::problem::Problem;
 use super::request::Parameters;
 use super::start;
@@ -43,7 +43,7 @@ pub async fn one(
             start::until_end(&api, &called, wait, false, PAUSE_MAX).await?
         }
         None => {
-            let found = api.service.store.view(&called).await?;
+            let found = api.queries.view(&called).await?;
             found.ok_or_else(|| Problem::no_instance(&id))?
         }
     };
@@ -103,7 +103,11 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
 #[serde(deny_unknown_fields)]
 pub struct Since {
     /// How many entries are known already.
-    after: Option<usize>,
+    after: Option<u64>,
+    /// How many entries at most.
+    limit: Option<usize>,
+    /// So many of the last entries, in place of `after`.
+    last: Option<usize>,
 }
 
 pub async fn history(
@@ -112,21 +116,33 @@ pub async fn history(
     Parameters(since): Parameters<Since>,
 ) -> Result<Json<Value>, Problem> {
     let called = api.service.called(&id).await?;
-    let Some(instance) = api.service.store.instance(&called).await? else {
+    let Some(instance) = api.queries.instance(&called).await? else {
         return Err(Problem::no_instance(&id));
     };
     let id = called;
-    let history = api.service.store.history(&id).await?;
-    let entries: Vec<Value> = history
-        .iter()
-        .skip(since.after.unwrap_or(0))
-        .map(entry)
-        .collect();
+    let history = api.queries.kept_history(&id).await?;
+    let kept = history.entries.len();
+    let first = match since.last {
+        Some(_) if since.after.is_some() => {
+            let detail = "'after' and 'last' exclude each other";
+            return Err(Problem::bad_request("invalid-query", detail));
+        }
+        Some(last) => kept.saturating_sub(last),
+        None => {
+            let known = since.after.unwrap_or(0).saturating_sub(history.gone);
+            usize::try_from(known).unwrap_or(usize::MAX).min(kept)
+        }
+    };
+    let shown = history.entries[first..].iter();
+    let shown = shown.take(since.limit.unwrap_or(usize::MAX));
+    let entries: Vec<Value> = shown.map(entry).collect();
     Ok(Json(json!({
         "id": id.as_str(),
         "workflow": &*instance.header.definition.workflow,
         "version": instance.header.version,
         "status": instance.state.status.word(),
+        "before": (history.gone + first as u64).max(since.after.unwrap_or(0)),
+        "total": history.gone + kept as u64,
         "entries": entries,
     })))
 }

@@ -12,9 +12,9 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::scope::Scope;
 use swirl_ports::{Filter, Summary};
+use swirl_presentation::place::{is_waiting, place};
 
 use super::Api;
-use super::place::{is_waiting, place};
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
@@ -44,6 +44,7 @@ pub struct Query {
     version: Option<String>,
     status: Option<String>,
     key: Option<String>,
+    prefix: Option<String>,
     after: Option<String>,
     limit: Option<usize>,
 }
@@ -85,6 +86,7 @@ pub async fn list(
         version: query.version,
         status,
         key: query.key,
+        prefix: query.prefix,
         after: query.after.map(InstanceId::new),
         limit,
     };
@@ -92,7 +94,7 @@ pub async fn list(
     let (mut next, mut seen) = (None, 0);
     while rows.len() < limit && seen < SEEN_MAX {
         filter.limit = limit - rows.len();
-        let page = api.service.store.list(&filter).await?;
+        let page = api.queries.list(&filter).await?;
         let is_last = page.len() < filter.limit;
         seen += page.len();
         next = page.last().map(|last| last.header.id.clone());
@@ -144,7 +146,7 @@ fn status(word: &str) -> Result<(Status, Only), Problem> {
 async fn row(api: &Api, summary: Summary) -> Result<Row, Problem> {
     let stands = matches!(summary.status, Status::Running | Status::Faulted);
     let root = match stands {
-        true => api.service.store.root(&summary.header.id).await?,
+        true => api.queries.root(&summary.header.id).await?,
         false => None,
     };
     Ok(Row { summary, root })

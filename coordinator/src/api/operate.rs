@@ -10,12 +10,12 @@ use serde::Deserialize;
 use serde_json::json;
 use swirl_model::instance::{Instance, Status};
 use swirl_model::workflow::Workflow;
+use swirl_service::{Action, Operator};
 
 use super::Api;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters};
 use crate::access::Caller;
-use crate::{Action, Operator};
 
 /// The largest body, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -147,7 +147,7 @@ pub async fn rerun(
 
 async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {
     let called = api.service.called(id).await?;
-    let found = api.service.store.instance(&called).await?;
+    let found = api.queries.instance(&called).await?;
     found.ok_or_else(|| Problem::no_instance(id))
 }
 

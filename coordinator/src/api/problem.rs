@@ -61,11 +61,11 @@ pub fn cut(text: &str) -> String {
     short
 }
 
-impl From<crate::Error> for Problem {
-    fn from(error: crate::Error) -> Problem {
+impl From<swirl_service::Error> for Problem {
+    fn from(error: swirl_service::Error) -> Problem {
         match &error {
-            crate::Error::Store(store) => Problem::from(store.clone()),
-            crate::Error::Definition { .. } | crate::Error::Attempts { .. } => {
+            swirl_service::Error::Store(store) => Problem::from(store.clone()),
+            swirl_service::Error::Definition { .. } | swirl_service::Error::Attempts { .. } => {
                 tracing::error!(%error, "a request failed");
                 Problem::new(
                     StatusCode::INTERNAL_SERVER_ERROR,

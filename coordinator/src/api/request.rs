@@ -12,6 +12,9 @@ use swirl_model::Data;
 
 use super::problem::{Problem, cut};
 
+/// The longest `Idempotency-Key`, in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
 /// Reads a body of at most `limit` bytes.
 pub async fn body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     to_bytes(body, limit).await.map_err(|error| {
@@ -62,6 +65,25 @@ pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
     })
 }
 
+/// The `Idempotency-Key`, with or without quotes around it.
+pub fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(key) = header(headers, "idempotency-key")? else {
+        return Ok(None);
+    };
+    let key = key.trim();
+    let key = key
+        .strip_prefix('"')
+        .and_then(|key| key.strip_suffix('"'))
+        .unwrap_or(key);
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(Problem::bad_request(
+            "invalid-header",
+            format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} characters"),
+        ));
+    }
+    Ok(Some(key.to_owned()))
+}
+
 /// The media type of a body, in lower case and without its parameters.
 pub fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let value = header(headers, "content-type")?;
@@ -105,5 +127,16 @@ mod tests {
         assert_eq!(located(&["instances", "a-1"]), "/api/v1/instances/a-1");
         let odd = located(&["definitions", "a/b c?", "1.0+é"]);
         assert_eq!(odd, "/api/v1/definitions/a%2Fb%20c%3F/1.0%2B%C3%A9");
+    }
+
+    #[test]
+    fn keys() {
+        let key = |text: &'static str| {
+            let headers = [("idempotency-key".parse().unwrap(), text.parse().unwrap())];
+            key(&headers.into_iter().collect()).ok().flatten()
+        };
+        assert_eq!(key("order-7").as_deref(), Some("order-7"));
+        assert_eq!(key("\"order-7\"").as_deref(), Some("order-7"));
+        assert_eq!(key("\"\""), None);
     }
 }

@@ -1,5 +1,5 @@
 //! The routes, and what holds for all of them: a time limit, no panic that ends more than its
-//! request, nothing for pages of other origins.
+//! request, nothing for pages of other origins that nobody has named.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -17,8 +17,13 @@ use futures::FutureExt;
 use serde_json::json;
 use swirl_ports::Filter;
 
+use super::answered::{self, Watched};
+use super::hosts::plain_host;
 use super::problem::Problem;
-use super::{Api, dead_letters, definitions, events, gate, instances, listing, operate, start};
+use super::{
+    Api, console, cors, dead_letters, definitions, events, gate, instances, listing, operate,
+    overview, pictures, schedules, start,
+};
 use crate::access::Need;
 
 /// The longest that a request may take; more than the longest `wait`.
@@ -59,13 +64,25 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/definitions/{id}/{version}",
             delete(definitions::delete),
         ),
+        (Read, "/api/v1/events", get(events::recent)),
+        (
+            Read,
+            "/api/v1/definitions/{id}/{version}/diagram",
+            get(pictures::definition),
+        ),
         (Start, "/api/v1/events", post(events::publish)),
+        (Read, "/api/v1/events/explain", post(events::explain)),
         (Read, "/api/v1/instances", get(listing::list)),
         (Read, "/api/v1/instances/{id}", get(instances::one)),
         (
             Operate,
             "/api/v1/instances/{id}/cancel",
             post(operate::cancel),
+        ),
+        (
+            Read,
+            "/api/v1/instances/{id}/diagram",
+            get(pictures::instance),
         ),
         (
             Read,
@@ -93,11 +110,24 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/instances/{id}/suspend",
             post(operate::suspend),
         ),
+        (Read, "/api/v1/me", get(overview::me)),
         (Nothing, "/api/v1/openapi.json", get(openapi)),
+        (Read, "/api/v1/overview", get(overview::overview)),
+        (Read, "/api/v1/schedules", get(schedules::list)),
         (
             Start,
             "/api/v1/workflows/{id}/instances",
             post(start::start),
+        ),
+        (
+            Operate,
+            "/api/v1/workflows/{id}/schedule/backfill",
+            post(schedules::backfill),
+        ),
+        (
+            Operate,
+            "/api/v1/workflows/{id}/schedule/fire",
+            post(schedules::fire),
         ),
         (
             Operate,
@@ -124,12 +154,14 @@ pub fn health_router(api: Api) -> Router {
         .with_state(api)
 }
 
-/// What stands below `/api/v1` stands below `/api/v1/namespaces/NAME`, too.
-pub fn router(api: Api) -> Router {
+/// What stands below `/api/v1` stands below `/api/v1/namespaces/NAME`, too; the console is at `/console`.
+/// `secure`: it is served over TLS.
+pub fn router(api: Api, secure: bool) -> Router {
     let mut router = Router::new();
     for (need, path, handler) in routes() {
         let gate = from_fn_with_state((api.clone(), need), gate::admit);
-        router = router.route(path, handler.route_layer(gate));
+        let note = from_fn(move |request, next| answered::note(path, request, next));
+        router = router.route(path, handler.route_layer(gate).route_layer(note));
     }
     let router = router
         .fallback(async || Problem::not_found("unknown-route", "there is nothing at this path"))
@@ -142,22 +174,40 @@ pub fn router(api: Api) -> Router {
         })
         .with_state(api.clone());
     // Around all routes, since the path is changed before one is looked for.
-    Router::new()
+    let router = Router::new()
         .fallback_service(router)
-        .layer(from_fn(gate::namespace))
-        .layer(from_fn_with_state(api, guard))
+        .layer(from_fn(gate::namespace));
+    console::mount(router, secure).layer(from_fn_with_state(api, guard))
 }
 
-async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
+async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let watched = Watched::begin(&mut request);
+    let response = guarded(&api, request, next).await;
+    if let Some(tell) = &api.answers {
+        tell(&watched.end(response.status()));
+    }
+    response
+}
+
+async fn guarded(api: &Api, request: Request, next: Next) -> Response {
     let hosts = api.hosts.as_deref();
-    if foreign(request.headers()) || hosts.is_some_and(|hosts| !is_named(&request, hosts)) {
+    let origin = cors::allowed(request.headers(), &api.origins);
+    let is_foreign = origin.is_none() && foreign(request.headers());
+    if is_foreign || hosts.is_some_and(|hosts| !is_named(&request, hosts)) {
         return Problem::new(
             StatusCode::FORBIDDEN,
             "foreign-origin",
-            "requests of web pages of another origin are refused, and those for a host that \
-             coordinator.allowed_hosts (or 'swirl dev --api-host') does not name",
+            "requests of web pages of another origin are refused unless coordinator.cors_origins (or \
+             'swirl dev --cors-origin') names it, and those for a host that coordinator.allowed_hosts (or \
+             'swirl dev --api-host') does not name",
         )
         .into_response();
+    }
+    if origin.is_some()
+        && let Some(mut response) = cors::preflight(request.method(), request.headers())
+    {
+        cors::mark(response.headers_mut(), origin);
+        return response;
     }
     let path = request.uri().path().to_owned();
     let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -179,6 +229,9 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
         HeaderValue::from_static("nosniff"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !api.origins.is_empty() {
+        cors::mark(headers, origin);
+    }
     if api.is_stopping() {
         // The next request goes elsewhere.
         let close = HeaderValue::from_static("close");
@@ -229,11 +282,6 @@ fn is_named(request: &Request, hosts: &[String]) -> bool {
     name == "localhost" || name.ends_with(".localhost") || address.parse::<IpAddr>().is_ok()
 }
 
-/// A name as it is compared.
-pub(super) fn plain_host(host: &str) -> String {
-    host.trim_end_matches('.').to_ascii_lowercase()
-}
-
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
@@ -271,7 +319,7 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
         limit: 1,
         ..Filter::default()
     };
-    api.service.store.list(&filter).await?;
+    api.queries.list(&filter).await?;
     // Still ready: what can be done is to be done here, and no other coordinator could do more.
     let limited = match &api.limited {
         Some(limited) => limited().await,

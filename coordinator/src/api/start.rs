@@ -15,12 +15,12 @@ use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::IsoDuration;
 use swirl_model::trace::TraceContext;
+use swirl_service::{Refused, StartRequest, Started};
 
 use super::Api;
 use super::instances::shown;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
-use crate::{Refused, StartRequest, Started};
 
 /// The largest input, in bytes.
 const INPUT_BYTES_MAX: usize = 1 << 20;
@@ -32,8 +32,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The same where its end is told.
 const TOLD_PAUSE: Duration = Duration::from_millis(50);
 const TOLD_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The longest `Idempotency-Key`, in bytes.
-const KEY_BYTES_MAX: usize = 255;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,7 +48,7 @@ pub async fn start(
     body: Body,
 ) -> Result<Response, Problem> {
     let wait = wait(query.wait.as_deref(), &headers)?;
-    let key = key(&headers)?;
+    let key = request::key(&headers)?;
     let bytes = request::body(body, INPUT_BYTES_MAX).await?;
     let input = if bytes.is_empty() {
         Data::object()
@@ -160,25 +158,6 @@ fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get("traceparent")?.to_str().ok()?.parse().ok()
 }
 
-/// The key, with or without quotes around it.
-fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(key) = request::header(headers, "idempotency-key")? else {
-        return Ok(None);
-    };
-    let key = key.trim();
-    let key = key
-        .strip_prefix('"')
-        .and_then(|key| key.strip_suffix('"'))
-        .unwrap_or(key);
-    if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        return Err(Problem::bad_request(
-            "invalid-header",
-            format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} characters"),
-        ));
-    }
-    Ok(Some(key.to_owned()))
-}
-
 /// The instance and its scopes when it has ended, when the time is over, or when the server is to
 /// stop. The end of one that was created for this request is told, but that may be missed.
 ///
@@ -191,8 +170,8 @@ pub(super) async fn until_end(
     pause_max: Duration,
 ) -> Result<(Instance, Vec<Scope>), Problem> {
     let until = tokio::time::Instant::now() + wait;
-    let store = &api.service.store;
-    let told = new && store.tells_ends();
+    let queries = &api.queries;
+    let told = new && queries.tells_ends();
     // Who is told looks for the rare case that it wasn't: each look costs as much as a transition.
     let (mut pause, growth, pause_max) = if told {
         (TOLD_PAUSE, 4, TOLD_PAUSE_MAX)
@@ -202,7 +181,7 @@ pub(super) async fn until_end(
     let mut looks = !told;
     loop {
         if looks {
-            let Some(found) = store.view(id).await? else {
+            let Some(found) = queries.view(id).await? else {
                 return Err(Problem::no_instance(id.as_str()));
             };
             let over = tokio::time::Instant::now() >= until || api.is_stopping();
@@ -212,7 +191,7 @@ pub(super) async fn until_end(
         }
         let next = (tokio::time::Instant::now() + pause).min(until);
         // Told or not: it is time to look.
-        let _ = tokio::time::timeout_at(next, store.wait_ended(id)).await;
+        let _ = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
         pause = (pause * growth).min(pause_max);
         looks = true;
     }
@@ -246,13 +225,5 @@ mod tests {
             let found = wait(None, &headers("prefer", text)).unwrap();
             assert_eq!(found, seconds.map(Duration::from_secs), "{text}");
         }
-    }
-
-    #[test]
-    fn keys() {
-        let key = |text| key(&headers("idempotency-key", text)).ok().flatten();
-        assert_eq!(key("order-7").as_deref(), Some("order-7"));
-        assert_eq!(key("\"order-7\"").as_deref(), Some("order-7"));
-        assert_eq!(key("\"\""), None);
     }
 }

@@ -1,9 +1,8 @@
 //! The server of the API: connections, TLS, and an end that lets running requests finish.
 
 mod connections;
-mod patience;
-mod room;
 mod tls;
 
-pub use connections::{Peer, Server};
+pub use connections::Server;
+pub use swirl_serve::Peer;
 pub use tls::{Tls, TlsError};

@@ -1,11 +1,11 @@
 //! Tokens of a provider: which are accepted, and which are not.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use ring::hmac;
 use serde_json::{Value, json};
 use swirl_coordinator::access::{Access, KeySource, Need, Oidc, OidcError, Role, Tokens};
+use swirl_servers::eventually;
 
 use crate::provider::{AUDIENCE, Key, Provider, Web, encode, now};
 use crate::running::{Running, Setup, client, guarded};
@@ -154,17 +154,13 @@ async fn keys_may_be_exchanged() {
     let claims = provider.claims("viewer");
     assert_eq!(read(&running, &old.token(&claims)).await.0, 200);
     provider.has(Some(&[&new]));
-    let begun = Instant::now();
-    loop {
+    eventually("the new key", async || {
         let claims = provider.claims("viewer");
         let (status, detail) = read(&running, &new.token(&claims)).await;
-        if status == 200 {
-            break;
-        }
-        assert_eq!(status, 401, "{detail}");
-        assert!(begun.elapsed() < Duration::from_secs(30), "{detail}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        assert!([200, 401].contains(&status), "{status}: {detail}");
+        (status == 200).then_some(())
+    })
+    .await;
     assert_eq!(provider.asked(), 2, "not with every token");
     let (status, detail) = read(&running, &old.token(&claims)).await;
     assert_eq!(status, 401, "it has been withdrawn: {detail}");
@@ -189,15 +185,12 @@ async fn without_keys_nothing_is_known_of_a_token() {
     );
     assert_eq!(read(&running, "viewer-token").await.0, 200);
     provider.has(Some(&[&key]));
-    let begun = Instant::now();
-    while read(&running, &key.token(&provider.claims("viewer")))
-        .await
-        .0
-        != 200
-    {
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    eventually("the keys", async || {
+        let token = key.token(&provider.claims("viewer"));
+        let (status, _) = read(&running, &token).await;
+        (status == 200).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! The API as clients reach it: over sockets, with and without tokens, over TLS, until it stops.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod console;
 mod crowds;
+mod deploying;
 mod jwt;
+mod origins;
 mod provider;
 mod refusals;
 mod roles;

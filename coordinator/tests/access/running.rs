@@ -1,20 +1,22 @@
 //! A server of the API, in memory.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_coordinator::access::{Access, Oidc, Token, TokenEntry, Tokens, hash};
 use swirl_coordinator::api::{Api, Reader, Source};
 use swirl_coordinator::server::{Server, Tls};
-use swirl_coordinator::{Deployment, Service};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::ids::DefinitionId;
 use swirl_runtime::{Registry, StartLimits};
+use swirl_servers::PATIENCE;
+use swirl_service::Deployment;
 use swirl_spec::resource::{ResourceError, Resources};
+use swirl_system::System;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// Finds every document wrong: who may deploy is told so.
@@ -61,12 +63,30 @@ impl Reader for Reads {
     }
 }
 
-/// Takes its time to find a document wrong.
-pub struct Slow(pub Duration);
+/// Finds a document wrong, once the test lets it.
+pub struct Held {
+    begun: mpsc::UnboundedSender<()>,
+    goes_on: Mutex<std::sync::mpsc::Receiver<()>>,
+}
 
-impl Reader for Slow {
+impl Held {
+    /// With it, what says when it begins, and what lets it go on; so does dropping that.
+    pub fn new() -> (
+        Held,
+        mpsc::UnboundedReceiver<()>,
+        std::sync::mpsc::Sender<()>,
+    ) {
+        let (begun, has_begun) = mpsc::unbounded_channel();
+        let (go_on, goes_on) = std::sync::mpsc::channel();
+        let goes_on = Mutex::new(goes_on);
+        (Held { begun, goes_on }, has_begun, go_on)
+    }
+}
+
+impl Reader for Held {
     fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
-        std::thread::sleep(self.0);
+        self.begun.send(()).unwrap();
+        let _ = self.goes_on.lock().unwrap().recv_timeout(PATIENCE);
         Refuses.read(source)
     }
 
@@ -92,6 +112,7 @@ pub struct Setup {
     pub address_max: usize,
     pub health: Option<TcpListener>,
     pub starts: StartLimits,
+    pub origins: Vec<String>,
 }
 
 impl Setup {
@@ -102,31 +123,34 @@ impl Setup {
             tls: None,
             drain: Duration::ZERO,
             stop_max: Duration::from_secs(3),
-            write_max: Duration::from_secs(30),
+            write_max: PATIENCE,
             first_byte_max: Duration::from_secs(10),
             address_max: 1_000,
             health: None,
             starts: StartLimits::default(),
+            origins: Vec::new(),
         }
     }
 
     pub async fn start(self) -> Running {
         let store = Arc::new(Embedded::memory());
         let lower: swirl_runtime::Lower = Box::new(|_| Err("nothing is deployed".to_owned()));
-        let service = Service {
-            store: store.clone(),
-            events: store.clone(),
-            queue: Arc::new(MemoryQueue::default()),
-            clock: Arc::new(SystemClock),
-            registry: Arc::new(Registry::new(store, lower).starting(self.starts)),
-            installation: "".into(),
-            carries_out: false,
-            observer: None,
-        };
+        let registry = Registry::new(store.clone(), lower).starting(self.starts);
+        let queue = Arc::new(MemoryQueue::default());
+        let clock = Arc::new(SystemClock);
+        let system = System::new(
+            store.clone(),
+            store.clone(),
+            queue,
+            clock,
+            Arc::new(registry),
+        );
+        let service = system.carrying_out(false).service();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let server = Server::new(Api::new(service, self.reader, self.access))
+        let api = Api::new(service, store, self.reader, self.access).with_origins(&self.origins);
+        let server = Server::new(api)
             .tls(self.tls)
             .drain(self.drain)
             .stop_max(self.stop_max)

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use reqwest::Certificate;
@@ -10,6 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use swirl_coordinator::access::Access;
 use swirl_coordinator::server::Tls;
+use swirl_servers::{PATIENCE, eventually};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -68,14 +68,7 @@ async fn the_certificate_is_exchanged_while_it_runs() {
     );
 
     write(folder.path(), &second);
-    let begun = Instant::now();
-    while asks(&new).await.is_err() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "it isn't exchanged"
-        );
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    eventually("its exchange", async || asks(&new).await.ok()).await;
     assert!(asks(&old).await.is_err());
 }
 
@@ -94,7 +87,7 @@ async fn old_versions_and_silent_clients_are_refused() {
     // A client that says nothing loses its connection.
     let mut silent = TcpStream::connect(running.address).await.unwrap();
     let mut nothing = Vec::new();
-    let closed = timeout(Duration::from_secs(15), silent.read_to_end(&mut nothing));
+    let closed = timeout(PATIENCE, silent.read_to_end(&mut nothing));
     let (closed, versions) = tokio::join!(closed, async {
         let mut versions = Vec::new();
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -123,7 +116,7 @@ async fn old_versions_and_silent_clients_are_refused() {
         .await
         .unwrap();
     let mut answer = Vec::new();
-    let read = timeout(Duration::from_secs(5), old.read_to_end(&mut answer)).await;
+    let read = timeout(PATIENCE, old.read_to_end(&mut answer)).await;
     assert!(read.is_ok());
     assert_eq!(answer.first(), Some(&0x15), "an alert, and no handshake");
 }

@@ -9,7 +9,7 @@ use swirl_model::scope::{
     BranchResult, Cursor, FinishFrom, Purpose, RetriedBy, Role, TimerKind, Way, Work,
 };
 use swirl_model::workflow::{
-    ContinueAs, End, EventId, Next, Produce, State, StateKind, Then, Workflow,
+    ContinueAs, End, EventId, Next, Produce, State, StateId, StateKind, Then, Workflow,
 };
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
@@ -434,11 +434,13 @@ impl Ctx<'_> {
             | Role::Action { .. }
             | Role::Entry { .. }
             | Role::Apart { .. } => {
-                self.command(Command::Report(BranchResult::Done {
+                let done = BranchResult::Done {
                     merges: self.scope.merges.clone(),
                     result: self.scope.result.clone(),
                     left: false,
-                }));
+                };
+                let result = self.result_within(done);
+                self.command(Command::Report(result));
             }
         }
     }
@@ -538,10 +540,10 @@ pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
         Way::State(id) => workflow[id].next.as_ref(),
         Way::Handler(id, index) => match &workflow[id].on_errors[index as usize].then {
             Then::Next(next) => Some(next),
-            Then::Continue => match workflow[id].next {
-                Some(_) => workflow[id].next.as_ref(),
-                None => next_of(workflow, Way::Default(id)),
-            },
+            Then::Continue => workflow[id]
+                .next
+                .as_ref()
+                .or_else(|| default_of(workflow, id)),
             Then::Rethrow | Then::Throw(_) => None,
         },
         Way::Action(id, index) => match &workflow[id].on_errors[index as usize].then {
@@ -556,14 +558,19 @@ pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
             StateKind::SwitchEvents(switch) => Some(&switch.conditions[index as usize].next),
             _ => None,
         },
-        Way::Default(id) => match &workflow[id].kind {
-            StateKind::Switch(switch) => switch.default.as_ref(),
-            StateKind::SwitchEvents(switch) => switch.default.as_ref(),
-            _ => None,
-        },
+        Way::Default(id) => default_of(workflow, id),
         Way::Entry(id, index) => match &workflow[id].kind {
             StateKind::Event(state) => state.entries[index as usize].next.as_ref(),
             _ => None,
         },
+    }
+}
+
+/// The way of a switch that finds no other.
+fn default_of(workflow: &Workflow, id: StateId) -> Option<&Next> {
+    match &workflow[id].kind {
+        StateKind::Switch(switch) => switch.default.as_ref(),
+        StateKind::SwitchEvents(switch) => switch.default.as_ref(),
+        _ => None,
     }
 }

@@ -73,6 +73,7 @@ impl Ctx<'_> {
             let message = format!("{total} branches; the limit is {}", self.def.fork_max);
             return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));
         }
+        self.check_fork(items.as_ref())?;
         let fork = self.seq();
         self.emit(Event::Forked {
             fork,
@@ -199,6 +200,13 @@ impl Ctx<'_> {
             self.command(Command::CloseFork(fork));
         }
         self.emit(Event::Apart(Vec::new()));
+    }
+
+    /// # Errors
+    /// The instance has no room for what the branches begin with.
+    pub(crate) fn check_fork(&self, items: Option<&Data>) -> Step {
+        let data = &self.scope.data;
+        self.check_room(&[data, data, items.unwrap_or(&Data::NULL)])
     }
 
     /// `(total, open, needed)`

@@ -45,5 +45,5 @@ pub use retry::{can_rerun, can_skip, leaves_outcome_open};
 pub use sizes::Sizes;
 pub use start::{NewInstance, new_instance};
 pub use step::{Bounds, Env, Outcome, Rejection, step};
-pub use swirl_expr::Limits;
+pub use swirl_expr::{Limits, spent};
 pub use swirl_model::event::{Command, Event, Input};

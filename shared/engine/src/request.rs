@@ -60,6 +60,7 @@ pub fn pending_request(
         now: at,
         secrets: env.secrets.clone(),
         bounds: None,
+        room: None,
     };
     let view = View {
         def,

@@ -109,6 +109,7 @@ pub fn new_instance(
             now: at,
             secrets: Data::NULL,
             bounds: None,
+            room: None,
         };
         let view = View {
             def,
@@ -279,7 +280,10 @@ impl Ctx<'_> {
 
     pub fn enter(&mut self, state: StateId, purpose: swirl_model::scope::Purpose) {
         use swirl_model::scope::{Position, Work};
-        let name = self.def.workflow[state].name.clone();
+        let found = &self.def.workflow[state];
+        let name = found.name.clone();
+        // Nothing is to be done once only before its work.
+        let entered = found.input.is_none() && found.input_schema.is_none();
         self.emit(Event::StateEntered {
             state,
             name,
@@ -288,7 +292,7 @@ impl Ctx<'_> {
         self.move_to(Position {
             state: Some(state),
             purpose,
-            entered: false,
+            entered,
             work: Work::Begin,
             events: None,
             attempts: Vec::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
-use swirl_model::instance::Header;
+use swirl_model::instance::{Header, Room};
 use swirl_model::scope::{ActionStep, Cursor, Scope, TimerKind, Work};
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
@@ -20,6 +20,8 @@ pub struct Env {
     pub secrets: Data,
     /// Less than the definition allows, for who cannot wait.
     pub bounds: Option<Bounds>,
+    /// How much the scope may hold, where its instance has less left than the definition allows.
+    pub room: Option<Room>,
 }
 
 /// What a turn may take at most.
@@ -80,6 +82,8 @@ pub enum Rejection {
     Damaged,
 }
 
+/// How much the expressions of a turn may cost, by their meter, before others have their turn: some tenth of a second.
+const TURN_WORK: u64 = 3_000_000;
 /// As many steps as a sleep stands for that is no wait.
 const BRIEF_STEPS: u64 = 10;
 /// Few steps have more; each time that their list grows, all of them are moved.
@@ -198,13 +202,14 @@ impl Ctx<'_> {
     /// Runs until the scope blocks, or others should have a turn.
     pub(crate) fn run(&mut self) {
         let mut steps = 0;
+        let work_max = swirl_expr::spent().saturating_add(TURN_WORK);
         let budget = self
             .env
             .bounds
             .map_or(self.def.budget, |bounds| bounds.steps);
         while self.scope.fault.is_none() && self.can_go_on() {
             // What was invoked async begins before this scope goes on.
-            if steps == budget || self.pause {
+            if steps == budget || self.pause || swirl_expr::spent() > work_max {
                 return self.give_way(steps);
             }
             steps += 1;

@@ -94,7 +94,7 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
             false => format!("there is `{shown}`"),
         };
         CompileError::at(
-            format!("{what} where a {} is expected", expect.as_str()),
+            format!("{what} where {} is expected", wanted(expect.as_str())),
             source,
             found,
         )
@@ -115,7 +115,7 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
             };
             let expected = match expect.as_str() {
                 "" | "nothing" => "where it should end".to_owned(),
-                expected => format!("where {expected} is expected"),
+                expected => format!("where {} is expected", wanted(expected)),
             };
             let part = Token::opt_as_str(*found, source);
             CompileError::at(format!("{what} {expected}"), source, part)
@@ -129,6 +129,18 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
     let mut error = None;
     prepare(&mut term, source, arena, &mut error);
     error.map_or(Ok(term), Err)
+}
+
+/// The parser's word for what is missing, in a sentence.
+fn wanted(word: &str) -> String {
+    match word {
+        "else or end" => "`else` or `end`".to_owned(),
+        // Those that begin with no letter, and the language's own, are meant literally.
+        "as" | "catch" | "do" | "else" | "end" | "in" | "then" => format!("`{word}`"),
+        word if !word.starts_with(|c: char| c.is_ascii_alphanumeric()) => format!("`{word}`"),
+        word if word.starts_with(['a', 'e', 'i', 'o']) => format!("an {word}"),
+        word => format!("a {word}"),
+    }
 }
 
 fn definitions_in(term: &mut Term<&str>) -> usize {
@@ -273,8 +285,14 @@ fn filter<'s>(
     )
 }
 
+/// Longer names are nobody's slip, and comparing them takes long.
+const HINT_BYTES_MAX: usize = 100;
+
 fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> CompileError {
     let nearest = |name: &str, among: &mut dyn Iterator<Item = &str>| {
+        if name.len() > HINT_BYTES_MAX {
+            return None;
+        }
         let scored = among.map(|other| (strsim::jaro_winkler(name, other), other.to_owned()));
         let best = scored.max_by(|(a, _), (b, _)| a.total_cmp(b));
         best.filter(|(score, _)| *score > 0.85)
@@ -363,4 +381,20 @@ pub(crate) fn plain(term: &Term<&str>) -> Option<String> {
         }
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Program;
+
+    #[test]
+    fn a_long_name_gets_no_hint() {
+        let hint = |length: usize| {
+            let name = "x".repeat(length);
+            let error = Program::jq(&format!("${name}y"), &[&name]).map(drop);
+            error.is_err_and(|error| error.message.contains("did you mean"))
+        };
+        assert!(hint(50));
+        assert!(!hint(5_000));
+    }
 }

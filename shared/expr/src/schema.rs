@@ -73,9 +73,11 @@ impl JsonSchema {
             if let Some(draft) = draft {
                 options = options.with_draft(draft);
             }
-            let inner = options
-                .build(&metered)
-                .map_err(|error| shortened(&format!("this is no valid JSON Schema: {error}")))?;
+            let inner = options.build(&metered).map_err(|error| {
+                shortened(&without_meter(&format!(
+                    "this is no valid JSON Schema: {error}"
+                )))
+            })?;
             Ok(JsonSchema { inner: Some(inner) })
         })
     }
@@ -113,7 +115,7 @@ impl JsonSchema {
         let described = meter::run(limits, 0, || {
             let error = inner.validate(json).err()?;
             let place = error.instance_path().as_str().to_owned();
-            Some((shortened(&words(&error)), shortened(&place)))
+            Some((shortened(&without_meter(&words(&error))), shortened(&place)))
         });
         let (message, place) = match described {
             Ok(Some(described)) => described,
@@ -133,6 +135,14 @@ fn limit(abort: meter::Abort) -> SchemaError {
         EvalError::MemoryLimit => SchemaError::Limit("memory"),
         _ => SchemaError::Limit("stack"),
     }
+}
+
+/// A message that quotes a part of the schema would show the keyword of ours in it.
+fn without_meter(text: &str) -> String {
+    let member = format!("{}:true", Value::from(METER));
+    let mut text = text.replace(&format!(",{member}"), "");
+    text = text.replace(&format!("{member},"), "");
+    text.replace(&member, "")
 }
 
 fn shortened(text: &str) -> String {

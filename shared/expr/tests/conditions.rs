@@ -449,7 +449,7 @@ fn loops_are_bounded() {
     let env = Env {
         limits: Limits {
             steps: 500_000,
-            time: std::time::Duration::from_secs(20),
+            time: std::time::Duration::from_secs(600),
             memory_bytes: 8 << 20,
             ..Limits::default()
         },

@@ -543,7 +543,7 @@ fn evaluations_are_bounded() {
     let env = Env {
         limits: Limits {
             steps: 1_000_000,
-            time: Duration::from_secs(20),
+            time: Duration::from_secs(600),
             memory_bytes: 8 << 20,
             output_bytes: 1 << 20,
             ..Limits::default()

@@ -589,8 +589,8 @@ fn what_is_refused() {
     assert!(error.span.is_some());
     refused("", "the expression ends");
     refused(".a ]", "`]`");
-    refused("1 +", "the expression ends where term is expected");
-    refused("if 1 then 2", "else or end is expected");
+    refused("1 +", "the expression ends where a term is expected");
+    refused("if 1 then 2", "where `else` or `end` is expected");
     refused("{a b}", "`b`");
 }
 

@@ -76,7 +76,7 @@ fn env() -> Env {
     let limits = Limits {
         // What has no end is none of this test's.
         steps: 1_000_000,
-        time: std::time::Duration::from_secs(20),
+        time: std::time::Duration::from_secs(600),
         ..Limits::default()
     };
     Env {

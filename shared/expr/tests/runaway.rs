@@ -14,7 +14,7 @@ fn env(steps: u64) -> Env {
     Env {
         limits: Limits {
             steps,
-            time: Duration::from_secs(20),
+            time: Duration::from_secs(600),
             ..Limits::default()
         },
         ..Env::default()
@@ -304,7 +304,7 @@ fn work_of_the_thread_ends_what_costs_much() {
     let most = |spent_max| {
         let limits = Limits {
             steps: u64::MAX,
-            time: Duration::from_secs(60),
+            time: Duration::from_secs(600),
             spent_max: Some(spent_max),
             ..Limits::default()
         };

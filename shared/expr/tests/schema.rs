@@ -147,3 +147,21 @@ fn the_first_error_is_said_with_its_place_and_is_short() {
     let masked = compiled.check_masked(&json!({"name": 4711}), &Limits::default());
     assert!(!masked.unwrap_err().to_string().contains("4711"));
 }
+
+#[test]
+fn messages_show_nothing_that_the_schema_does_not_have() {
+    let number = json!({"type": "object", "properties": {"a": {"type": {"b": 1}}}});
+    let refused = JsonSchema::compile(&number).unwrap_err();
+    assert!(refused.contains(r#"{"b":1}"#), "{refused}");
+    assert!(!refused.contains("swirl"), "{refused}");
+    let not = json!({"properties": {"a": {"not": {"type": "string"}}}});
+    let Err(SchemaError::Invalid { message, .. }) = check(&not, &json!({"a": "x"})) else {
+        panic!("it fits");
+    };
+    assert!(message.contains(r#"{"type":"string"}"#), "{message}");
+    let not = json!({"properties": {"a": {"not": {}}}});
+    let Err(SchemaError::Invalid { message, .. }) = check(&not, &json!({"a": "x"})) else {
+        panic!("it fits");
+    };
+    assert!(message.contains("{}"), "{message}");
+}

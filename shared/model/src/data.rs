@@ -141,7 +141,12 @@ impl Data {
 
     /// Whether its JSON text is longer than so many bytes. Costs no more than looking at those.
     pub fn exceeds(&self, bytes_max: usize) -> bool {
-        left(&self.0, bytes_max).is_none()
+        surely_left(&self.0, bytes_max).is_none() && left(&self.0, bytes_max).is_none()
+    }
+
+    /// How many of these bytes its JSON text leaves; `None`: it needs more. Costs no more than looking at those.
+    pub fn left_of(&self, bytes: usize) -> Option<usize> {
+        left(&self.0, bytes)
     }
 
     /// As it stands inside a longer string: strings bare, the rest as compact JSON (decision 13).
@@ -149,6 +154,31 @@ impl Data {
         match self.as_str() {
             Some(text) => text.to_owned(),
             None => self.to_string(),
+        }
+    }
+}
+
+/// How many bytes are left of these at the least, by a glance at lengths: data is nearly always far below its limit,
+/// and its texts need not be read to know that.
+fn surely_left(value: &Val, bytes: usize) -> Option<usize> {
+    /// The length of a byte's longest escape.
+    const ESCAPED: usize = r"\u0000".len();
+    match value {
+        Val::Null | Val::Bool(_) => bytes.checked_sub(5),
+        Val::Num(Num::Int(_)) => bytes.checked_sub(20),
+        // As long as they like.
+        Val::Num(_) => None,
+        Val::BStr(text) | Val::TStr(text) => bytes.checked_sub(2 + text.len() * ESCAPED),
+        Val::Arr(items) => {
+            let bytes = bytes.checked_sub(2 + items.len())?;
+            let mut items = items.iter();
+            items.try_fold(bytes, |bytes, item| surely_left(item, bytes))
+        }
+        Val::Obj(map) => {
+            let bytes = bytes.checked_sub(2 + 2 * map.len())?;
+            map.iter().try_fold(bytes, |bytes, (key, item)| {
+                surely_left(item, surely_left(key, bytes)?)
+            })
         }
     }
 }
@@ -187,6 +217,27 @@ fn left(value: &Val, bytes: usize) -> Option<usize> {
             map.iter()
                 .try_fold(bytes, |bytes, (key, item)| left(item, left(key, bytes)?))
         }
+    }
+}
+
+/// How long the JSON text of something is.
+pub fn json_bytes(value: &impl Serialize) -> usize {
+    let mut counter = Counter(0);
+    // Nothing that is written to fails.
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+struct Counter(usize);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -435,6 +486,9 @@ mod tests {
             "[true,false,-12,0,1.5,123456789012345678901234567890]",
             r#"{"a":{"b":[]},"c":"x","d":{}}"#,
             r#""\"\\\n\u0001ä""#,
+            // Nothing is longer for its length.
+            r#""\u0001\u0002\u0003""#,
+            "[-9223372036854775808,-9223372036854775807]",
             "[]",
         ] {
             let data = Data::parse(text.as_bytes()).unwrap();

@@ -311,6 +311,8 @@ pub enum Command {
         id: InstanceId,
         status: EndStatus,
     },
+    /// Brings the sub-workflows that this instance waits for into line with it: suspended, or not.
+    SuspendAwaited,
     /// Tells the scope that waits for this sub-workflow.
     Tell {
         to: ScopeRef,

@@ -42,6 +42,14 @@ pub struct Header {
     pub trace: Trace,
 }
 
+/// How much data a scope may hold where its instance holds about as much as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub bytes: usize,
+    /// How much the whole instance may hold.
+    pub limit: usize,
+}
+
 fn is_zero(hops: &u32) -> bool {
     *hops == 0
 }

@@ -138,7 +138,7 @@ pub struct Position {
     /// Absent in a scope of actions only.
     pub state: Option<StateId>,
     pub purpose: Purpose,
-    /// The input filter has been applied.
+    /// The input filter has been applied and the schema checked, or there is neither.
     pub entered: bool,
     pub work: Work,
     /// Of an event state: what has arrived and what has run.

@@ -329,7 +329,7 @@ pub struct TimeoutOverride {
 }
 
 /// When instances are created by themselves, or may be created at all.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub when: When,
     /// IANA name; UTC if absent.
@@ -339,7 +339,7 @@ pub struct Schedule {
     pub exclusive: bool,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum When {
     Cron {
         expression: String,

@@ -1,6 +1,6 @@
 //! Function calls and the secrets that they may need.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use swirl_model::ids::{DefinitionId, ScopeRef};
@@ -29,6 +29,58 @@ pub struct CallRequest {
     pub secrets: Arc<Redactor>,
     /// The span of the call, for the service: `traceparent`.
     pub trace: Option<TraceContext>,
+    /// Where the caller notes whom it spoke to.
+    pub seen: Seen,
+}
+
+/// An exchange with a service that a call made, for traces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    pub host: String,
+    pub port: Option<u16>,
+    pub spoken: Spoken,
+}
+
+/// In which protocol, and what is known of it there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spoken {
+    Http {
+        method: String,
+        /// Without credentials, and without the values of its query.
+        url: String,
+        /// None until an answer has come.
+        status: Option<u16>,
+    },
+    Grpc {
+        /// With its package.
+        service: String,
+        method: String,
+        /// None until an answer has come; 0 is success.
+        status: Option<i32>,
+    },
+    Message {
+        /// The broker, as OpenTelemetry names it.
+        system: &'static str,
+        /// Subject, topic, channel or queue.
+        destination: String,
+        /// Waited for, instead of sent.
+        receives: bool,
+    },
+}
+
+/// What a call's last exchange was; clones share it, so it is known of a call that is given up, too.
+#[derive(Debug, Clone, Default)]
+pub struct Seen(Arc<Mutex<Option<Exchange>>>);
+
+impl Seen {
+    pub fn note(&self, exchange: Exchange) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
+    }
+
+    pub fn get(&self) -> Option<Exchange> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clone()
+    }
 }
 
 /// An `auth` definition with its properties evaluated. Never to be logged or stored.

@@ -2,10 +2,13 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use swirl_model::event::EventMatch;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
+use swirl_model::workflow::Schedule;
 
-use crate::store::Result;
+use crate::error::Result;
+use crate::events::Trigger;
 
 /// Immutable under its id. It is lowered again when it is loaded; what a digest has been lowered
 /// to is cached.
@@ -24,6 +27,63 @@ pub struct DefinitionRecord {
     /// content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
+    /// `None`: an older build deployed it, and they follow from the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interests: Option<Interests>,
+}
+
+impl DefinitionRecord {
+    /// Of the document with all that it refers to.
+    pub fn bytes(&self) -> usize {
+        let resources = self.resources.iter();
+        let resources = resources.map(|(uri, content)| uri.len() + content.len());
+        self.document.len() + resources.sum::<usize>()
+    }
+
+    pub fn head(&self) -> DefinitionHead {
+        DefinitionHead {
+            id: self.id.clone(),
+            digest: self.digest.clone(),
+            name: self.name.clone(),
+            deployed_at: self.deployed_at,
+            deleted: self.deleted.clone(),
+            interests: self.interests.clone(),
+        }
+    }
+}
+
+/// A definition without its document: enough to list it, and to know which events and instants concern it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DefinitionHead {
+    pub id: DefinitionId,
+    pub digest: String,
+    pub name: String,
+    pub deployed_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Deleted>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interests: Option<Interests>,
+}
+
+/// Which events and instants a definition acts on. It is found out once, at deployment: so no process
+/// compiles a definition before it runs an instance of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interests {
+    /// Of a workflow that begins with an event state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Trigger>,
+    /// Events that instances wait for, or that start them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumed: Vec<Consumed>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+}
+
+/// An event definition that is consumed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Consumed {
+    pub name: String,
+    pub filter: EventMatch,
 }
 
 /// A definition that was deleted.
@@ -34,6 +94,17 @@ pub struct Deleted {
     pub in_use: bool,
 }
 
+/// What became of definitions after a revision.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Changes {
+    /// To ask from next time. Smaller than the one that was asked from: the store was emptied, and what was
+    /// known is gone.
+    pub revision: u64,
+    /// Definitions that were deployed, replaced or deleted since, as they are now, in the order of their
+    /// last change.
+    pub heads: Vec<DefinitionHead>,
+}
+
 #[async_trait]
 pub trait Definitions: Send + Sync {
     /// Stores a definition. The one that is there already under the same id is returned instead,
@@ -42,14 +113,18 @@ pub trait Definitions: Send + Sync {
     /// Stores a definition in place of the one under its id, as the one that was deployed last.
     async fn replace(&self, record: DefinitionRecord) -> Result<()>;
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
-    /// All of them, the deleted ones too, in the order of deployment.
-    async fn all(&self) -> Result<Vec<DefinitionRecord>>;
-    /// Another number whenever something was deployed, by whichever process. A backend of one
-    /// process needs none: who deploys knows.
-    async fn revision(&self) -> Result<u64> {
-        Ok(0)
-    }
+    /// All that changed after this revision, by whichever process; after 0, all that is there. Costs next
+    /// to nothing when nothing changed: each start asks.
+    async fn changes(&self, since: u64) -> Result<Changes>;
     /// A named instant: up to when something has been done.
     async fn mark(&self, name: &str) -> Result<Option<Timestamp>>;
+    /// Many at once, in the order of their names.
+    async fn marks(&self, names: &[String]) -> Result<Vec<Option<Timestamp>>> {
+        let mut marks = Vec::with_capacity(names.len());
+        for name in names {
+            marks.push(self.mark(name).await?);
+        }
+        Ok(marks)
+    }
     async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()>;
 }

@@ -5,6 +5,7 @@
 //! created under derived ids.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::ids::{DefinitionId, ScopeRef};
@@ -12,10 +13,10 @@ use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::Wait;
 
-use crate::store::Result;
+use crate::error::Result;
 
 /// An event state that is a workflow's starting state.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
     pub definition: DefinitionId,
     /// Any of `events` starts an instance; else a set of them.

@@ -3,22 +3,31 @@
 //! A backend implements them, the driver (`swirl-runtime`) uses them, and only binaries and tests
 //! put the two together.
 
+pub mod addressed;
 pub mod call;
 pub mod clock;
 pub mod definitions;
+pub mod error;
 pub mod events;
+pub mod execution;
 pub mod finding;
 pub mod matching;
+pub mod queries;
 pub mod queue;
 pub mod store;
 
-pub use call::{CallRequest, FunctionCaller, Secrets};
+pub use call::{CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken};
 pub use clock::Clock;
-pub use definitions::{DefinitionRecord, Definitions, Deleted};
-pub use events::{EventBus, EventLog, Offered, Start, Trigger};
-pub use finding::{Finding, Severity};
-pub use queue::{Queue, Receipt, Task, Tasks};
-pub use store::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, InstanceKey,
-    KeyHolder, Lease, NewInstance, OutboxEntry, Released, Result, Store, Summary, Whole,
+pub use definitions::{
+    Changes, Consumed, DefinitionHead, DefinitionRecord, Definitions, Deleted, Interests,
 };
+pub use error::{Error, Result};
+pub use events::{EventBus, EventLog, Offered, Start, Trigger};
+pub use execution::{
+    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
+    InstanceRecords, KeyHolder, Lease, NewInstance, OutboxEntry, Released, Suspended, Whole,
+};
+pub use finding::{Finding, Severity};
+pub use queries::{Filter, InstanceQueries, KeptHistory, Summary};
+pub use queue::{Queue, Receipt, Task, Tasks};
+pub use store::Store;

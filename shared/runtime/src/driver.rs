@@ -6,46 +6,44 @@
 //! timer or a cancellation may end the wait.
 
 mod attempts;
+mod calls;
 mod decide;
 mod inbox;
 mod record;
+mod room;
+mod share;
+mod turn;
 
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::FutureExt;
 use futures::future::{BoxFuture, Either, select};
-use swirl_engine::{Definition, Env, Request, branch_scope, pending_request};
-use swirl_model::event::{Command, Event, HistoryEntry};
+use swirl_engine::{Definition, branch_scope};
 use swirl_model::ids::ScopeRef;
-use swirl_model::instance::Header;
+use swirl_model::instance::{Header, Room};
 use swirl_model::redact::Redactor;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::FunctionId;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::call::CallAuth;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, CallRequest, Clock, Commit, Committed, EventLog, FunctionCaller, Held, InboxItem,
-    Lease, Queue, Released, Secrets, Store,
+    Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, Lease, Queue,
+    Released, Secrets, Seen,
 };
 
 pub use self::attempts::Suspects;
 pub use self::record::{RECORDED_BYTES_MAX, Recording};
 
 use self::attempts::Attempt;
-use self::decide::{Decided, decide};
 use self::inbox::fit;
-use self::record::{Given, Recorder, masked};
+use self::record::{Given, Recorder};
 use crate::Error;
 use crate::effects::Effects;
-use crate::observe::{CallOutcome, Called, Cause, Observed, Observer};
+use crate::observe::{CallOutcome, Observer};
 use crate::registry::Registry;
-
-/// The distributed tracing extension of CloudEvents.
-const TRACEPARENT: &str = "traceparent";
+use crate::shares::Shares;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -74,7 +72,7 @@ impl Default for Settings {
 }
 
 pub struct Driver {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn ExecutionStore>,
     pub events: Arc<dyn EventLog>,
     pub queue: Arc<dyn Queue>,
     pub caller: Arc<dyn FunctionCaller>,
@@ -85,6 +83,8 @@ pub struct Driver {
     pub settings: Settings,
     /// Who is told what happens.
     pub observer: Option<Arc<dyn Observer>>,
+    /// How workflows share the processors; `None`: whoever comes first computes first.
+    pub shares: Option<Arc<Shares>>,
 }
 
 /// What is logged while a scope is driven says whose it is.
@@ -126,6 +126,8 @@ struct Run {
     /// Where another attempt may have ended its process.
     suspects: Option<Suspects>,
     attempt: Option<Attempt>,
+    /// The instance would hold too much: the next step is to make do with this.
+    room: Option<Room>,
 }
 
 /// A call under way.
@@ -134,6 +136,7 @@ struct Running {
     /// `None`: its arguments cannot be made, so there is no call.
     function: Option<FunctionId>,
     from: Timestamp,
+    seen: Seen,
     future: Call,
 }
 
@@ -158,7 +161,7 @@ impl Driver {
     /// given back: the reconciler brings it home.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         if let Driven::On(next) = self.drive_until(task, std::future::pending()).await? {
-            self.queue.push(vec![next]).await;
+            self.wake(vec![next]).await;
         }
         Ok(())
     }
@@ -232,7 +235,7 @@ impl Driver {
         self.end_attempt(task, run.attempt.take()).await;
         let next = run.next.take();
         if !matches!(driven, Ok(Driven::Wholly)) {
-            self.queue.push(next.into_iter().collect()).await;
+            self.wake(next.into_iter().collect()).await;
             if let Some(running) = run.call.take() {
                 self.called(&run, &running, CallOutcome::Abandoned);
             }
@@ -309,6 +312,7 @@ impl Driver {
             next: None,
             suspects: None,
             attempt: None,
+            room: None,
         })
     }
 
@@ -324,255 +328,15 @@ impl Driver {
         }
     }
 
-    async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
-        let now = self.clock.now();
-        let env = Env {
-            now,
-            secrets: run.secrets.clone(),
-            bounds: None,
-        };
-        // Most often nothing came before the answer. That is found out by the commit.
-        let before = if std::mem::take(&mut run.answered) {
-            let answer = run.inbox.back().cloned();
-            answer.map(|answer| (run.scope.clone(), answer))
-        } else {
-            None
-        };
-        let mut decided = decide(run, &env);
-        let yields = decided.commands.contains(&Command::Yield);
-        if run.closed && !decided.changed {
-            // Nothing of a closed scope can be committed but its end, which sets its events free.
-            self.give_up(&run.lease).await;
-            return Ok(Next::Done);
+    /// Scopes that can go on. Without a message somebody would find them only when the reconciler looks.
+    async fn wake(&self, scopes: Vec<ScopeRef>) {
+        if !scopes.is_empty() {
+            self.queue.push(scopes).await;
         }
-        let (mut released, mut is_woken) = (false, false);
-        if !decided.is_empty() {
-            let observed = self.observe(run, &mut decided);
-            let entries = decided.history.len();
-            let calls = !run.closed && run.scope.pending_call().is_some();
-            let commit = Commit {
-                lease: run.lease.clone(),
-                scope: run.scope.clone(),
-                consumed: decided.consumed,
-                refused: decided.refused,
-                history: decided.history,
-                commands: decided.commands,
-                at: now,
-                if_quiet: before.is_some(),
-                release: !calls,
-                lease_ms: self.settings.lease_ms,
-            };
-            match self.store.commit(commit).await? {
-                Committed::Done {
-                    outbox,
-                    mut wake,
-                    released: given_back,
-                    token,
-                } => {
-                    run.lease.token = token.unwrap_or(run.lease.token);
-                    self.effects.progressed(entries);
-                    released = given_back;
-                    run.scope.rev += 1;
-                    if let (Some(observer), Some(observed)) = (&self.observer, observed) {
-                        observer.committed(observed);
-                    }
-                    is_woken = wake.contains(&run.lease.scope);
-                    // Effects come first, and may take their time: then others may go on meanwhile.
-                    let ends_here = released && !yields && !is_woken && outbox.is_empty();
-                    if self.settings.keeps_one && ends_here {
-                        run.next = (!wake.is_empty()).then(|| wake.remove(0));
-                    }
-                    if !wake.is_empty() {
-                        self.queue.push(wake).await;
-                    }
-                    self.flush(outbox).await;
-                }
-                Committed::News => {
-                    // The step is made again, with what came.
-                    if let Some((scope, item)) = before {
-                        run.scope = scope;
-                        return self.look_first(run, item).await;
-                    }
-                    return self.drain(run).await;
-                }
-                Committed::Refused => {
-                    // Closed, ended or taken over meanwhile: whoever looks next sees how it is.
-                    tracing::debug!("the commit was refused");
-                    if let Some(observer) = &self.observer {
-                        observer.refused(&run.header);
-                    }
-                    // Who was faster sees to what there is; a lease that was lost says less.
-                    if run.lease.is_taken() {
-                        self.give_up(&run.lease).await;
-                        self.queue.push(vec![run.lease.scope.clone()]).await;
-                    }
-                    return Ok(Next::Done);
-                }
-            }
-        }
-        if released {
-            if let Some(running) = run.call.take() {
-                self.called(run, &running, CallOutcome::Abandoned);
-            }
-            if yields && !is_woken {
-                self.queue.push(vec![run.lease.scope.clone()]).await;
-            }
-            return Ok(Next::Done);
-        }
-        if yields {
-            run.wake = true;
-            return match self.release(run).await? {
-                Next::Again => Ok(Next::Again),
-                Next::Done => {
-                    self.queue.push(vec![run.lease.scope.clone()]).await;
-                    Ok(Next::Done)
-                }
-            };
-        }
-        self.follow_call(run, &env).await?;
-        if run.call.is_some() && !run.closed {
-            self.wait(run).await
-        } else {
-            self.release(run).await
-        }
-    }
-
-    /// Keeps the running call in step with the record: a call that was given up is dropped.
-    async fn follow_call(&self, run: &mut Run, env: &Env) -> Result<(), Error> {
-        let pending = if run.closed {
-            None
-        } else {
-            run.scope.pending_call()
-        };
-        if run.call.as_ref().map(|running| running.call) == pending {
-            return Ok(());
-        }
-        if let Some(running) = run.call.take() {
-            self.called(run, &running, CallOutcome::Abandoned);
-        }
-        let Some(call) = pending else { return Ok(()) };
-        let request = pending_request(&run.def, &run.header, &run.scope, env);
-        let Some(request) = request else {
-            return Ok(());
-        };
-        let function = request.as_ref().map(|request| request.function).ok();
-        if let (Some(function), true) = (function, run.left.take() == Some(call)) {
-            // Before the service is called once more.
-            let entry = HistoryEntry {
-                at: env.now,
-                scope: run.scope.id.clone(),
-                event: Event::CallRepeated {
-                    function: run.def.workflow[function].name.clone(),
-                    call,
-                },
-                data: None,
-            };
-            self.store.note(&run.header.id, entry).await?;
-        }
-        run.given = match &request {
-            Ok(request) if run.recorder.is_on() => {
-                let shown = shown_arguments(run, request, env);
-                let kept = shown.map(|shown| run.recorder.kept(shown, &run.redactor));
-                Some(Given::new(call, kept, request))
-            }
-            _ => None,
-        };
-        let future: Call = match request {
-            Ok(request) => {
-                let auth = request.auth.map(|auth| CallAuth {
-                    name: auth.name,
-                    scheme: auth.scheme,
-                    properties: auth.properties,
-                });
-                let request = CallRequest {
-                    definition: run.header.definition.clone(),
-                    function: Arc::new(run.def.workflow[request.function].clone()),
-                    scope: run.lease.scope.clone(),
-                    arguments: request.arguments,
-                    selection_set: request.selection_set,
-                    key: request.key,
-                    at: env.now,
-                    auth,
-                    secrets: run.redactor.clone(),
-                    trace: self.observer.as_ref().map(|observer| {
-                        let token = run.lease.token;
-                        let cause = Cause::Call { call, token };
-                        observer.context(&run.header, &run.scope.id, cause)
-                    }),
-                };
-                let caller = self.caller.clone();
-                async move { caller.call(request).await }.boxed()
-            }
-            Err(error) => futures::future::ready(Err(error)).boxed(),
-        };
-        run.call = Some(Running {
-            call,
-            function,
-            from: self.clock.now(),
-            future,
-        });
-        Ok(())
-    }
-
-    fn called(&self, run: &Run, running: &Running, outcome: CallOutcome<'_>) {
-        let (Some(observer), Some(function)) = (&self.observer, running.function) else {
-            return;
-        };
-        observer.called(Called {
-            header: &run.header,
-            scope: &run.scope.id,
-            call: running.call,
-            token: run.lease.token,
-            function: &run.def.workflow[function],
-            from: running.from,
-            to: self.clock.now(),
-            outcome,
-        });
-    }
-
-    /// What the observer is told once the decision is committed. Events that are published get
-    /// their place in the trace, so that it is stored with them.
-    fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
-        let observer = self.observer.as_ref()?;
-        for command in &mut decided.commands {
-            if let Command::Publish(event) = command
-                && !event.attributes.contains_key(TRACEPARENT)
-            {
-                let cause = Cause::Event(&event.id);
-                let context = observer.context(&run.header, &run.scope.id, cause);
-                let value = Data::string(context.to_string());
-                event.attributes.insert(TRACEPARENT.to_owned(), value);
-            }
-        }
-        let follows = observer.follows(&run.header);
-        let is_end = |command: &Command| {
-            use Command::*;
-            matches!(command, Report(_) | Drop | End { .. })
-        };
-        Some(Observed {
-            links: std::mem::take(&mut decided.links),
-            ended: run.scope.ended() || decided.commands.iter().any(is_end),
-            ..Observed::of(&run.header, &run.scope, &decided.history, follows)
-        })
     }
 
     /// Carries out what the commit left to be done.
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
         crate::effects::flush(&*self.store, &*self.effects, outbox).await;
     }
-}
-
-/// The arguments without secrets: made once more where there are any, since what an expression makes of a
-/// secret is not always recognised. `None`: they cannot be made so.
-fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option<Data> {
-    if run.secrets.is_null() {
-        return Some(request.arguments.clone());
-    }
-    let env = Env {
-        now: env.now,
-        secrets: masked(&run.secrets),
-        bounds: None,
-    };
-    let request = pending_request(&run.def, &run.header, &run.scope, &env)?;
-    request.ok().map(|request| request.arguments)
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
-use swirl_ports::{OutboxEntry, Store};
+use swirl_ports::{ExecutionStore, OutboxEntry};
 
 use crate::Error;
 
@@ -19,7 +19,7 @@ pub trait Effects: Send + Sync {
 
 /// Carries out what commits left to be done. What fails stays in the outbox, and is tried again by
 /// the reconciler.
-pub async fn flush(store: &dyn Store, effects: &dyn Effects, outbox: Vec<OutboxEntry>) {
+pub async fn flush(store: &dyn ExecutionStore, effects: &dyn Effects, outbox: Vec<OutboxEntry>) {
     let mut done = Vec::with_capacity(outbox.len());
     for entry in outbox {
         match effects.carry_out(&entry.instance, &entry.command).await {

@@ -3,18 +3,25 @@
 //! The same loop runs in the worker, in `swirl dev`, in `swirl test` and in the simulator: it names
 //! no executor, no clock and no backend of its own.
 
+mod catalog;
+mod compiled;
 mod driver;
 mod effects;
+mod interests;
 mod observe;
 mod rates;
 mod registry;
+mod shares;
 mod whole;
 
+pub use catalog::{Catalog, Deployed};
 pub use driver::{Driven, Driver, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span};
 pub use effects::{Effects, flush};
+pub use interests::interests;
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
 pub use rates::{Rates, StartLimits};
-pub use registry::{Catalog, Lower, Registry, Unknown};
+pub use registry::{Lower, Registry, Unknown};
+pub use shares::{Shares, Turn};
 pub use whole::{carry_out, instance_of, observed_of};
 
 #[derive(Debug, Clone, thiserror::Error)]

@@ -11,6 +11,7 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_model::workflow::Function;
+use swirl_ports::Exchange;
 
 pub trait Observer: Send + Sync {
     /// Whether the instance's whole history is wanted, not only its beginning and end.
@@ -82,7 +83,7 @@ impl Observed {
 }
 
 /// A function call that is over.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Called<'a> {
     pub header: &'a Header,
     pub scope: &'a ScopeId,
@@ -92,6 +93,8 @@ pub struct Called<'a> {
     pub function: &'a Function,
     pub from: Timestamp,
     pub to: Timestamp,
+    /// The last one over HTTP, if there was one.
+    pub exchange: Option<Exchange>,
     pub outcome: CallOutcome<'a>,
 }
 

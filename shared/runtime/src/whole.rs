@@ -34,6 +34,7 @@ pub fn carry_out(
         now,
         secrets: Data::NULL,
         bounds: Some(Bounds::new(STEPS, WORK)),
+        room: None,
     };
     let mut root = root.clone();
     let Outcome::Accepted { events, commands } = step(def, header, &mut root, Input::Wake, &env)

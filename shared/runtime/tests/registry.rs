@@ -11,7 +11,7 @@ use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{End, Flow, Next, State, StateId, StateKind, Version, Workflow};
-use swirl_ports::{DefinitionRecord, Definitions, Error, Result};
+use swirl_ports::{Changes, DefinitionRecord, Definitions, Error, Interests, Result};
 use swirl_runtime::Registry;
 
 /// A store that several processes share.
@@ -20,6 +20,9 @@ struct Shared {
     records: Mutex<Vec<DefinitionRecord>>,
     /// How often somebody asked whether there is something new.
     questions: AtomicUsize,
+    /// How many heads, and how many whole documents were read.
+    heads: AtomicUsize,
+    documents: AtomicUsize,
     away: Mutex<bool>,
 }
 
@@ -34,13 +37,11 @@ impl Definitions for Shared {
     }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
+        self.documents.fetch_add(1, Ordering::SeqCst);
         let records = self.records.lock().unwrap();
         Ok(records.iter().find(|record| record.id == *id).cloned())
     }
-    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
-        Ok(self.records.lock().unwrap().clone())
-    }
-    async fn revision(&self) -> Result<u64> {
+    async fn changes(&self, since: u64) -> Result<Changes> {
         self.questions.fetch_add(1, Ordering::SeqCst);
         // The answer takes a while: others come meanwhile.
         let mut polled = false;
@@ -55,7 +56,13 @@ impl Definitions for Shared {
         if *self.away.lock().unwrap() {
             return Err(Error::Unavailable("away".to_owned()));
         }
-        Ok(self.records.lock().unwrap().len() as u64)
+        let records = self.records.lock().unwrap();
+        let news = &records[since as usize..];
+        self.heads.fetch_add(news.len(), Ordering::SeqCst);
+        Ok(Changes {
+            revision: records.len() as u64,
+            heads: news.iter().map(DefinitionRecord::head).collect(),
+        })
     }
     async fn mark(&self, _name: &str) -> Result<Option<Timestamp>> {
         Ok(None)
@@ -68,6 +75,7 @@ impl Definitions for Shared {
 fn record(version: &str) -> DefinitionRecord {
     DefinitionRecord {
         deleted: None,
+        interests: Some(Interests::default()),
         id: DefinitionId {
             workflow: "w".into(),
             version: version.into(),
@@ -117,7 +125,7 @@ fn a_deployment_of_another_process_is_in_force_at_once() {
         block_on(store.put(record(version))).unwrap();
         assert_eq!(block_on(latest(&registry)), version);
         let catalog = block_on(registry.catalog()).unwrap();
-        assert_eq!(&*catalog.latest[0].0.id.version, version);
+        assert_eq!(&*catalog.latest[0].id().version, version);
     }
 }
 
@@ -144,4 +152,59 @@ fn who_cannot_ask_says_so_and_asks_again() {
     assert!(block_on(registry.catalog()).is_err());
     *store.away.lock().unwrap() = false;
     assert_eq!(block_on(latest(&registry)), "1.0.0");
+}
+
+/// Numbers, not times: docs/benchmarks.md has them.
+#[test]
+fn a_process_reads_what_changed_and_compiles_what_it_runs() {
+    let store = Arc::new(Shared::default());
+    for n in 0..1000 {
+        let mut record = record("1.0.0");
+        record.id.workflow = format!("w{n}").into();
+        block_on(store.put(record)).unwrap();
+    }
+    let read = || {
+        let heads = store.heads.swap(0, Ordering::SeqCst);
+        (heads, store.documents.swap(0, Ordering::SeqCst))
+    };
+    let registry = registry(&store);
+    assert_eq!(block_on(registry.catalog()).unwrap().open().count(), 1000);
+    assert_eq!(read(), (1000, 0), "a start-up reads heads");
+    block_on(store.put(record("1.0.0"))).unwrap();
+    assert_eq!(block_on(registry.catalog()).unwrap().open().count(), 1001);
+    assert_eq!(read(), (1, 0), "one more deployment");
+    for _ in 0..3 {
+        assert_eq!(block_on(latest(&registry)), "1.0.0");
+    }
+    assert_eq!(read(), (0, 1), "a definition is read once it runs");
+}
+
+/// Of a build that stored no interests.
+#[test]
+fn interests_that_are_not_stored_follow_from_the_document() {
+    let store = Arc::new(Shared::default());
+    let mut old = record("1.0.0");
+    old.interests = None;
+    block_on(store.put(old)).unwrap();
+    let registry = registry(&store);
+    let catalog = block_on(registry.catalog()).unwrap();
+    assert_eq!(catalog.latest[0].interests, Interests::default());
+    assert_eq!(store.documents.load(Ordering::SeqCst), 1);
+}
+
+/// A replaced definition moves behind the others, and is compiled anew.
+#[test]
+fn what_was_replaced_is_compiled_anew() {
+    let store = Arc::new(Shared::default());
+    let registry = registry(&store);
+    block_on(store.put(record("1.0.0"))).unwrap();
+    let before = block_on(registry.resolve("w", None)).unwrap().unwrap();
+    let same = block_on(registry.resolve("w", None)).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&before, &same));
+    let mut other = record("1.0.0");
+    other.digest = "other".to_owned();
+    block_on(store.put(other)).unwrap();
+    let after = block_on(registry.resolve("w", None)).unwrap().unwrap();
+    assert!(!Arc::ptr_eq(&before, &after));
+    assert_eq!(block_on(registry.catalog()).unwrap().open().count(), 1);
 }

@@ -74,6 +74,7 @@ codes! {
     COMPENSATION_END_IGNORED = "compensation-end-ignored": "An end in a compensating state.";
     COMPENSATION_RULE = "compensation-rule": "A breach of the rules for compensation.";
     COMPENSATION_UNUSED = "compensation-unused": "A compensating state that compensates nothing.";
+    CONDITION_ASSIGNS = "condition-assigns": "A condition that assigns instead of comparing.";
     CONTINUE_AS_TERMINATE = "continue-as-terminate": "'terminate: false' beside 'continueAs'.";
     CORRELATION_NEEDS_DATA = "correlation-needs-data": "A start event's correlation value that depends on an instance's data.";
     CORRELATION_ON_PRODUCED = "correlation-on-produced": "Correlation of a produced event.";

@@ -9,7 +9,7 @@ mod signs;
 
 use std::fmt;
 
-use self::facts::Facts;
+use self::facts::{Facts, Part};
 use self::signs::SIGNS;
 use crate::editions;
 use crate::source::{Kind, Node};
@@ -196,16 +196,47 @@ fn by_shape(root: &Node) -> Detected {
 struct Shape {
     /// In the draft with tasks nothing else is called a state.
     has_tasks: bool,
+    /// A key is in kebab-case, as throughout the drafts of 2019 and nowhere else.
+    has_kebab: bool,
+    /// A name is one that 0.9 refuses.
+    has_free_names: bool,
     found: Vec<(&'static [Edition], String)>,
+}
+
+/// Both drafts in kebab-case.
+fn is_kebab(edition: &Edition) -> bool {
+    matches!(edition, Edition::V0_1Early | Edition::V0_1)
+}
+
+/// Whether a name is against the convention of 0.9.
+fn has_free_names(facts: &Facts<'_>) -> bool {
+    use Part::{Action, Branch, Event, Function, Root, State};
+    let parts = [Root, State, Branch, Action, Function, Event];
+    parts.into_iter().any(|part| {
+        let mut names = facts.of_part(part).filter_map(|node| node.get("name"));
+        names.any(|name| name.as_str().is_some_and(|name| !is_conventional(name)))
+    })
+}
+
+/// Whether 0.9 allows the name: `^[a-z0-9](-?[a-z0-9])*$`
+pub(crate) fn is_conventional(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut parts = name.split('-');
+    parts.all(|part| !part.is_empty() && part.bytes().all(allowed))
 }
 
 impl Shape {
     fn of(root: &Node) -> Shape {
         let facts = Facts::of(root);
-        let signs = SIGNS.iter();
-        let mut found: Vec<(&'static [Edition], String)> = signs
-            .filter_map(|sign| Some((sign.of, sign.found(&facts)?)))
-            .collect();
+        let mut has_kebab = false;
+        let mut found: Vec<(&'static [Edition], String)> = Vec::new();
+        for sign in SIGNS {
+            let Some(why) = sign.found(&facts) else {
+                continue;
+            };
+            has_kebab |= sign.property.contains('-');
+            found.push((sign.of, why));
+        }
         if facts.texts.braces {
             // Later editions have other names, and this one has other expressions than all of them.
             for _ in 0..2 {
@@ -218,7 +249,12 @@ impl Shape {
             found.push((of, "its expressions stand in '${ }'".to_owned()));
         }
         let has_tasks = root.get("tasks").is_some();
-        Shape { has_tasks, found }
+        Shape {
+            has_tasks,
+            has_kebab,
+            has_free_names: has_free_names(&facts),
+            found,
+        }
     }
 
     fn score(&self, edition: Edition) -> usize {
@@ -227,15 +263,21 @@ impl Shape {
         found.map(|(of, _)| if of.len() == 1 { 2 } else { 1 }).sum()
     }
 
+    /// Keys are in kebab-case throughout or nowhere. Without any of them, what only the drafts of 2019
+    /// have (a timeout that is a number, say) counts as long as nothing is of other editions only.
+    fn is_kebab(&self) -> bool {
+        let only = self.found.iter().any(|(of, _)| of.iter().all(is_kebab));
+        let never = self.found.iter().any(|(of, _)| !of.iter().any(is_kebab));
+        self.has_kebab || only && !never
+    }
+
     /// The edition with the most signs, and the others with as many. Of several it is the first of
     /// `among`.
     fn best(&self, among: &[Edition]) -> (Edition, Vec<Edition>) {
-        // Keys are in kebab-case throughout or nowhere.
-        let kebab = |edition: &Edition| matches!(edition, Edition::V0_1Early | Edition::V0_1);
-        let is_kebab = self.found.iter().any(|(of, _)| of.iter().all(kebab));
+        let kebab = self.is_kebab();
         let mut among: Vec<Edition> = among.to_vec();
-        if among.iter().any(|edition| kebab(edition) == is_kebab) {
-            among.retain(|edition| kebab(edition) == is_kebab);
+        if among.iter().any(|edition| is_kebab(edition) == kebab) {
+            among.retain(|edition| is_kebab(edition) == kebab);
         }
         if among.contains(&Edition::Tasks) && !self.has_tasks {
             among.retain(|edition| *edition != Edition::Tasks);
@@ -243,6 +285,10 @@ impl Shape {
         // No other edition has 'tasks', whatever the case of its words.
         if among.contains(&Edition::Tasks) && self.has_tasks {
             among.retain(|edition| *edition == Edition::Tasks);
+        }
+        // A document that 0.9 would refuse for its names is of 0.9 only if it says so elsewhere.
+        if self.has_free_names && !self.found.iter().any(|(of, _)| *of == [Edition::V0_9]) {
+            among.retain(|edition| *edition != Edition::V0_9);
         }
         let scores = among.iter().map(|edition| self.score(*edition));
         let most = scores.max().unwrap_or_default();
@@ -321,7 +367,20 @@ mod tests {
             ("id: a\nstates: [{name: A, type: inject}]", "0.8"),
             (
                 "states: [{name: A, type: inject, end: true}]",
+                "0.6 or 0.8 or 0.7",
+            ),
+            (
+                "states: [{name: a, type: inject, end: true}]",
                 "0.6 or 0.8 or 0.7 or 0.9",
+            ),
+            // A timeout that is a number makes no early draft of a document of another edition.
+            (
+                "id: a\ntasks: [{name: A, type: operation, actions: [{functionRef: {refName: f}, timeout: 5}]}]",
+                "tasks draft",
+            ),
+            (
+                "id: a\nstates: [{name: A, start: {kind: default}, actions: [{functionRef: {refName: f, parameters: {a: '{{ $.a }}'}}, timeout: 5}]}]",
+                "0.5",
             ),
             ("states: [{name: A, start: {kind: default}}]", "0.5"),
             (
@@ -370,7 +429,7 @@ mod tests {
             ),
             (
                 "id: a\nstart: A\nstates: [{name: A, type: switch, dataConditions: [{condition: '${ .a }', end: true}], defaultCondition: {end: true}}]",
-                "0.8 or 0.7 or 0.9",
+                "0.8 or 0.7",
             ),
             (
                 "name: a\nstart: A\nstates: [{name: A, type: operation, actions: [{publish: {event: e}}], end: true}]",
@@ -388,8 +447,13 @@ mod tests {
     fn by_shape_though_there_is_a_version() {
         check(&[
             (
-                "specVersion: '0.8'\nname: a\nstates: [{name: A, type: inject, end: true}]",
+                "specVersion: '0.8'\nname: a\nstates: [{name: a, type: inject, end: true}]",
                 "0.9",
+            ),
+            // 0.9 has no such names: what is missing is the id.
+            (
+                "specVersion: '0.8'\nname: a\nstates: [{name: A, type: inject, end: true}]",
+                "0.8",
             ),
             (
                 "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, actions: [{subscribe: {event: e}}], end: true}]",

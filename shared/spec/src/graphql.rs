@@ -3,7 +3,9 @@
 //! What an expression puts into a selection set comes from data, so a piece is read within a query
 //! and must fill its place and no other: it cannot end the query and begin another.
 
-use apollo_parser::cst::{CstNode, Definition, Document, OperationDefinition, Selection};
+use apollo_parser::cst::{
+    CstNode, Definition, Document, OperationDefinition, Selection, SelectionSet,
+};
 use apollo_parser::{Parser, SyntaxKind};
 
 /// How deep a piece may nest.
@@ -64,6 +66,62 @@ pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
         }
     }
     Ok(Some(text))
+}
+
+/// What is selected in one place of a selection set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selected {
+    Field {
+        name: String,
+        /// The names of its arguments.
+        arguments: Vec<String>,
+        /// Empty: it has no set of its own.
+        inner: Vec<Selected>,
+    },
+    /// An inline fragment, of a type if it names one.
+    Fragment {
+        of: Option<String>,
+        inner: Vec<Selected>,
+    },
+}
+
+/// What a selection set selects; empty where it selects nothing or is none.
+pub fn selected(text: &str) -> Vec<Selected> {
+    let Ok(Some(text)) = selection_set(text) else {
+        return Vec::new();
+    };
+    let Ok(document) = parse(&format!("query {text}"), 0, text) else {
+        return Vec::new();
+    };
+    let set = only_operation(&document).and_then(|operation| operation.selection_set());
+    set.map(all_of).unwrap_or_default()
+}
+
+/// The parser bounds how deep this goes.
+fn all_of(set: SelectionSet) -> Vec<Selected> {
+    let inner = |set: Option<SelectionSet>| set.map(all_of).unwrap_or_default();
+    set.selections()
+        .filter_map(|selection| match selection {
+            Selection::Field(field) => Some(Selected::Field {
+                name: field.name()?.text().to_string(),
+                arguments: field
+                    .arguments()
+                    .into_iter()
+                    .flat_map(|all| all.arguments())
+                    .filter_map(|one| Some(one.name()?.text().to_string()))
+                    .collect(),
+                inner: inner(field.selection_set()),
+            }),
+            Selection::InlineFragment(fragment) => Some(Selected::Fragment {
+                of: fragment
+                    .type_condition()
+                    .and_then(|of| Some(of.named_type()?.name()?.text().to_string())),
+                inner: inner(fragment.selection_set()),
+            }),
+            // Refused before.
+            Selection::FragmentSpread(_) => None,
+        })
+        .collect()
 }
 
 /// Whether this is how a variable's type is written: `[PetInput!]!`.
@@ -182,6 +240,33 @@ mod tests {
         assert!(selection_set(&deep).is_err());
         let long = format!("{{ {} }}", "a ".repeat(TOKENS_MAX));
         assert!(selection_set(&long).is_err());
+    }
+
+    #[test]
+    fn what_is_selected() {
+        let field = |name: &str, arguments: &[&str], inner| Selected::Field {
+            name: name.to_owned(),
+            arguments: arguments.iter().map(|name| (*name).to_owned()).collect(),
+            inner,
+        };
+        let text =
+            "{ id, other: age(of: 1, by: {x: 2}) { years } ... on Dog { barks } ... { name } }";
+        let expected = [
+            field("id", &[], vec![]),
+            field("age", &["of", "by"], vec![field("years", &[], vec![])]),
+            Selected::Fragment {
+                of: Some("Dog".to_owned()),
+                inner: vec![field("barks", &[], vec![])],
+            },
+            Selected::Fragment {
+                of: None,
+                inner: vec![field("name", &[], vec![])],
+            },
+        ];
+        assert_eq!(selected(text), expected);
+        for nothing in ["", "{ }", "{ id", "{ ...All }"] {
+            assert_eq!(selected(nothing), [], "{nothing}");
+        }
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Re
 /// Reads a definition that stands inside a larger document, such as a scenario file: pointers are
 /// those inside the definition, lines and columns those of the document.
 pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> Reading {
+    if let Some(reading) = of_kubernetes(root) {
+        return reading;
+    }
     let detected = match edition::detect(root) {
         Ok(detected) => detected,
         Err(unknown) => return unknown_edition(root, unknown),
@@ -100,6 +103,33 @@ fn of_the_dsl(root: &Node, unknown: &edition::UnknownEdition) -> Reading {
         None,
         error.with_hint("write it in one of the editions 0.1 to 0.9"),
     )
+}
+
+/// A custom resource whose `spec.flow` is the definition, as SonataFlow's operator takes it.
+fn of_kubernetes(root: &Node) -> Option<Reading> {
+    let text = |node: Option<&Node>| node.and_then(Node::as_str).map(str::to_owned);
+    text(root.get("apiVersion"))?;
+    let kind = root.get("kind")?;
+    let word = kind.as_str()?;
+    if root.get("states").is_some() {
+        return None;
+    }
+    let metadata = root.get("metadata");
+    let name = text(metadata.and_then(|metadata| metadata.get("name")));
+    let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
+    let version = annotations.and_then(|all| all.get("sonataflow.org/version"));
+    let hint = match root.get("spec").and_then(|spec| spec.get("flow")) {
+        Some(_) => format!(
+            "take what 'spec.flow' holds as the definition, and add 'id: {}', 'version: {}' and 'specVersion: \"0.8\"'",
+            name.as_deref().unwrap_or("..."),
+            text(version).as_deref().unwrap_or("..."),
+        ),
+        None => "give the workflow definition that it refers to".to_owned(),
+    };
+    let message =
+        format!("this is a Kubernetes resource of kind '{word}', and no workflow definition");
+    let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, kind), message);
+    Some(refused(None, error.with_hint(hint)))
 }
 
 fn relative(root: &Node, node: &Node) -> crate::diagnostic::Place {

@@ -114,7 +114,7 @@ const FINDINGS: [(&str, &[&str]); 17] = [
     ),
     (
         "11-process-sales-orders.json",
-        &["error unknown-property /states/0/actions/0/args"],
+        &["warning loose-form /states/0/actions/0/args"],
     ),
     (
         "12-greet-customers-workflow.json",
@@ -126,7 +126,7 @@ const FINDINGS: [(&str, &[&str]); 17] = [
             "warning ambiguous-edition ",
             "warning missing-property ",
             "warning version-missing ",
-            "error unknown-property /states/1/actions/0/actionFilter",
+            "warning loose-form /states/1/actions/0/actionFilter",
         ],
     ),
     (

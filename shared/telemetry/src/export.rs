@@ -21,6 +21,8 @@ use tokio::runtime::Handle;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
+use crate::failures::{Failures, Noted};
+
 /// How many spans wait to be sent; more are dropped.
 const SPANS_MAX: usize = 16_384;
 const BATCH_MAX: usize = 512;
@@ -98,7 +100,10 @@ pub fn prometheus(registry: &Registry) -> Result<PrometheusExporter, Error> {
         .map_err(|error| Error::Setup(error.to_string()))
 }
 
-pub fn spans(settings: &Settings) -> Result<Option<BatchSpanProcessor>, Error> {
+pub fn spans(
+    settings: &Settings,
+    failures: &Arc<Failures>,
+) -> Result<Option<BatchSpanProcessor>, Error> {
     let Some(endpoint) = &settings.endpoint else {
         return Ok(None);
     };
@@ -123,6 +128,8 @@ pub fn spans(settings: &Settings) -> Result<Option<BatchSpanProcessor>, Error> {
         .with_max_export_batch_size(BATCH_MAX)
         .with_scheduled_delay(BATCH_EVERY)
         .build();
+    let failures = failures.clone();
+    let exporter = Noted { exporter, failures };
     let mut processor = BatchSpanProcessor::builder(exporter)
         .with_batch_config(batches)
         .build();
@@ -130,7 +137,10 @@ pub fn spans(settings: &Settings) -> Result<Option<BatchSpanProcessor>, Error> {
     Ok(Some(processor))
 }
 
-pub fn metrics(settings: &Settings) -> Result<Option<MetricExporter>, Error> {
+pub fn metrics(
+    settings: &Settings,
+    failures: &Arc<Failures>,
+) -> Result<Option<Noted<MetricExporter>>, Error> {
     let Some(endpoint) = &settings.endpoint else {
         return Ok(None);
     };
@@ -150,7 +160,8 @@ pub fn metrics(settings: &Settings) -> Result<Option<MetricExporter>, Error> {
             .with_headers(headers(settings))
             .build()?,
     };
-    Ok(Some(exporter))
+    let failures = failures.clone();
+    Ok(Some(Noted { exporter, failures }))
 }
 
 /// Connects when there is something to send, and again after a loss.

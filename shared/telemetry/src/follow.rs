@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use swirl_model::event::HistoryEntry;
 use swirl_model::ids::ScopeRef;
-use swirl_ports::Store;
+use swirl_ports::InstanceQueries;
 use swirl_runtime::Observed;
 
 use crate::span::Span;
@@ -22,7 +22,7 @@ const SCOPES_MAX: usize = 4096;
 const HISTORY_MAX: Duration = Duration::from_secs(5);
 
 pub struct Follower {
-    store: Arc<dyn Store>,
+    queries: Arc<dyn InstanceQueries>,
     /// Scopes told of lately, and those before them.
     young: HashMap<ScopeRef, Followed>,
     old: HashMap<ScopeRef, Followed>,
@@ -35,9 +35,9 @@ struct Followed {
 }
 
 impl Follower {
-    pub fn new(store: Arc<dyn Store>) -> Follower {
+    pub fn new(queries: Arc<dyn InstanceQueries>) -> Follower {
         Follower {
-            store,
+            queries,
             young: HashMap::new(),
             old: HashMap::new(),
         }
@@ -88,7 +88,7 @@ impl Follower {
         if !observed.ended && !observed.history.iter().any(ends) {
             return None;
         }
-        let history = self.store.history(&scope.instance);
+        let history = self.queries.history(&scope.instance);
         let history = match tokio::time::timeout(HISTORY_MAX, history).await {
             Ok(Ok(history)) => history,
             Ok(Err(error)) => {

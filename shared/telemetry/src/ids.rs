@@ -77,12 +77,15 @@ pub fn taken_in(event: &CloudEvent, context: TraceContext) -> u64 {
 pub fn is_sampled(header: &Header, ratio: f64) -> bool {
     match header.trace.cause {
         Some(cause) => cause.sampled,
-        None => {
-            // The low 56 bits, as the consistent sampling of W3C's second level.
-            let low = trace(header) & ((1 << 56) - 1);
-            (low as f64) < ratio * (1u64 << 56) as f64
-        }
+        None => is_kept(trace(header), ratio),
     }
+}
+
+/// By its id alone.
+pub fn is_kept(trace: u128, ratio: f64) -> bool {
+    // The low 56 bits, as the consistent sampling of W3C's second level.
+    let low = trace & ((1 << 56) - 1);
+    (low as f64) < ratio * (1u64 << 56) as f64
 }
 
 pub fn context(header: &Header, scope: &ScopeId, cause: Cause<'_>, ratio: f64) -> TraceContext {

@@ -5,12 +5,16 @@
 //! that has a hand in an instance names the same spans, without asking any other.
 
 mod export;
+mod failures;
 mod follow;
 mod ids;
 mod measured;
 mod metrics;
 mod observer;
+mod process;
+mod served;
 mod span;
+mod spoken;
 mod traced;
 mod tracker;
 mod watched;
@@ -19,5 +23,6 @@ pub use export::{Error, Protocol, Settings};
 pub use measured::Measured;
 pub use metrics::{CONTENT_TYPE, Metrics};
 pub use observer::Telemetry;
+pub use served::Served;
 pub use traced::Traced;
 pub use watched::Watched;

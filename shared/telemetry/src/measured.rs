@@ -19,9 +19,9 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::events::Trigger;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, EventBus, EventLog, Filter, InboxItem,
-    InstanceKey, KeyHolder, Lease, NewInstance, Offered, OutboxEntry, Queue, Released, Result,
-    Store, Summary,
+    Acquired, Commit, Committed, Created, DueTimer, EventBus, EventLog, ExecutionStore, Filter,
+    InboxItem, InstanceKey, InstanceQueries, InstanceRecords, KeptHistory, KeyHolder, Lease,
+    NewInstance, Offered, OutboxEntry, Queue, Released, Result, Store, Summary, Suspended,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -51,7 +51,7 @@ impl<P: ?Sized> Measured<P> {
 }
 
 #[async_trait]
-impl Store for Measured<dyn Store> {
+impl ExecutionStore for Measured<dyn Store> {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         self.redis("create", self.inner.create(new)).await
     }
@@ -153,48 +153,11 @@ impl Store for Measured<dyn Store> {
         self.redis("runnable", self.inner.runnable(limit)).await
     }
 
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        self.redis("instance", self.inner.instance(id)).await
-    }
-
-    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
-        self.redis("view", self.inner.view(id)).await
-    }
-
-    async fn wait_ended(&self, id: &InstanceId) {
-        self.inner.wait_ended(id).await;
-    }
-
-    fn tells_ends(&self) -> bool {
-        self.inner.tells_ends()
-    }
-
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.redis("list", self.inner.list(filter)).await
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        self.redis("history", self.inner.history(id)).await
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        self.redis("scopes", self.inner.scopes(id)).await
-    }
-
-    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
-        self.redis("root", self.inner.root(id)).await
-    }
-
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.redis("note", self.inner.note(id, entry)).await
     }
 
-    async fn suspend(
-        &self,
-        id: &InstanceId,
-        on: bool,
-        at: Timestamp,
-    ) -> Result<Option<Vec<ScopeRef>>> {
+    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.redis("suspend", self.inner.suspend(id, on, at)).await
     }
 
@@ -221,6 +184,48 @@ impl Store for Measured<dyn Store> {
         Self: 'b,
     {
         self.inner.timers_changed()
+    }
+}
+
+#[async_trait]
+impl InstanceRecords for Measured<dyn Store> {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.redis("instance", self.inner.instance(id)).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.redis("scopes", self.inner.scopes(id)).await
+    }
+}
+
+#[async_trait]
+impl InstanceQueries for Measured<dyn Store> {
+    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
+        self.redis("view", self.inner.view(id)).await
+    }
+
+    async fn wait_ended(&self, id: &InstanceId) {
+        self.inner.wait_ended(id).await;
+    }
+
+    fn tells_ends(&self) -> bool {
+        self.inner.tells_ends()
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.redis("list", self.inner.list(filter)).await
+    }
+
+    async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {
+        self.redis("history", self.inner.kept_history(id)).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.redis("history", self.inner.history(id)).await
+    }
+
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.redis("root", self.inner.root(id)).await
     }
 }
 

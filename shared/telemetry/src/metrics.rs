@@ -3,6 +3,7 @@
 //! The SDK keeps 2,000 combinations of attributes of each instrument; what is beyond them is counted
 //! together (`otel_metric_overflow`), so that neither workflows nor functions can fill the memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
@@ -14,6 +15,8 @@ use swirl_model::instance::Status;
 use swirl_runtime::{CallOutcome, Called, Observed};
 
 use crate::export::{self, Error, Settings};
+use crate::failures::Failures;
+use crate::process;
 use crate::watched::Watched;
 
 /// In seconds: from a call on the same machine to one that takes its time.
@@ -24,6 +27,11 @@ const SECONDS: [f64; 13] = [
 /// In seconds: what a server that is near answers in, and what it takes when it is in trouble.
 const ROUND_TRIPS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
+];
+
+/// In seconds, as OpenTelemetry's conventions have them for requests over HTTP.
+const REQUESTS: [f64; 14] = [
+    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
 
 /// The content type of [`Metrics::text`].
@@ -44,6 +52,7 @@ pub struct Metrics {
     timers: Histogram<f64>,
     redis: Histogram<f64>,
     nats: Histogram<f64>,
+    requests: Histogram<f64>,
 }
 
 /// How a process found that a scope is another's.
@@ -66,13 +75,13 @@ impl Conflict {
 }
 
 impl Metrics {
-    pub(crate) fn new(settings: &Settings) -> Result<Metrics, Error> {
+    pub(crate) fn new(settings: &Settings, failures: &Arc<Failures>) -> Result<Metrics, Error> {
         let registry = Registry::new();
         let reader = export::prometheus(&registry)?;
         let mut provider = SdkMeterProvider::builder()
             .with_resource(export::resource(settings))
             .with_reader(reader);
-        if let Some(exporter) = export::metrics(settings)? {
+        if let Some(exporter) = export::metrics(settings, failures)? {
             provider = provider.with_periodic_exporter(exporter);
         }
         let provider = provider.build();
@@ -118,10 +127,20 @@ impl Metrics {
                 "Operations on NATS: answers of JetStream, and handing over tasks.",
                 &ROUND_TRIPS,
             ),
+            requests: seconds(
+                "http.server.request.duration",
+                "Requests that the API has answered.",
+                &REQUESTS,
+            ),
             meter,
             provider,
             registry,
         };
+        process::watch(&metrics.meter);
+        if settings.endpoint.is_some() {
+            let failures = failures.clone();
+            metrics.watch(Watched::ExportFailures, move || failures.counts());
+        }
         // There from the beginning: a rate needs to have seen zero.
         metrics.commits.add(0, &[]);
         metrics.refused.add(0, &[]);
@@ -156,6 +175,23 @@ impl Metrics {
     pub fn nats(&self, operation: &'static str, took: Duration, failed: bool) {
         let name = KeyValue::new("messaging.operation.name", operation);
         record(&self.nats, name, took, failed);
+    }
+
+    /// The API has answered a request. Each value must be one of a bounded number: a method that nobody knows is
+    /// `_OTHER`, and a path without a route has none.
+    pub fn answered(
+        &self,
+        method: &'static str,
+        route: Option<&'static str>,
+        status: u16,
+        took: Duration,
+    ) {
+        let mut attributes = vec![
+            KeyValue::new("http.request.method", method),
+            KeyValue::new("http.response.status_code", i64::from(status)),
+        ];
+        attributes.extend(route.map(|route| KeyValue::new("http.route", route)));
+        self.requests.record(took.as_secs_f64(), &attributes);
     }
 
     pub(crate) fn redis(&self, operation: &'static str, took: Duration, failed: bool) {

@@ -8,15 +8,18 @@ use opentelemetry_sdk::trace::{BatchSpanProcessor, SpanProcessor};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Header;
 use swirl_model::trace::TraceContext;
-use swirl_ports::Store;
+use swirl_ports::InstanceQueries;
 use swirl_runtime::{CallOutcome, Called, Cause, Observed, Observer};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::export::{self, Error, Settings};
+use crate::failures::Failures;
 use crate::follow::Follower;
 use crate::ids::{self, Part};
 use crate::metrics::Metrics;
+use crate::served::{self, Requests, Served};
 use crate::span::{Kind, Span};
+use crate::spoken;
 
 /// How many commits may wait to become spans. More are dropped, and counted.
 const QUEUE_MAX: usize = 8192;
@@ -24,6 +27,7 @@ const QUEUE_MAX: usize = 8192;
 /// Traces and metrics of a process.
 pub struct Telemetry {
     metrics: Arc<Metrics>,
+    requests: Requests,
     traces: Option<Traces>,
 }
 
@@ -44,14 +48,18 @@ impl Telemetry {
     ///
     /// # Errors
     /// The endpoint or a header cannot be used.
-    pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Result<Arc<Telemetry>, Error> {
-        let metrics = Arc::new(Metrics::new(settings)?);
-        let traces = match export::spans(settings)? {
+    pub fn new(
+        settings: &Settings,
+        queries: Arc<dyn InstanceQueries>,
+    ) -> Result<Arc<Telemetry>, Error> {
+        let failures = Arc::new(Failures::default());
+        let metrics = Arc::new(Metrics::new(settings, &failures)?);
+        let traces = match export::spans(settings, &failures)? {
             None => None,
             Some(processor) => {
                 let processor = Arc::new(processor);
                 let (queue, told) = mpsc::channel(QUEUE_MAX);
-                tokio::spawn(work(told, Follower::new(store), processor.clone()));
+                tokio::spawn(work(told, Follower::new(queries), processor.clone()));
                 Some(Traces {
                     ratio: settings.sampling_ratio,
                     processor,
@@ -60,7 +68,11 @@ impl Telemetry {
                 })
             }
         };
-        Ok(Arc::new(Telemetry { metrics, traces }))
+        Ok(Arc::new(Telemetry {
+            metrics,
+            requests: Requests::of(&settings.instance),
+            traces,
+        }))
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {
@@ -71,6 +83,17 @@ impl Telemetry {
     pub(crate) fn send(&self, span: Span, trace: u128) {
         if let Some(traces) = &self.traces {
             traces.processor.on_end(span.in_trace(trace, Vec::new()));
+        }
+    }
+
+    /// The API has answered a request: a span in the trace of who asked, or in one of its own. Who asks whether this
+    /// process is well is not traced.
+    pub fn served(&self, served: &Served<'_>) {
+        let Some(traces) = &self.traces else { return };
+        if !matches!(served.route, Some("/healthz" | "/metrics" | "/readyz"))
+            && let Some((span, trace)) = served::span(served, &self.requests, traces.ratio)
+        {
+            self.send(span, trace);
         }
     }
 
@@ -173,11 +196,20 @@ async fn work(
 fn call(called: &Called<'_>) -> Span {
     let (call, token) = (called.call, called.token);
     let id = |part| ids::span(&called.header.id, called.scope, part);
+    let function = called.function.name.to_string();
+    let mut attributes = vec![("swirl.function.name", function.into())];
+    let mut kind = Kind::Client;
+    if let Some(exchange) = &called.exchange {
+        kind = spoken::told(&exchange.spoken, &mut attributes);
+        attributes.push(("server.address", exchange.host.clone().into()));
+        let port = exchange.port.map(i64::from);
+        attributes.extend(port.map(|port| ("server.port", port.into())));
+    }
     Span {
         id: id(Part::Call { call, token }),
         parent: Some(id(Part::Numbered(call))),
         name: format!("call {}", called.function.name),
-        kind: Kind::Client,
+        kind,
         from: called.from,
         to: called.to,
         error: match called.outcome {
@@ -185,7 +217,7 @@ fn call(called: &Called<'_>) -> Span {
             CallOutcome::Failed(error) => Some(error.to_owned()),
             CallOutcome::Abandoned => Some("abandoned".to_owned()),
         },
-        attributes: vec![("swirl.function.name", called.function.name.to_string())],
+        attributes,
         ..Span::default()
     }
 }

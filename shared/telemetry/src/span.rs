@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use opentelemetry::trace::{
     Event, Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
 };
-use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Header;
@@ -25,7 +25,7 @@ pub struct Span {
     pub to: Timestamp,
     /// The name of an error, never its message: that may come from a service.
     pub error: Option<String>,
-    pub attributes: Vec<(&'static str, String)>,
+    pub attributes: Vec<(&'static str, Value)>,
     pub notes: Vec<(Timestamp, Cow<'static, str>)>,
     pub links: Vec<TraceContext>,
 }
@@ -37,6 +37,7 @@ pub enum Kind {
     Client,
     Consumer,
     Producer,
+    Server,
 }
 
 impl Span {
@@ -76,6 +77,7 @@ impl Span {
                 Kind::Client => SpanKind::Client,
                 Kind::Consumer => SpanKind::Consumer,
                 Kind::Producer => SpanKind::Producer,
+                Kind::Server => SpanKind::Server,
             },
             name: self.name.into(),
             start_time: time(self.from.min(self.to)),

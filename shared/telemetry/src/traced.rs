@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use opentelemetry::Value;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
@@ -62,6 +63,10 @@ impl EventLog for Traced {
     }
 }
 
+fn count(number: usize) -> Value {
+    i64::try_from(number).unwrap_or(i64::MAX).into()
+}
+
 /// What came of an event: its data isn't in it.
 fn span(
     event: &CloudEvent,
@@ -77,11 +82,15 @@ fn span(
         from,
         to,
         attributes: vec![
-            ("cloudevents.event_id", event.id.clone()),
-            ("cloudevents.event_source", event.source.clone()),
-            ("cloudevents.event_type", event.kind.clone()),
-            ("swirl.event.scopes", offered.woken.len().to_string()),
-            ("swirl.event.starts", offered.starts.len().to_string()),
+            ("messaging.system", "nats".into()),
+            ("messaging.operation.name", "process".into()),
+            ("messaging.operation.type", "process".into()),
+            ("messaging.message.id", event.id.clone().into()),
+            ("cloudevents.event_id", event.id.clone().into()),
+            ("cloudevents.event_source", event.source.clone().into()),
+            ("cloudevents.event_type", event.kind.clone().into()),
+            ("swirl.event.scopes", count(offered.woken.len())),
+            ("swirl.event.starts", count(offered.starts.len())),
         ],
         ..Span::default()
     }

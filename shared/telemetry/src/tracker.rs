@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use opentelemetry::Value;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::{EndStatus, Header};
@@ -15,6 +16,8 @@ use swirl_model::trace::TraceContext;
 use crate::ids::{self, Part};
 use crate::span::{Kind, Span};
 
+/// `error.type` where nothing finer is known, by OpenTelemetry's conventions.
+const OTHER: &str = "_OTHER";
 /// How many things that happened in a state are noted with its span.
 const NOTES_MAX: usize = 32;
 
@@ -34,6 +37,8 @@ pub struct Tracker {
     /// What an operator's retry goes on in.
     left: Option<String>,
     error: Option<String>,
+    /// Of the last action that failed in the state.
+    failed: Option<String>,
 }
 
 #[derive(Debug)]
@@ -41,7 +46,7 @@ struct Open {
     id: u64,
     name: String,
     from: Timestamp,
-    attributes: Vec<(&'static str, String)>,
+    attributes: Vec<(&'static str, Value)>,
     notes: Vec<(Timestamp, Cow<'static, str>)>,
 }
 
@@ -73,8 +78,9 @@ impl Tracker {
             Event::InstanceStarted => out.push(self.start(whose, at)),
             Event::StateEntered { name, .. } => self.enter(whose, name, at),
             Event::StateLeft { failed, .. } => {
-                let error = failed.then_some("the state failed");
-                self.leave(whose, at, error, out);
+                let known = self.failed.take();
+                let error = failed.then(|| known.unwrap_or_else(|| OTHER.to_owned()));
+                self.leave(whose, at, error.as_deref(), out);
             }
             Event::ActionStarted {
                 action,
@@ -83,13 +89,14 @@ impl Tracker {
             } => {
                 self.end_action(whose, at, None, out);
                 let mut open = Open::new(whose.id(Part::Numbered(*call)), action, at);
-                let attempt = ("swirl.action.attempt", attempt.to_string());
+                let attempt = ("swirl.action.attempt", i64::from(*attempt).into());
                 open.attributes.push(attempt);
                 self.action = Some(open);
             }
             Event::ActionCompleted { .. } => self.end_action(whose, at, None, out),
             Event::ActionFailed { error, .. } => {
                 self.end_action(whose, at, Some(&error.name), out);
+                self.failed = Some(error.name.to_string());
             }
             Event::EventConsumed { name, source, id } => {
                 let part = Part::Consumed(self.events);
@@ -97,10 +104,10 @@ impl Tracker {
                 let mut span = self.inner(whose, part, format!("receive {name}"), at, at);
                 span.kind = Kind::Consumer;
                 // A wait may take days: it is a number, not a span.
-                let waited = at.0.saturating_sub(self.last.0).max(0).to_string();
+                let waited = at.0.saturating_sub(self.last.0).max(0).into();
                 span.attributes.push(("swirl.wait.duration_ms", waited));
-                span.attributes.push(("cloudevents.event_id", id.clone()));
-                let source = ("cloudevents.event_source", source.clone());
+                span.attributes.extend(message("receive", name, id));
+                let source = ("cloudevents.event_source", source.clone().into());
                 span.attributes.push(source);
                 let came = links.iter().filter(|(event, _)| event == id);
                 span.links = came.map(|(_, context)| *context).collect();
@@ -110,12 +117,12 @@ impl Tracker {
                 let part = Part::Produced(id);
                 let mut span = self.inner(whose, part, format!("publish {name}"), at, at);
                 span.kind = Kind::Producer;
-                span.attributes.push(("cloudevents.event_id", id.clone()));
+                span.attributes.extend(message("send", name, id));
                 out.push(span);
             }
             Event::Forked { fork, branches } => {
                 let mut open = Open::new(whose.id(Part::Numbered(*fork)), "fork", at);
-                let branches = ("swirl.fork.branches", branches.to_string());
+                let branches = ("swirl.fork.branches", i64::from(*branches).into());
                 open.attributes.push(branches);
                 self.forks.push((*fork, open));
             }
@@ -125,7 +132,7 @@ impl Tracker {
             Event::Ended { status, error } => {
                 if *status == EndStatus::Faulted {
                     let name = error.as_ref().map(|error| error.name.to_string());
-                    self.error = Some(name.unwrap_or_else(|| "faulted".to_owned()));
+                    self.error = Some(name.unwrap_or_else(|| OTHER.to_owned()));
                 }
                 self.end(whose, at, Some(*status), out);
             }
@@ -173,6 +180,7 @@ impl Tracker {
     fn enter(&mut self, whose: Whose<'_>, name: &str, at: Timestamp) {
         let id = whose.id(Part::State(self.states));
         self.states += 1;
+        self.failed = None;
         self.state = Some(Open::new(id, name, at));
         self.left = Some(name.to_owned());
     }
@@ -274,7 +282,7 @@ impl Tracker {
         if let Some(status) = status {
             let status = swirl_model::instance::Status::from(status).word();
             span.attributes
-                .push(("swirl.instance.status", status.to_owned()));
+                .push(("swirl.instance.status", status.into()));
         }
         out.push(span);
         self.ends += 1;
@@ -311,6 +319,22 @@ impl Tracker {
             ..Span::default()
         }
     }
+}
+
+/// An event as a message; `operation` is its type by OpenTelemetry's conventions.
+fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Value); 5] {
+    let word = if operation == "send" {
+        "publish"
+    } else {
+        operation
+    };
+    [
+        ("messaging.operation.name", word.into()),
+        ("messaging.operation.type", operation.into()),
+        ("messaging.destination.name", name.to_owned().into()),
+        ("messaging.message.id", id.to_owned().into()),
+        ("cloudevents.event_id", id.to_owned().into()),
+    ]
 }
 
 /// What started it: of a trace, only the first instance.

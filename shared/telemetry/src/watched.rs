@@ -8,7 +8,10 @@ use opentelemetry::metrics::{AsyncInstrument, Meter};
 pub enum Watched {
     Circuits,
     DeadLetters,
+    Doing,
+    ExportFailures,
     Instances,
+    Oldest,
     Pending,
     Redeliveries,
     Unacknowledged,
@@ -18,55 +21,79 @@ struct Row {
     name: &'static str,
     what: &'static str,
     attribute: &'static str,
-    /// Else it is a gauge.
-    is_counter: bool,
+    kind: Kind,
+}
+
+enum Kind {
+    Counter,
+    Gauge,
+    /// A gauge in seconds, read in milliseconds.
+    Age,
 }
 
 impl Watched {
     fn row(self) -> Row {
-        let (name, what, attribute, is_counter) = match self {
+        let (name, what, attribute, kind) = match self {
             Watched::Circuits => (
                 "swirl.circuits",
                 "Hosts that are not called, or only tried, after they failed in a row.",
                 "swirl.circuit.state",
-                false,
+                Kind::Gauge,
             ),
             Watched::DeadLetters => (
                 "swirl.dead_letters",
                 "Messages that could not be used.",
                 "swirl.queue",
-                true,
+                Kind::Counter,
+            ),
+            Watched::Doing => (
+                "swirl.running_instances",
+                "What the running instances do, in the shards of this process.",
+                "swirl.instance.doing",
+                Kind::Gauge,
+            ),
+            Watched::ExportFailures => (
+                "swirl.export.failures",
+                "Batches of spans or metrics that the collector did not take.",
+                "swirl.export.signal",
+                Kind::Counter,
             ),
             Watched::Instances => (
                 "swirl.instances",
                 "Instances that are kept, in the shards of this process.",
                 "swirl.instance.status",
-                false,
+                Kind::Gauge,
+            ),
+            Watched::Oldest => (
+                "swirl.queue.oldest",
+                "For how long the oldest message waits that no process has got yet.",
+                "swirl.queue",
+                Kind::Age,
             ),
             Watched::Pending => (
                 "swirl.queue.pending",
                 "Messages that no process has got yet.",
                 "swirl.queue",
-                false,
+                Kind::Gauge,
             ),
             Watched::Redeliveries => (
                 "swirl.redeliveries",
                 "Messages that had been delivered before.",
                 "swirl.queue",
-                true,
+                Kind::Counter,
             ),
             Watched::Unacknowledged => (
                 "swirl.queue.unacknowledged",
                 "Messages that processes are at work on.",
                 "swirl.queue",
-                false,
+                Kind::Gauge,
             ),
         };
         Row {
             name,
             what,
             attribute,
-            is_counter,
+            kind,
         }
     }
 
@@ -75,24 +102,43 @@ impl Watched {
         R: Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
     {
         let row = self.row();
-        let observe = move |observer: &dyn AsyncInstrument<u64>| {
-            for (value, number) in read() {
-                observer.observe(number, &[KeyValue::new(row.attribute, value)]);
-            }
-        };
         // The meter keeps what is registered.
-        if row.is_counter {
-            meter
-                .u64_observable_counter(row.name)
-                .with_description(row.what)
-                .with_callback(observe)
-                .build();
-        } else {
-            meter
-                .u64_observable_gauge(row.name)
-                .with_description(row.what)
-                .with_callback(observe)
-                .build();
+        match row.kind {
+            Kind::Counter => {
+                let counter = meter.u64_observable_counter(row.name);
+                let counter = counter.with_description(row.what);
+                counter.with_callback(observe(row.attribute, read)).build();
+            }
+            Kind::Gauge => {
+                let gauge = meter.u64_observable_gauge(row.name);
+                let gauge = gauge.with_description(row.what);
+                gauge.with_callback(observe(row.attribute, read)).build();
+            }
+            Kind::Age => {
+                let gauge = meter.f64_observable_gauge(row.name).with_unit("s");
+                let gauge = gauge.with_description(row.what);
+                let observe = move |observer: &dyn AsyncInstrument<f64>| {
+                    for (value, ms) in read() {
+                        let attribute = KeyValue::new(row.attribute, value);
+                        observer.observe(ms as f64 / 1000.0, &[attribute]);
+                    }
+                };
+                gauge.with_callback(observe).build();
+            }
+        }
+    }
+}
+
+fn observe<R>(
+    attribute: &'static str,
+    read: R,
+) -> impl Fn(&dyn AsyncInstrument<u64>) + Send + Sync + 'static
+where
+    R: Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
+{
+    move |observer| {
+        for (value, number) in read() {
+            observer.observe(number, &[KeyValue::new(attribute, value)]);
         }
     }
 }

@@ -7,12 +7,16 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
-use swirl_coordinator::{Action, Refused, Service, StartRequest, Started};
 use swirl_embedded::Embedded;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
-use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Secrets, Store, Summary, Tasks};
-use swirl_runtime::{Driver, Lower, Registry, Settings};
+use swirl_ports::{
+    CallRequest, Clock, ExecutionStore, Filter, FunctionCaller, InstanceQueries, Secrets, Summary,
+    Tasks,
+};
+use swirl_runtime::{Lower, Registry, Settings};
+use swirl_service::{Action, Refused, Service, StartRequest, Started};
+use swirl_system::{Calls, System};
 
 use crate::clock::VirtualClock;
 use crate::record::{Call, Observed, Recorder, WORK_MAX};
@@ -191,16 +195,14 @@ impl World {
         let store = Arc::new(Embedded::memory());
         let queue = Arc::new(swirl_embedded::MemoryQueue::default());
         let registry = Arc::new(Registry::new(store.clone(), lower));
-        let service = Service {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
-            clock: clock.clone(),
-            registry: registry.clone(),
-            installation: "".into(),
-            carries_out: true,
-            observer: None,
-        };
+        let system = System::new(
+            store.clone(),
+            store.clone(),
+            queue.clone(),
+            clock.clone(),
+            registry,
+        );
+        let service = system.service();
         let work = Arc::new(AtomicU64::new(0));
         let recorder = Arc::new(Recorder::new(Arc::new(service.clone()), work.clone()));
         let caller = Arc::new(MockCaller {
@@ -210,18 +212,12 @@ impl World {
             work: work.clone(),
         });
         let _ = caller.recorder.set(recorder.clone());
-        let driver = Arc::new(Driver {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
+        let calls = Calls {
             caller,
             secrets: Arc::new(FixedSecrets(secrets)),
-            clock: clock.clone(),
-            effects: recorder.clone(),
-            registry,
-            observer: None,
-            settings: Settings::default(),
-        });
+        };
+        let driver = system.driver(calls, recorder.clone(), Settings::default());
+        let driver = Arc::new(driver);
         let pool = LocalPool::new();
         let spawner = pool.spawner();
         let counter = work.clone();

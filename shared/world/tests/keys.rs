@@ -4,11 +4,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use swirl_coordinator::{Deployment, StartRequest};
 use swirl_model::error::names;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::CallRequest;
+use swirl_service::{Deployment, StartRequest};
 use swirl_spec::resource::MapResources;
 use swirl_world::{Act, Mock, World};
 

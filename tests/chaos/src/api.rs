@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::instance::Planned;
 
-const REQUEST_MAX: Duration = Duration::from_secs(10);
+const REQUEST_MAX: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(100);
 
 pub struct Api {
@@ -112,5 +112,40 @@ impl Api {
             .request(|http, server| http.get(format!("{server}{path}")))
             .await?;
         Ok(answer)
+    }
+
+    /// The status of a deployment: whether it is taken is not for the client to say.
+    pub async fn try_deploy(&self, definition: &Value) -> Result<u16> {
+        let body = definition.to_string();
+        let (status, _) = self
+            .request(|http, server| {
+                http.post(format!("{server}/api/v1/definitions"))
+                    .header("content-type", "application/json")
+                    .body(body.clone())
+            })
+            .await?;
+        Ok(status.as_u16())
+    }
+
+    /// Starts an instance once; whether it was.
+    pub async fn try_start(&self, workflow: &str) -> bool {
+        let path = format!("api/v1/workflows/{workflow}/instances");
+        self.try_post(&path, "{}".to_owned()).await
+    }
+
+    pub async fn try_event(&self, event: &Value) -> bool {
+        self.try_post("api/v1/events", event.to_string()).await
+    }
+
+    async fn try_post(&self, path: &str, body: String) -> bool {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let server = &self.servers[number % self.servers.len()];
+        let kind = match path.ends_with("events") {
+            true => "application/cloudevents+json",
+            false => "application/json",
+        };
+        let request = self.http.post(format!("{server}/{path}"));
+        let sent = request.header("content-type", kind).body(body).send().await;
+        sent.is_ok_and(|answer| answer.status().is_success())
     }
 }

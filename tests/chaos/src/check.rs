@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
+use swirl_model::time::Timestamp;
 
+use crate::hostile::Hostility;
 use crate::instance::{Calls, Planned};
+use crate::memory::Memory;
 use crate::run::Options;
 use crate::service::Seen;
 
@@ -46,19 +49,23 @@ pub struct Report {
     pub under_faults: Duration,
     /// From the end of the faults to the end of the last instance.
     pub healed_after: Duration,
+    /// How long instances of each workflow took, in milliseconds.
+    pub took: BTreeMap<&'static str, Vec<i64>>,
+    pub hostility: Option<Hostility>,
+    pub memory: Memory,
     /// Empty if all is as it must be.
     pub differences: Vec<String>,
 }
 
 impl Report {
     /// Label and value of each line.
-    pub fn rows(&self) -> Vec<(&'static str, String)> {
+    pub fn rows(&self) -> Vec<(String, String)> {
         let faults: Vec<String> = self
             .faults
             .iter()
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
-        vec![
+        let mut rows: Vec<(String, String)> = vec![
             ("instances", self.instances.to_string()),
             ("faults", faults.join(", ")),
             ("under faults", format!("{:.1?}", self.under_faults)),
@@ -71,6 +78,17 @@ impl Report {
             ("requests again", self.requests_failed.to_string()),
             ("differences", self.differences.len().to_string()),
         ]
+        .into_iter()
+        .map(|(label, value)| (label.to_owned(), value))
+        .collect();
+        for (workflow, took) in &self.took {
+            rows.push((format!("{workflow} took"), spread(took)));
+        }
+        if let Some(hostility) = &self.hostility {
+            rows.push(("hostile definitions".to_owned(), hostility.text()));
+        }
+        rows.extend(self.memory.rows());
+        rows
     }
 
     pub fn text(&self) -> String {
@@ -118,6 +136,7 @@ impl Report {
         self.instances += 1;
         self.output(ended);
         self.history(ended);
+        self.time(ended);
     }
 
     /// Compares what all of them did.
@@ -130,6 +149,14 @@ impl Report {
         self.repeated = seen.total.saturating_sub(distinct);
         self.calls(all, seen);
         self.events(all, produced, is_wiped);
+    }
+
+    fn time(&mut self, ended: &Ended) {
+        let at = |name: &str| Timestamp::parse(ended.view[name].as_str()?).ok();
+        if let (Some(from), Some(to)) = (at("startedAt"), at("endedAt")) {
+            let took = self.took.entry(ended.planned.workflow()).or_default();
+            took.push(to.0 - from.0);
+        }
     }
 
     fn note(&mut self, text: String) {
@@ -217,4 +244,16 @@ impl Report {
             self.note(format!("nobody was to produce {data}"));
         }
     }
+}
+
+/// Times by how many stayed below them.
+fn spread(took: &[i64]) -> String {
+    let mut sorted = took.to_vec();
+    sorted.sort_unstable();
+    let at = |share: usize| {
+        let index = (sorted.len() * share / 100).min(sorted.len().saturating_sub(1));
+        sorted.get(index).copied().unwrap_or_default() as f64 / 1_000.0
+    };
+    let (half, most, all) = (at(50), at(99), at(100));
+    format!("{half:.2} s (half of them), {most:.2} s (99 of 100), {all:.2} s (all)")
 }

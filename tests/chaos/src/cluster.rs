@@ -27,6 +27,18 @@ impl Cluster {
         lease: Duration,
         skewed: bool,
     ) -> Result<Cluster> {
+        Cluster::start_with(binary, workers, coordinators, lease, skewed, &[])
+    }
+
+    /// The same with further flags for each process.
+    pub fn start_with(
+        binary: &Path,
+        workers: usize,
+        coordinators: usize,
+        lease: Duration,
+        skewed: bool,
+        flags: &[String],
+    ) -> Result<Cluster> {
         let redis = RedisServer::durable()?;
         let nats = NatsServer::start()?;
         let folder = tempfile::tempdir()?;
@@ -38,6 +50,7 @@ impl Cluster {
             let servers = (servers.0.as_str(), servers.1.as_str());
             let mut process = Process::new(role, number, binary, folder.path(), servers, lease)?;
             process.ahead = skewed && number == 0;
+            process.flags = flags.to_vec();
             processes.push(process);
         }
         let mut cluster = Cluster {
@@ -53,6 +66,16 @@ impl Cluster {
             process.wait()?;
         }
         Ok(cluster)
+    }
+
+    /// Names and ids of all processes that run, the servers' among them.
+    pub fn pids(&self) -> Vec<(String, u32)> {
+        let own = self.processes.iter();
+        let own = own.filter_map(|process| Some((process.name.clone(), process.pid()?)));
+        let servers = [("redis", self.redis.pid()), ("nats", self.nats.pid())];
+        let servers = servers.into_iter();
+        own.chain(servers.filter_map(|(name, pid)| Some((name.to_owned(), pid?))))
+            .collect()
     }
 
     /// The addresses of the API.

@@ -1,7 +1,7 @@
 //! What goes wrong, and how it is healed.
 
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,9 @@ pub enum Fault {
     /// A coordinator's clock is ten seconds ahead. All the time.
     Skew,
 }
+
+/// How long a process may take to end when it is told to.
+const STOP_MAX: Duration = Duration::from_secs(180);
 
 /// Words as the command line has them.
 const ALL: [(&str, Fault); 11] = [
@@ -88,6 +91,8 @@ pub struct Injector {
     /// How long a connection is cut, a process stopped.
     pub outage: Duration,
     pub over: Arc<AtomicBool>,
+    /// How many have come and gone.
+    pub injected: Arc<AtomicUsize>,
 }
 
 impl Injector {
@@ -109,6 +114,7 @@ impl Injector {
             self.wait(self.pause);
             let fault = faults[random.below(faults.len())];
             self.inject(fault, &mut random)?;
+            self.injected.fetch_add(1, Ordering::Relaxed);
             done.push(fault);
         }
         Ok(done)
@@ -172,7 +178,7 @@ impl Injector {
                 let count = self.lock().processes.len();
                 for index in 0..count {
                     let mut cluster = self.lock();
-                    cluster.processes[index].stop(Duration::from_secs(40))?;
+                    cluster.processes[index].stop(STOP_MAX)?;
                     cluster.processes[index].start()?;
                     cluster.processes[index].wait()?;
                 }

@@ -11,7 +11,9 @@ Runs a cluster under faults and compares everything that comes of it.
 
   --swirl PATH        the binary under test [default: target/dist/swirl]
   --minutes N         how long faults are injected [default: 1]
-  --faults A,B        which [default: all]
+  --faults A,B        which [default: all; `none`: none]
+  --hostile yes       what tries to take the system down runs beside the others
+  --flags 'A B'       further flags of all processes
   --seed N            [default: 1]
   --workers N         [default: 3]
   --coordinators N    [default: 2]
@@ -87,6 +89,9 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             "--at-once" => options.at_once = number()?.max(1) as usize,
             "--fan" => options.fan = number()? as usize,
             "--report" => file = Some(value.clone().into()),
+            "--hostile" => options.hostile = value == "yes",
+            "--flags" => options.flags = value.split_whitespace().map(str::to_owned).collect(),
+            "--faults" if value == "none" => options.faults.clear(),
             "--faults" => {
                 let words = value.split(',').map(str::parse::<Fault>);
                 options.faults = words.collect::<Result<_, _>>()?;

@@ -1,5 +1,7 @@
 //! A run: work under faults, then healing, then the comparison.
 
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +17,16 @@ use crate::check::{Produced, Report};
 use crate::cluster::Cluster;
 use crate::definitions;
 use crate::faults::{Fault, Injector};
+use crate::hostile;
 use crate::instance::Planned;
+use crate::memory::{self, Memory};
+use crate::processes::Role;
 use crate::random::Random;
 use crate::service::{Service, document};
 use crate::watch::Watch;
+
+/// How long a request may fail beyond an outage, also on a machine that has much else to do.
+const ANSWERED_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -36,8 +44,14 @@ pub struct Options {
     pub pause: Duration,
     pub outage: Duration,
     pub lease: Duration,
-    /// Further instances are run until this is over.
+    /// Further instances are run until this is over,
     pub at_least: Duration,
+    /// and until so many faults have come and gone.
+    pub faults_at_least: usize,
+    /// What tries to take the system down runs beside the others.
+    pub hostile: bool,
+    /// Further flags of all processes.
+    pub flags: Vec<String>,
     /// How long what is left may take once all is healed.
     pub liveness: Duration,
 }
@@ -57,6 +71,9 @@ impl Options {
             outage: Duration::from_secs(5),
             lease: Duration::from_secs(3),
             at_least: Duration::from_secs(10),
+            faults_at_least: 0,
+            hostile: false,
+            flags: Vec::new(),
             liveness: Duration::from_secs(90),
         }
     }
@@ -75,12 +92,13 @@ pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     // Another one may be set already: that will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let skewed = options.faults.contains(&Fault::Skew);
-    let cluster = Cluster::start(
+    let cluster = Cluster::start_with(
         &options.binary,
         options.workers,
         options.coordinators,
         options.lease,
         skewed,
+        &options.flags,
     )?;
     let cluster = Arc::new(Mutex::new(cluster));
     let result = runtime.block_on(drive(options, cluster.clone(), tell));
@@ -103,11 +121,15 @@ async fn drive(
 ) -> Result<Report> {
     let service = Service::default();
     let address = service.start().await?;
-    let (apis, nats_url) = {
+    let (apis, addresses, nats_url) = {
         let cluster = lock(&cluster);
-        (cluster.apis(), cluster.nats.url())
+        let coordinators = cluster.of(Role::Coordinator).into_iter();
+        let addresses: Vec<SocketAddr> = coordinators
+            .map(|index| cluster.processes[index].address)
+            .collect();
+        (cluster.apis(), addresses, cluster.nats.url())
     };
-    let api = Api::new(apis, options.outage + Duration::from_secs(60))?;
+    let api = Api::new(apis, options.outage + ANSWERED_MAX)?;
     for definition in definitions::all() {
         api.deploy(&definition, &document(address)).await?;
     }
@@ -120,7 +142,7 @@ async fn drive(
         double(&nats).await?;
     }
 
-    let over = Arc::new(AtomicBool::new(false));
+    let (over, injected) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let injector = Injector {
         cluster: cluster.clone(),
         faults: options.faults.clone(),
@@ -128,16 +150,28 @@ async fn drive(
         pause: options.pause,
         outage: options.outage,
         over: over.clone(),
+        injected: Arc::clone(&injected),
     };
     let injecting = tokio::task::spawn_blocking(move || injector.run());
     let begun = Instant::now();
     let watch = Watch::default();
-    let done = tokio::select! {
-        done = load(options, &api, &nats, &watch, tell) => done,
-        done = watch.run(&api) => done,
+    let mut memory = Memory::default();
+    let loaded = async {
+        let loaded = load(options, &injected, &api, &nats, &watch, tell).await;
+        over.store(true, Ordering::Relaxed);
+        loaded
     };
-    done?;
-    over.store(true, Ordering::Relaxed);
+    let attack = async {
+        match options.hostile {
+            true => hostile::run(&api, &addresses, &over).await.map(Some),
+            false => Ok(None),
+        }
+    };
+    let hostility = tokio::select! {
+        done = futures::future::try_join(loaded, attack) => done?.1,
+        done = watch.run(&api) => return Err(done.err().context("a look that ended by itself")?),
+        never = note_memory(&cluster, &mut memory) => match never {},
+    };
     let done = injecting.await.context("the injector panicked")??;
     let under_faults = begun.elapsed();
     let left = watch.left();
@@ -170,6 +204,8 @@ async fn drive(
         *report.faults.entry(fault.word()).or_default() += 1;
     }
     report.left = left;
+    report.hostility = hostility;
+    report.memory = memory;
     report.under_faults = under_faults;
     report.healed_after = healed_after;
     report.requests_failed = api.failed.load(Ordering::Relaxed);
@@ -178,9 +214,24 @@ async fn drive(
     Ok(report)
 }
 
+/// Looks at what the processes take, for as long as it is polled.
+async fn note_memory(cluster: &Mutex<Cluster>, memory: &mut Memory) -> Infallible {
+    loop {
+        tokio::time::sleep(memory::EVERY).await;
+        // A fault may hold the cluster for some time.
+        let Ok(pids) = cluster.try_lock().map(|cluster| cluster.pids()) else {
+            continue;
+        };
+        for (name, pid) in pids {
+            memory.look(&name, pid);
+        }
+    }
+}
+
 /// Starts instances, and sends the events that they wait for: some before, some after.
 async fn load(
     options: &Options,
+    injected: &AtomicUsize,
     api: &Api,
     nats: &async_nats::Client,
     watch: &Watch,
@@ -188,7 +239,11 @@ async fn load(
 ) -> Result<()> {
     let begun = Instant::now();
     let count = AtomicUsize::new(0);
-    let more = |number: usize| number < options.instances || begun.elapsed() < options.at_least;
+    let more = |number: usize| {
+        number < options.instances
+            || begun.elapsed() < options.at_least
+            || injected.load(Ordering::Relaxed) < options.faults_at_least
+    };
     let lanes = (0..options.at_once).map(|_| async {
         loop {
             let number = count.fetch_add(1, Ordering::Relaxed);
@@ -247,7 +302,7 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
             },
             Err(error) => error.to_string(),
         };
-        if begun.elapsed() > Duration::from_secs(120) {
+        if begun.elapsed() > ANSWERED_MAX {
             bail!("an event cannot be published: {reason}");
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

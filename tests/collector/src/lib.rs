@@ -21,7 +21,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
+pub use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 pub use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
@@ -95,6 +95,13 @@ impl Receiver {
     fn take(&self, request: ExportTraceServiceRequest) {
         self.requests.lock().unwrap().push(request);
     }
+}
+
+/// What a span says of itself under this name.
+pub fn attribute(span: &Span, name: &str) -> Option<Value> {
+    let mut attributes = span.attributes.iter();
+    let found = attributes.find(|attribute| attribute.key == name)?;
+    found.value.as_ref()?.value.clone()
 }
 
 /// The process' `service.instance.id`.

@@ -3,7 +3,7 @@
 use swirl_model::event::Command;
 use swirl_model::scope::{Scope, Work};
 use swirl_model::{Data, data};
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 
 use crate::Backend;
 use crate::kit::*;

@@ -8,6 +8,7 @@ use crate::kit::*;
 pub async fn definitions_are_replaced(b: Backend) {
     let record = |workflow: &str, document: &str| DefinitionRecord {
         deleted: None,
+        interests: None,
         id: definition(workflow),
         digest: document.to_owned(),
         name: "file".to_owned(),
@@ -18,22 +19,30 @@ pub async fn definitions_are_replaced(b: Backend) {
     for workflow in ["z", "a"] {
         b.definitions.put(record(workflow, "1")).await.unwrap();
     }
-    let before = b.definitions.revision().await.unwrap();
+    let before = b.definitions.changes(0).await.unwrap();
+    assert_eq!(
+        before.heads,
+        [record("z", "1").head(), record("a", "1").head()]
+    );
     let mut deleted = record("z", "2");
     deleted.deleted = Some(Deleted {
         at: at(2),
         in_use: true,
     });
     b.definitions.replace(deleted.clone()).await.unwrap();
-    let after = b.definitions.revision().await.unwrap();
-    assert!(
-        after > before || after == 0,
-        "a backend of one process has none"
+    let after = b.definitions.changes(before.revision).await.unwrap();
+    assert!(after.revision > before.revision);
+    assert_eq!(
+        after.heads,
+        [deleted.head()],
+        "what changed, and nothing else"
     );
+    let nothing = b.definitions.changes(after.revision).await.unwrap();
+    assert_eq!((nothing.revision, nothing.heads), (after.revision, vec![]));
     let found = b.definitions.get(&definition("z")).await.unwrap();
     assert_eq!(found, Some(deleted.clone()));
-    let all = b.definitions.all().await.unwrap();
-    assert_eq!(all, [record("a", "1"), deleted.clone()]);
+    let all = b.definitions.changes(0).await.unwrap();
+    assert_eq!(all.heads, [record("a", "1").head(), deleted.head()]);
     let put = b.definitions.put(record("z", "3")).await.unwrap();
     assert_eq!(put, Some(deleted), "it keeps its place");
 }
@@ -41,6 +50,7 @@ pub async fn definitions_are_replaced(b: Backend) {
 pub async fn definitions_are_immutable(b: Backend) {
     let record = |workflow: &str, document: &str| DefinitionRecord {
         deleted: None,
+        interests: None,
         id: definition(workflow),
         digest: document.to_owned(),
         name: "file".to_owned(),
@@ -60,11 +70,15 @@ pub async fn definitions_are_immutable(b: Backend) {
     );
     assert_eq!(b.definitions.get(&definition("x")).await.unwrap(), None);
     assert_eq!(
-        b.definitions.all().await.unwrap(),
-        [record("z", "1"), record("a", "1")]
+        b.definitions.changes(0).await.unwrap().heads,
+        [record("z", "1").head(), record("a", "1").head()]
     );
     assert_eq!(b.definitions.mark("z").await.unwrap(), None);
     b.definitions.set_mark("z", at(7)).await.unwrap();
     b.definitions.set_mark("z", at(8)).await.unwrap();
     assert_eq!(b.definitions.mark("z").await.unwrap(), Some(at(8)));
+    let names = ["x", "z"].map(str::to_owned);
+    let marks = b.definitions.marks(&names).await.unwrap();
+    assert_eq!(marks, [None, Some(at(8))]);
+    assert_eq!(b.definitions.marks(&[]).await.unwrap(), []);
 }

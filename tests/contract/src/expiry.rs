@@ -14,6 +14,7 @@ use crate::kit::*;
 const SHORT_MS: u64 = 60;
 
 fn wait() {
+    // Time has to pass: a lease runs out.
     sleep(Duration::from_millis(2 * SHORT_MS));
 }
 

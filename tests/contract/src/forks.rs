@@ -5,11 +5,11 @@ use swirl_model::event::{Command, Input};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Work};
-use swirl_ports::store::Record;
-use swirl_ports::{InboxItem, Released};
+use swirl_ports::execution::Record;
+use swirl_ports::{Committed, InboxItem, Released};
 
-use crate::Backend;
 use crate::kit::*;
+use crate::{Backend, INSTANCE_BYTES};
 
 fn branch(index: u32) -> ScopeRef {
     scope("a", &format!("r.1.{index}"))
@@ -329,4 +329,80 @@ pub async fn results_have_a_limit_together(b: Backend) {
         .await;
     assert_eq!(report(&b, 2, done()).await, [root("a")]);
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
+}
+
+/// All scopes of an instance, what its forks begin with and their results have a size together.
+pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
+    let data = |bytes: usize| Data::string("x".repeat(bytes));
+    let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
+    fork_of(&b, 4, 4, 4).await;
+    b.act(&branch(0), grow(40_000)).await;
+    b.act(&branch(1), grow(40_000)).await;
+    let mut held = b.hold(&branch(2)).await;
+    let Committed::Full(room) = b.commit_of(&held, grow(40_000)).await else {
+        panic!("three of 40 KB don't fit into {INSTANCE_BYTES} bytes")
+    };
+    assert_eq!(room.limit, INSTANCE_BYTES);
+    assert!((15_000..25_000).contains(&room.bytes), "{room:?}");
+    // Nothing has changed, and it is held still.
+    assert!(
+        b.store
+            .scopes(&root("a").instance)
+            .await
+            .unwrap()
+            .iter()
+            .all(|scope| scope.id != branch(2).scope)
+    );
+    b.commit(&mut held, grow(room.bytes - 1_000)).await;
+    b.release(&held).await;
+
+    // A commit that makes the scope smaller is always let through; so is one that was made to fit.
+    b.act(&branch(0), grow(39_000)).await;
+    let mut held = b.hold(&branch(1)).await;
+    let more = b.commit_of(&held, grow(60_000)).await;
+    assert!(matches!(more, Committed::Full(_)), "{more:?}");
+    b.commit(
+        &mut held,
+        Change {
+            fits: true,
+            ..grow(60_000)
+        },
+    )
+    .await;
+    b.release(&held).await;
+
+    // A fork and a result count as well.
+    let mut forked = fork("r.1.0", 2, 1, 1, 1);
+    if let Command::Fork(fork) = &mut forked {
+        fork.items = Some(data(30_000));
+    }
+    let held = b.hold(&branch(0)).await;
+    let forking = b
+        .commit_of(&held, change(vec![forked]).data(data(39_000)))
+        .await;
+    assert!(matches!(forking, Committed::Full(_)), "{forking:?}");
+    b.release(&held).await;
+    let result = |bytes: usize| BranchResult::Done {
+        merges: Vec::new(),
+        result: Some(data(bytes)),
+        left: false,
+    };
+    let end = |bytes: usize| {
+        change(vec![Command::Report(result(bytes)), Command::Drop]).at(Cursor::Ended)
+    };
+    let held = b.hold(&branch(3)).await;
+    let reporting = b.commit_of(&held, end(9_000)).await;
+    assert!(matches!(reporting, Committed::Full(_)), "{reporting:?}");
+    b.release(&held).await;
+
+    // Scopes that are gone make room.
+    b.act(&branch(1), end(10)).await;
+    b.act(&branch(2), end(10)).await;
+    b.act(&branch(3), end(9_000)).await;
+    b.act(&branch(0), grow(80_000)).await;
+    b.act(&root("a"), change(vec![Command::CloseFork(1)])).await;
+    let mut held = b.hold(&branch(0)).await;
+    b.commit(&mut held, change(vec![Command::Drop]).at(Cursor::Ended))
+        .await;
+    b.act(&root("a"), grow(98_000)).await;
 }

@@ -12,7 +12,7 @@ use swirl_model::scope::{
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, ListId, StateId, Wait};
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Created, Held, InboxItem, NewInstance, Offered, OutboxEntry,
     Released, Trigger,
@@ -265,6 +265,7 @@ pub struct Change {
     pub refused: Vec<CloudEvent>,
     pub commands: Vec<Command>,
     pub if_quiet: bool,
+    pub fits: bool,
     pub release: bool,
 }
 
@@ -309,6 +310,33 @@ pub struct Outcome {
     pub released: bool,
 }
 
+fn made(held: &Held, change: Change) -> Commit {
+    let mut scope = scope_of(&held.record);
+    scope.cursor = change.cursor.unwrap_or(match scope.cursor {
+        Cursor::Fresh => blocked(Work::Events),
+        other => other,
+    });
+    if let Some(data) = change.data {
+        scope.data = data;
+    }
+    if let Some(timers) = change.timers {
+        scope.timers = timers;
+    }
+    Commit {
+        lease: held.lease.clone(),
+        scope,
+        consumed: change.consumed,
+        refused: change.refused,
+        history: Vec::new(),
+        commands: change.commands,
+        at: at(0),
+        if_quiet: change.if_quiet,
+        fits: change.fits,
+        release: change.release,
+        lease_ms: LEASE_MS,
+    }
+}
+
 impl Backend {
     pub async fn create(&self, new: NewInstance) {
         assert_eq!(self.store.create(new).await.unwrap(), Created::New);
@@ -336,29 +364,8 @@ impl Backend {
     }
 
     pub async fn try_commit(&self, held: &mut Held, change: Change) -> Option<Outcome> {
-        let mut scope = scope_of(&held.record);
-        scope.cursor = change.cursor.unwrap_or(match scope.cursor {
-            Cursor::Fresh => blocked(Work::Events),
-            other => other,
-        });
-        if let Some(data) = change.data {
-            scope.data = data;
-        }
-        if let Some(timers) = change.timers {
-            scope.timers = timers;
-        }
-        let commit = Commit {
-            lease: held.lease.clone(),
-            scope: scope.clone(),
-            consumed: change.consumed,
-            refused: change.refused,
-            history: Vec::new(),
-            commands: change.commands,
-            at: at(0),
-            if_quiet: change.if_quiet,
-            release: change.release,
-            lease_ms: LEASE_MS,
-        };
+        let commit = made(held, change);
+        let mut scope = commit.scope.clone();
         match self.store.commit(commit).await.unwrap() {
             Committed::Done {
                 outbox,
@@ -375,8 +382,13 @@ impl Backend {
                     released,
                 })
             }
-            Committed::Refused | Committed::News => None,
+            Committed::Refused | Committed::News | Committed::Full(_) => None,
         }
+    }
+
+    /// Commits, and gives the store's answer.
+    pub async fn commit_of(&self, held: &Held, change: Change) -> Committed {
+        self.store.commit(made(held, change)).await.unwrap()
     }
 
     pub async fn commit(&self, held: &mut Held, change: Change) -> Outcome {

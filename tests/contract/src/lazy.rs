@@ -4,7 +4,7 @@
 use swirl_model::data;
 use swirl_model::event::{Command, Input};
 use swirl_model::scope::Work;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Released};
 
 use crate::Backend;
@@ -110,7 +110,7 @@ pub async fn nothing_begins_in_an_instance_that_stands_still(b: Backend) {
     b.store.suspend(&id, true, at(0)).await.unwrap();
     assert!(b.try_commit(&mut looked, leaving(vec![])).await.is_none());
     let awake = b.store.suspend(&id, false, at(0)).await.unwrap();
-    assert_eq!(awake, Some(vec![root("a")]), "it is told to go on");
+    assert_eq!(awake.unwrap().wake, [root("a")], "it is told to go on");
 }
 
 pub async fn a_branch_reads_the_same(b: Backend) {

@@ -23,6 +23,9 @@ pub mod starts;
 pub mod timers;
 pub mod whole;
 
+/// How much an instance may hold in a backend that is tested.
+pub const INSTANCE_BYTES: usize = 100 << 10;
+
 /// A backend with nothing in it.
 pub struct Backend {
     pub store: Arc<dyn Store>,
@@ -97,6 +100,7 @@ macro_rules! store_suite {
                 batches_open_more_branches, a_failed_branch_is_revived,
                 a_batch_says_how_many_are_done, a_failure_is_told_again, all_failed_branches_are_revived,
                 another_failed_branch_is_told_of, only_what_failed_is_revived, results_have_a_limit_together,
+                an_instance_has_a_limit_over_all_its_scopes,
                 branches_of_branches_are_closed_too
             }
             timers {

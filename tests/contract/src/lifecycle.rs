@@ -71,10 +71,16 @@ pub async fn suspended_instances_stand_still(b: Backend) {
     b.create(new("a")).await;
     let held = b.hold(&root("a")).await;
     assert!(b.store.is_active(&id).await.unwrap());
-    assert_eq!(
-        b.store.suspend(&id, true, at(0)).await.unwrap(),
-        Some(vec![])
-    );
+    let done = b.store.suspend(&id, true, at(0)).await.unwrap().unwrap();
+    assert_eq!(done.wake, []);
+    // Until it is carried out, whoever looks finds that its sub-workflows are to follow it.
+    let [entry] = &done.outbox[..] else {
+        panic!("{done:?}");
+    };
+    assert_eq!(entry.command, Command::SuspendAwaited);
+    assert_eq!(b.store.unflushed(10).await.unwrap(), done.outbox);
+    b.store.flushed(&done.outbox).await.unwrap();
+    assert!(b.store.unflushed(10).await.unwrap().is_empty());
     assert!(!b.store.is_active(&id).await.unwrap());
     b.add(
         &root("a"),
@@ -108,10 +114,9 @@ pub async fn suspended_instances_stand_still(b: Backend) {
     let held = b.hold(&root("a")).await;
     assert_eq!(held.inbox.len(), 1);
     b.release(&held).await;
-    assert_eq!(
-        b.store.suspend(&id, false, at(0)).await.unwrap(),
-        Some(vec![root("a")])
-    );
+    let done = b.store.suspend(&id, false, at(0)).await.unwrap().unwrap();
+    assert_eq!(done.wake, [root("a")]);
+    b.store.flushed(&done.outbox).await.unwrap();
     assert_eq!(b.inbox(&root("a")).await.len(), 2);
     b.act(
         &root("a"),
@@ -398,6 +403,18 @@ pub async fn listings_are_newest_first(b: Backend) {
         .await,
         ["c"]
     );
+    let begins = |prefix: &str| Filter {
+        prefix: Some(prefix.to_owned()),
+        ..all.clone()
+    };
+    assert_eq!(list(begins("c")).await, ["c"]);
+    assert_eq!(list(begins("")).await, ["a", "c", "b"]);
+    assert_eq!(list(begins("ab")).await, Vec::<String>::new());
+    let keyed = Filter {
+        key: Some("key".to_owned()),
+        ..begins("a")
+    };
+    assert_eq!(list(keyed).await, Vec::<String>::new());
     assert!(
         list(Filter {
             workflow: Some("x".to_owned()),
@@ -419,7 +436,7 @@ pub async fn listings_are_newest_first(b: Backend) {
 pub async fn history_is_appended(b: Backend) {
     b.create(new("a")).await;
     let mut held = b.hold(&root("a")).await;
-    let swirl_ports::store::Record::Scope(mut scope) = held.record else {
+    let swirl_ports::execution::Record::Scope(mut scope) = held.record else {
         panic!("no record")
     };
     let entry = |event| HistoryEntry {
@@ -451,6 +468,7 @@ pub async fn history_is_appended(b: Backend) {
             commands: vec![],
             at: at(5),
             if_quiet: false,
+            fits: false,
             release: false,
             lease_ms: LEASE_MS,
         };
@@ -460,7 +478,7 @@ pub async fn history_is_appended(b: Backend) {
         ));
         scope.rev += 1;
     }
-    held.record = swirl_ports::store::Record::Scope(scope);
+    held.record = swirl_ports::execution::Record::Scope(scope);
     assert_eq!(
         b.store.history(&InstanceId::new("a")).await.unwrap(),
         batches.concat()

@@ -1,10 +1,12 @@
-//! Servers for tests: Redis (single, cluster, sentinels), NATS, Mosquitto, and a proxy whose
-//! connections can be cut.
+//! Servers for tests: Redis (single, cluster, sentinels), NATS, Mosquitto, RabbitMQ, brokers that speak
+//! Kafka's protocol, and a proxy whose connections can be cut.
 //!
 //! Each server is a process of its own on free ports of the loopback interface, with its data in a
 //! temporary folder. Dropping the value kills that process, and no other; so don't put one into a
 //! `static`, which is never dropped. All calls block for as long as they take, each has a limit,
-//! and none needs an async runtime.
+//! and none but [`eventually`] needs an async runtime.
+//!
+//! Tests that wait for something use [`until`] or [`eventually`], so that they pass on any machine.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
@@ -18,18 +20,24 @@
 //! ```
 
 mod cluster;
+mod kafka;
 mod mosquitto;
 mod nats;
 mod port;
 mod process;
 mod proxy;
+mod rabbitmq;
 mod redis;
 mod sentinel;
+mod wait;
 
 pub use cluster::RedisCluster;
+pub use kafka::KafkaMock;
 pub use mosquitto::{MosquittoOptions, MosquittoServer};
 pub use nats::{NatsOptions, NatsServer};
 pub use port::{free_port, free_ports};
 pub use proxy::Proxy;
+pub use rabbitmq::RabbitServer;
 pub use redis::{RedisOptions, RedisServer};
 pub use sentinel::RedisSentinels;
+pub use wait::{PATIENCE, eventually, until};

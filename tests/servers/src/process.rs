@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a server may take to start, also on a machine that has much else to do.
-pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a server may take to end when it is asked to.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 /// How often a server is started anew because somebody was faster to take its port.
 pub(crate) const ATTEMPTS: usize = 5;

@@ -168,13 +168,15 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
     let ready = from
         .set_nonblocking(false)
         .and_then(|()| from.set_read_timeout(Some(TICK)))
-        .and_then(|()| to.set_write_timeout(Some(Duration::from_secs(10))))
+        .and_then(|()| to.set_write_timeout(Some(Duration::from_secs(60))))
         .and_then(|()| to.set_nodelay(true));
     if ready.is_err() {
         return kill(from);
     }
     while shared.alive(generation) {
         let count = match reader.read(&mut buffer) {
+            // The other way has been cut off: this one is reset, too.
+            Ok(0) if !shared.alive(generation) => break,
             Ok(0) => {
                 // The other way may still have something to say.
                 let _ = to.shutdown(Shutdown::Write);

@@ -19,7 +19,7 @@ impl RedisSentinels {
     /// What the sentinels call the master.
     pub const NAME: &'static str = "swirl";
 
-    /// The first server begins as the master. A master that doesn't answer for a second is replaced.
+    /// The first server begins as the master. A master that doesn't answer for three seconds is replaced.
     pub fn start(replicas: usize, sentinels: usize) -> Result<RedisSentinels> {
         let master = RedisServer::start()?;
         let mut servers = Vec::new();
@@ -103,7 +103,7 @@ fn config(master: u16, quorum: usize) -> String {
     let name = RedisSentinels::NAME;
     format!(
         "sentinel monitor {name} 127.0.0.1 {master} {quorum}\n\
-         sentinel down-after-milliseconds {name} 1000\n\
+         sentinel down-after-milliseconds {name} 3000\n\
          sentinel failover-timeout {name} 5000\n"
     )
 }

@@ -38,9 +38,7 @@ fn redis_can_stand_still() {
     stream.write_all(b"PING\r\n").unwrap();
     assert!(stream.read_exact(&mut answer).is_err());
     redis.resume().unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"+PONG\r\n");
 }
@@ -73,13 +71,9 @@ fn sentinels_replace_a_master() {
     assert_eq!(set.master_port().unwrap(), first);
     set.server_mut(0).unwrap().kill().unwrap();
     let second = set.servers()[1].port();
-    for _ in 0..300 {
-        if set.master_port().unwrap() == second {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("nobody replaced the master");
+    until("another master", || {
+        (set.master_port().unwrap() == second).then_some(())
+    });
 }
 
 #[test]
@@ -114,8 +108,7 @@ fn a_proxy_holds_cuts_and_heals() {
     let proxy = Proxy::start(redis.address()).unwrap();
     let connect = || {
         let stream = TcpStream::connect(proxy.address()).unwrap();
-        let limit = Some(Duration::from_millis(200));
-        stream.set_read_timeout(limit).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     };
     let ping = |stream: &mut TcpStream| -> std::io::Result<()> {
@@ -125,16 +118,17 @@ fn a_proxy_holds_cuts_and_heals() {
     let mut first = connect();
     ping(&mut first).unwrap();
     proxy.hold();
+    let moment = Some(Duration::from_millis(200));
+    first.set_read_timeout(moment).unwrap();
     let error = ping(&mut first).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    first.set_read_timeout(Some(PATIENCE)).unwrap();
     proxy.heal();
     first.read_exact(&mut [0; 7]).unwrap();
     proxy.cut();
     let kinds = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
-    std::thread::sleep(Duration::from_millis(100));
     assert!(kinds.contains(&ping(&mut first).unwrap_err().kind()));
     let mut second = connect();
-    std::thread::sleep(Duration::from_millis(100));
     assert!(ping(&mut second).is_err());
     proxy.heal();
     ping(&mut connect()).unwrap();

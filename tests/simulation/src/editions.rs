@@ -2,6 +2,7 @@
 //! words for. What happens in them at one moment, and what is minutes apart, hangs on no fault.
 
 use crate::random::Random;
+use crate::trials;
 
 /// Workflows that those of [`generate`] start.
 pub const OTHERS: &[&str] = &[COUNTER, FAILS, CLOSED, PAIR];
@@ -63,7 +64,7 @@ pub struct Other {
 
 /// How many kinds there are. The last one waits for events that come minutes after the start: it must be
 /// the first thing that its case does.
-pub const KINDS: usize = 6;
+pub const KINDS: usize = 9;
 
 pub fn generate(kind: usize, id: &str, random: &mut Random) -> Other {
     let mut events = Vec::new();
@@ -73,6 +74,9 @@ pub fn generate(kind: usize, id: &str, random: &mut Random) -> Other {
         2 => apart(id, random),
         3 => handled(id, random),
         4 => repeated(id, random),
+        5 => trials::tried(id, random),
+        6 => trials::as_a_whole(id, random),
+        7 => trials::chosen(id, random),
         _ => waiting(id, random, &mut events),
     };
     Other { text, events }
@@ -336,7 +340,14 @@ fn waiting(id: &str, random: &mut Random, events: &mut Vec<(i64, String)>) -> St
             events.push((at * minute, kind));
         }
     }
-    let expression = ["a and b", "a or c", "(a and c) or b", "a and (b or c)", "b"];
+    let expression = [
+        "a and b",
+        "a or c",
+        "(a and c) or b",
+        "a and (b or c)",
+        "b",
+        "a and not c",
+    ];
     let one = expression[random.below(expression.len())];
     let other = expression[random.below(expression.len())];
     let timeouts = ["PT5M", "PT14M30S", "PT50M"];

@@ -1,8 +1,8 @@
 //! A fixed set of cases that random workflows don't reach: operators, schedules, sets of events,
 //! what ends with its parent. The same kinds of outcomes must come of each, whatever goes wrong.
 
-use swirl_coordinator::Action;
 use swirl_model::{Data, data};
+use swirl_service::Action;
 
 use crate::cluster::{Plan, Planned};
 use crate::plans::{event, operate, others, start};

@@ -18,6 +18,7 @@ pub mod reference;
 pub mod replay;
 pub mod rig;
 pub mod store;
+mod trials;
 mod wait;
 
 use anyhow::Result;

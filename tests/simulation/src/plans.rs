@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use swirl_coordinator::Action;
 use swirl_engine::Sizes;
+use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::instance::InstanceState;
 use swirl_model::{CloudEvent, Data};
+use swirl_service::Action;
 
 use crate::cluster::{Plan, Planned, Trace};
 use crate::generate::{Case, generate};
@@ -103,23 +104,24 @@ pub fn operate(workflow: &str, key: &str, action: Action) -> Planned {
 
 /// What the reference interpreter makes of a case: one line for each instance, sorted.
 pub fn expected(case: &Case) -> Result<Vec<String>> {
-    let lines = outcomes(case)?.into_iter().map(|(line, _)| line);
+    let lines = outcomes(case)?.into_iter().map(|(line, ..)| line);
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     Ok(lines)
 }
 
-/// The same with the time of each end, for runs in which nothing takes longer than it must.
+/// The same with the time of each end and the number of warnings, for runs in which nothing takes longer than it
+/// must.
 pub fn expected_in_time(case: &Case) -> Result<Vec<String>> {
     let lines = outcomes(case)?
         .into_iter()
-        .map(|(line, at)| format!("{line} at {at}"));
+        .map(|(line, at, warned)| ended(&line, at, warned));
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     Ok(lines)
 }
 
-fn outcomes(case: &Case) -> Result<Vec<(String, i64)>> {
+fn outcomes(case: &Case) -> Result<Vec<(String, i64, usize)>> {
     let mut workflows = Vec::new();
     for text in documents(case) {
         workflows.push(workflow(&text)?);
@@ -130,7 +132,7 @@ fn outcomes(case: &Case) -> Result<Vec<(String, i64)>> {
     let lines = outcomes.iter().map(|outcome| {
         let error = outcome.error.as_deref();
         let text = line(&outcome.workflow, outcome.status, &outcome.output, error);
-        (text, outcome.at)
+        (text, outcome.at, outcome.warned)
     });
     Ok(lines.collect())
 }
@@ -144,13 +146,22 @@ fn workflow(text: &str) -> Result<swirl_model::workflow::Workflow> {
         .ok_or_else(|| anyhow::anyhow!("{:?}", reading.diagnostics))
 }
 
+fn ended(line: &str, at: i64, warned: usize) -> String {
+    match warned {
+        0 => format!("{line} at {at}"),
+        _ => format!("{line} at {at}, with {warned} warnings"),
+    }
+}
+
 /// An instance as [`expected_in_time`] says it.
-pub fn in_time(workflow: &str, state: &InstanceState) -> String {
+pub fn in_time(workflow: &str, state: &InstanceState, history: &[HistoryEntry]) -> String {
+    let is_warning = |it: &&HistoryEntry| matches!(it.event, Event::ValidationFailed { .. });
+    let warned = history.iter().filter(is_warning).count();
     let error = state.error.as_ref().map(|error| error.name.as_str());
     let output = state.output.clone().unwrap_or_default();
     let line = line(workflow, state.status.word(), &output, error);
     let at = state.ended_at.map_or(0, |at| at.0 - crate::rig::START);
-    format!("{line} at {at}")
+    ended(&line, at, warned)
 }
 
 fn line(workflow: &str, status: &str, output: &Data, error: Option<&str>) -> String {

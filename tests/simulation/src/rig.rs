@@ -1,8 +1,7 @@
 //! Runs a case in virtual time, with faults: real engine, driver and coordinator over the
 //! in-memory store.
 //!
-//! At each moment everything is done that can be done, the reconciler's sweep included, before time
-//! goes on: faults cost no virtual time, so timers and answers come when they came undisturbed.
+//! Time goes on when nothing is left to do: faults cost none, so timers and answers come as if undisturbed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -14,14 +13,18 @@ use std::task::{Context, Poll};
 use anyhow::{Result, bail};
 use async_trait::async_trait;
 use futures::task::{ArcWake, waker};
-use swirl_coordinator::{Deployment, Service, StartRequest};
 use swirl_embedded::Embedded;
 use swirl_model::event::{Command, Event};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
-use swirl_ports::{CallRequest, Clock, Filter, FunctionCaller, Queue, Secrets, Store};
+use swirl_ports::{
+    CallRequest, Clock, ExecutionStore, Filter, FunctionCaller, InstanceQueries, InstanceRecords,
+    Queue, Secrets,
+};
 use swirl_runtime::{Driver, Effects, Registry, Settings};
+use swirl_service::{Deployment, Service, StartRequest};
+use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
 
 use crate::functions::{Answer, answer, weight};
@@ -425,20 +428,16 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
         tasks: Mutex::new((Vec::new(), Random::new(faults.seed ^ 5))),
         faults,
     });
-    let service = Service {
-        store: store.clone(),
-        events: embedded.clone(),
-        queue: queue.clone(),
-        clock: clock.clone(),
-        registry: registry.clone(),
-        installation: "".into(),
-        carries_out: faults.seed.is_multiple_of(2),
-        observer: None,
-    };
-    let driver = Arc::new(Driver {
-        store: store.clone(),
-        events: embedded.clone(),
-        queue: queue.clone(),
+    let system = System::new(
+        store.clone(),
+        embedded.clone(),
+        queue.clone(),
+        clock.clone(),
+        registry,
+    )
+    .carrying_out(faults.seed.is_multiple_of(2));
+    let service = system.service();
+    let calls = Calls {
         caller: Arc::new(Functions {
             clock: clock.clone(),
             outside: outside.clone(),
@@ -446,15 +445,12 @@ pub fn run(case: &Case, faults: Faults, broken: Broken) -> Result<Trace> {
             broken,
         }),
         secrets: Arc::new(NoSecrets),
-        clock: clock.clone(),
-        effects: Arc::new(Watch {
-            inner: service.clone(),
-            outside: outside.clone(),
-        }),
-        registry,
-        observer: None,
-        settings: Settings::default(),
-    });
+    };
+    let watch = Watch {
+        inner: service.clone(),
+        outside: outside.clone(),
+    };
+    let driver = Arc::new(system.driver(calls, Arc::new(watch), Settings::default()));
     let mut rig = Rig {
         clock,
         store,
@@ -576,13 +572,17 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
                 state.status, state.ended_at, state.output, state.error
             );
             trace.instances.insert(id.to_string(), text);
-            let line = crate::plans::in_time(&summary.header.definition.workflow, state);
-            trace.outcomes.push(line);
-            // Calls are repeated after crashes, which the calm run hasn't.
-            let entries = store.history(id).await?.into_iter();
-            for entry in entries.filter(|it| !matches!(it.event, Event::CallRepeated { .. })) {
-                let place = format!("{id} {}", entry.scope);
+            let entries = store.history(id).await?;
+            let workflow = &summary.header.definition.workflow;
+            let outcome = crate::plans::in_time(workflow, state, &entries);
+            trace.outcomes.push(outcome);
+            for entry in entries {
+                // Calls are repeated after crashes, which the calm run hasn't.
+                if matches!(entry.event, Event::CallRepeated { .. }) {
+                    continue;
+                }
                 let line = format!("{} {:?}", entry.at.0 - START, entry.event);
+                let place = format!("{id} {}", entry.scope);
                 trace.history.entry(place).or_default().push(line);
             }
         }

@@ -13,7 +13,7 @@ use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::*;
 use swirl_runtime::Registry;
 
@@ -221,7 +221,7 @@ impl ChaosStore {
 }
 
 #[async_trait]
-impl Store for ChaosStore {
+impl ExecutionStore for ChaosStore {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         give_way().await;
         if let Some(whole) = &new.whole {
@@ -388,32 +388,11 @@ impl Store for ChaosStore {
         self.inner.runnable(limit).await
     }
 
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        self.inner.instance(id).await
-    }
-
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.inner.list(filter).await
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        self.inner.history(id).await
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        self.inner.scopes(id).await
-    }
-
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.inner.note(id, entry).await
     }
 
-    async fn suspend(
-        &self,
-        id: &InstanceId,
-        on: bool,
-        at: Timestamp,
-    ) -> Result<Option<Vec<ScopeRef>>> {
+    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.inner.suspend(id, on, at).await
     }
 
@@ -427,5 +406,27 @@ impl Store for ChaosStore {
 
     async fn timers_changed(&self) {
         self.inner.timers_changed().await;
+    }
+}
+
+#[async_trait]
+impl InstanceRecords for ChaosStore {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.inner.instance(id).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.inner.scopes(id).await
+    }
+}
+
+#[async_trait]
+impl InstanceQueries for ChaosStore {
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.inner.list(filter).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.inner.history(id).await
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures::executor::block_on;
-use swirl_coordinator::Service;
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::event::Input;
@@ -15,10 +14,12 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::{
-    CallRequest, Clock, FunctionCaller, InboxItem, NewInstance as Records, Secrets, Store,
+    CallRequest, Clock, ExecutionStore, FunctionCaller, InboxItem, InstanceRecords,
+    NewInstance as Records, Secrets,
 };
 use swirl_runtime::{Driver, Registry, Settings};
 use swirl_spec::resource::MapResources;
+use swirl_system::{Calls, System};
 
 const DOCUMENT: &str = r#"
 id: w
@@ -102,29 +103,14 @@ fn driven(meanwhile: Meanwhile) -> World {
         Box::new(|_| Err("cached".to_owned())),
     ));
     let definition = definition();
-    registry.insert(definition.clone(), "");
-    let service = Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue: Arc::new(MemoryQueue::default()),
-        clock: clock.clone(),
-        registry: registry.clone(),
-        installation: "".into(),
-        carries_out: true,
-        observer: None,
-    };
-    let driver = Driver {
-        store: store.clone(),
-        events: store.clone(),
-        queue: service.queue.clone(),
+    registry.insert(definition.clone(), "", 0);
+    let queue = Arc::new(MemoryQueue::default());
+    let system = System::new(store.clone(), store.clone(), queue, clock.clone(), registry);
+    let calls = Calls {
         caller: caller.clone(),
         secrets: Arc::new(Nothing),
-        clock: clock.clone(),
-        effects: Arc::new(service),
-        registry,
-        observer: None,
-        settings: Settings::default(),
     };
+    let driver = system.driver(calls, Arc::new(system.service()), Settings::default());
     let id = InstanceId::new("i");
     let new = NewInstance {
         input: data!({}),
@@ -164,7 +150,7 @@ fn the_answer_of_a_suspended_instance_is_kept() {
     let at = SystemClock.now();
     let woken = block_on(world.store.suspend(&world.id, false, at)).unwrap();
     let root = ScopeRef::root(world.id.clone());
-    assert_eq!(woken, Some(vec![root.clone()]));
+    assert_eq!(woken.unwrap().wake, std::slice::from_ref(&root));
     block_on(world.driver.drive(&root)).unwrap();
     assert_eq!(world.status(), Status::Completed);
     let calls = world.caller.calls.load(Ordering::SeqCst);

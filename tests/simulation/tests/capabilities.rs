@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use swirl_model::workflow::{
-    Body, IterationMode, Next, StateKind, Then, Transition, Wait, Workflow,
+    Body, ErrorSet, IterationMode, Next, StateKind, Test, Then, Transition, Wait, Workflow,
 };
 use swirl_simulation::generate::{Case, generate};
 use swirl_simulation::plans;
@@ -17,6 +17,22 @@ fn read(text: &str) -> Workflow {
     let resources = swirl_spec::resource::MapResources::default();
     let reading = swirl_spec::read(text.as_bytes(), &resources, &swirl_spec::Options::default());
     reading.workflow.expect("every workflow is valid")
+}
+
+fn has_not(test: &Test) -> bool {
+    match test {
+        Test::Not(_) => true,
+        Test::All(list) | Test::Any(list) => list.iter().any(has_not),
+        Test::Holds(_) | Test::Exists(_) | Test::Compare { .. } => false,
+    }
+}
+
+fn must_not_come(wait: &Wait) -> bool {
+    match wait {
+        Wait::Not(_) => true,
+        Wait::All(list) | Wait::Any(list) => list.iter().any(must_not_come),
+        Wait::Event(_) => false,
+    }
 }
 
 fn is_nested(wait: &Wait) -> bool {
@@ -60,6 +76,29 @@ fn found(wf: &Workflow) -> Vec<&'static str> {
         }
     }
     for state in &wf.states {
+        let mut schemas = [&state.input_schema, &state.output_schema]
+            .into_iter()
+            .flatten();
+        note(
+            schemas.any(|schema| !schema.fail),
+            "schema of a state that warns",
+        );
+        for rule in &state.retries {
+            note(!rule.results, "state repeated by its error");
+            note(rule.results, "state repeated by its result");
+        }
+        for handler in &state.on_errors {
+            let whole = handler.retry.as_ref().is_some_and(|retry| !retry.source);
+            note(whole, "state repeated by its handler");
+            note(
+                matches!(handler.errors, ErrorSet::When(_)),
+                "condition over an error",
+            );
+            if let Some(filter) = &handler.data {
+                note(filter.data.is_none(), "error in the data");
+                note(filter.data.is_some(), "part of an error in the data");
+            }
+        }
         if let Some(Next::Transition(Transition { guard, .. })) = &state.next {
             note(guard.is_some(), "guard");
         }
@@ -69,6 +108,10 @@ fn found(wf: &Workflow) -> Vec<&'static str> {
             note(end.fail.is_some() && nested, "end that fails in a branch");
         }
         match &state.kind {
+            StateKind::Switch(switch) => {
+                let mut tests = switch.conditions.iter().map(|it| &it.test);
+                note(tests.any(has_not), "condition with not");
+            }
             StateKind::Parallel(parallel) => {
                 note(parallel.at_least.is_some(), "some branches are enough");
                 note(parallel.collect, "outputs as a list");
@@ -102,6 +145,7 @@ fn found(wf: &Workflow) -> Vec<&'static str> {
                     note(entry.timeout.is_some(), "timeout of an entry");
                     note(entry.next.is_some(), "way of an entry");
                     note(is_nested(&entry.wait), "nested event expression");
+                    note(must_not_come(&entry.wait), "event that must not come");
                     let starts = wf[Workflow::ROOT].start;
                     let first = wf[starts].name == state.name;
                     note(first && entry.events.len() > 1, "start by a set of events");
@@ -154,6 +198,15 @@ fn every_capability_is_generated() {
         "filter behind the merge",
         "end that fails",
         "end that fails in a branch",
+        "schema of a state that warns",
+        "state repeated by its error",
+        "state repeated by its result",
+        "state repeated by its handler",
+        "condition over an error",
+        "error in the data",
+        "part of an error in the data",
+        "condition with not",
+        "event that must not come",
     ] {
         assert!(counts.contains_key(what), "no '{what}' in {counts:#?}");
     }
@@ -210,6 +263,29 @@ fn what_is_generated_shows_in_what_comes_of_it() {
         ("status: FAILURE", "status: SUCCESS"),
         ("$.nothing", "$.items"),
         ("2020-11-01T00:00:00Z/2020", "2020-11-01T00:00:00Z/2030"),
+        ("required: [absent]", "required: [n]"),
+        ("maximum: 4", "maximum: 40"),
+        ("interval: PT2S", "interval: PT3S"),
+        ("interval: R2/PT3S", "interval: R1/PT3S"),
+        ("multiplier: PT1S", "multiplier: PT0S"),
+        ("$.n lt 5", "$.n lt 0"),
+        ("name eq 'bad'", "name eq 'good'"),
+        ("name == 'bad' && message =^ 'it'", "message =^ 'at'"),
+        ("not (code == 'timeout')", "code == 'timeout'"),
+        ("trace == 'bad: it failed'", "trace == 'bad: it'"),
+        (
+            "(.error.name == \\\"bad\\\") | not",
+            ".error.name == \\\"bad\\\"",
+        ),
+        ("dataOutputPath: $.message", "dataOutputPath: $.code"),
+        ("dataOutputPath: $.error.code", "dataOutputPath: $.name"),
+        ("retryRef: some, ", ""),
+        (
+            "delay: PT1S, multiplier: 2, maxAttempts: 4",
+            "delay: PT1S, maxAttempts: 4",
+        ),
+        ("choices: [{not:", "choices: [{or:"),
+        ("a and not c", "a and c"),
     ] {
         assert!(shows(from, to), "'{from}' might as well be '{to}'");
     }

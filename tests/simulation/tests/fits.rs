@@ -49,6 +49,7 @@ fn what_is_not_there_is_found() {
         now: Timestamp(7),
         secrets: Data::NULL,
         bounds: None,
+        room: None,
     };
     let mut waiting = fresh.clone();
     let outcome = step(&def, &header, &mut waiting, Input::Wake, &env);

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use swirl_coordinator::{Deployment, Service, StartRequest, Started};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::event::Event;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{CallRequest, FunctionCaller, Secrets, Store};
-use swirl_runtime::{Driver, Registry, Settings};
+use swirl_ports::{CallRequest, FunctionCaller, InstanceQueries, InstanceRecords, Secrets};
+use swirl_runtime::{Registry, Settings};
+use swirl_servers::eventually;
+use swirl_service::{Deployment, Service, StartRequest, Started};
+use swirl_system::{Calls, System};
 use swirl_worker::pool;
 
 const FOLDER: &str = "SWIRL_TEST_ATTEMPTS_FOLDER";
@@ -54,7 +56,7 @@ impl Secrets for Ends {
 #[async_trait]
 impl FunctionCaller for Ends {
     async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
-        // Long enough to be under way when the process ends.
+        // Time has to pass: the call is under way when the process ends.
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok(Data::object())
     }
@@ -107,29 +109,16 @@ fn child() {
         });
         let registry = Arc::new(Registry::new(store.clone(), lower));
         let clock = Arc::new(SystemClock);
-        let service = Service {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
-            clock: clock.clone(),
-            registry: registry.clone(),
-            installation: "".into(),
-            carries_out: false,
-            observer: None,
-        };
+        let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
+            .carrying_out(false);
+        let service = system.service();
         let ends = Arc::new(Ends(how));
-        let driver = Arc::new(Driver {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
+        let calls = Calls {
             caller: ends.clone(),
             secrets: ends,
-            clock,
-            effects: Arc::new(service.clone()),
-            registry,
-            settings: Settings::default(),
-            observer: None,
-        });
+        };
+        let effects = Arc::new(service.clone());
+        let driver = Arc::new(system.driver(calls, effects, Settings::default()));
         let is_first = store
             .list(&swirl_ports::Filter {
                 limit: 1,
@@ -149,18 +138,13 @@ fn child() {
             settings,
             std::future::pending::<()>(),
         ));
-        loop {
-            let state = |id: InstanceId| {
-                let store = store.clone();
-                async move { store.instance(&id).await.unwrap().unwrap().state }
-            };
-            if state(bad.clone()).await.suspended
-                && state(good.clone()).await.status == Status::Completed
-            {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        let state = async |id: &InstanceId| store.instance(id).await.unwrap().unwrap().state;
+        eventually("the end of both", async || {
+            let is_over =
+                state(&bad).await.suspended && state(&good).await.status == Status::Completed;
+            is_over.then_some(())
+        })
+        .await;
         let history = store.history(&bad).await.unwrap();
         let reason = history.iter().find_map(|entry| match &entry.event {
             Event::GivenUp { reason } => Some(reason.as_str()),

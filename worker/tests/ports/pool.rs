@@ -6,15 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use swirl_coordinator::{Deployment, Service, StartRequest, Started};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_engine::Definition;
 use swirl_model::event::Event;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{CallRequest, FunctionCaller, Queue, Receipt, Secrets, Store, Task, Tasks};
-use swirl_runtime::{Driver, Registry, Settings};
+use swirl_ports::{
+    CallRequest, ExecutionStore, FunctionCaller, InstanceQueries, InstanceRecords, Queue, Receipt,
+    Secrets, Task, Tasks,
+};
+use swirl_runtime::{Registry, Settings};
+use swirl_servers::{PATIENCE, eventually};
+use swirl_service::{Deployment, Service, StartRequest, Started};
+use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -78,7 +83,7 @@ fn task(scope: &ScopeRef, failed: &Arc<AtomicUsize>, tasks: &UnboundedSender<Tas
     }
 }
 
-struct Nobody;
+pub struct Nobody;
 
 #[async_trait]
 impl FunctionCaller for Nobody {
@@ -94,17 +99,19 @@ impl Secrets for Nobody {
     }
 }
 
-fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
+pub fn service(store: &Arc<Embedded>, queue: Arc<dyn Queue>) -> Service {
     let lower = Box::new(|_: &_| Err("all are known".to_owned()));
-    Service {
-        store: store.clone(),
-        events: store.clone(),
-        queue,
-        clock: Arc::new(SystemClock),
-        registry: Arc::new(Registry::new(store.clone(), lower)),
-        installation: "".into(),
-        carries_out: false,
-        observer: None,
+    let registry = Arc::new(Registry::new(store.clone(), lower));
+    let clock = Arc::new(SystemClock);
+    System::new(store.clone(), store.clone(), queue, clock, registry)
+        .carrying_out(false)
+        .service()
+}
+
+pub fn nobody() -> Calls {
+    Calls {
+        caller: Arc::new(Nobody),
+        secrets: Arc::new(Nobody),
     }
 }
 
@@ -113,7 +120,7 @@ async fn started(service: &Service, document: &str) -> InstanceId {
     let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
     let workflow = reading.workflow.unwrap();
     let definition = Definition::compile(workflow.clone()).unwrap();
-    service.registry.insert(definition, "");
+    service.registry.insert(definition, "", 0);
     let deployment = Deployment {
         name: String::new(),
         document: document.to_owned(),
@@ -139,39 +146,23 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         Arc::new(Embedded::memory()),
         Arc::new(MemoryQueue::default()),
     );
-    let clock = Arc::new(SystemClock);
     let service = service(&store, queue.clone());
     let id = started(&service, DOCUMENT).await;
     // The worker has been started without something that the definition needs.
-    let driver = Driver {
-        store: store.clone(),
-        events: store.clone(),
-        queue,
-        caller: Arc::new(Nobody),
-        secrets: Arc::new(Nobody),
-        clock,
-        effects: Arc::new(service.clone()),
-        registry: Arc::new(Registry::new(
-            store.clone(),
-            Box::new(|_: &_| Err("no such connector".to_owned())),
-        )),
-        settings: Settings::default(),
-        observer: None,
+    let lower = Box::new(|_: &_| Err("no such connector".to_owned()));
+    let system = System {
+        registry: Arc::new(Registry::new(store.clone(), lower)),
+        ..System::from(&service)
     };
+    let driver = system.driver(nobody(), Arc::new(service.clone()), Settings::default());
     let (tasks, pulled) = unbounded_channel();
     let failed = Arc::new(AtomicUsize::new(0));
     let root = ScopeRef::root(id.clone());
     tasks.send(task(&root, &failed, &tasks)).unwrap();
-    let stands_still = async {
-        while !store.instance(&id).await.unwrap().unwrap().state.suspended {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let stop = async {
-        tokio::time::timeout(Duration::from_secs(20), stands_still)
-            .await
-            .unwrap();
-    };
+    let stop = eventually("its suspension", async || {
+        let instance = store.instance(&id).await.unwrap().unwrap();
+        instance.state.suspended.then_some(())
+    });
     let source = Arc::new(Source(Mutex::new(pulled)));
     let left = pool::run(Arc::new(driver), source, pool::Settings::default(), stop).await;
     assert_eq!((left, failed.load(Ordering::Relaxed)), (0, 3));
@@ -191,11 +182,8 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
     let resumed = store
         .suspend(&id, false, swirl_model::time::Timestamp(0))
         .await;
-    assert_eq!(
-        resumed.unwrap(),
-        Some(vec![root]),
-        "an operator goes on with it"
-    );
+    let resumed = resumed.unwrap().unwrap();
+    assert_eq!(resumed.wake, [root], "an operator goes on with it");
 }
 
 /// Never answers; says when it is called.
@@ -241,22 +229,16 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
         Arc::new(Embedded::memory()),
         Arc::new(MemoryQueue::default()),
     );
-    let clock = Arc::new(SystemClock);
     let service = service(&store, queue.clone());
     let root = ScopeRef::root(started(&service, CALLS).await);
     let (called, mut calls) = unbounded_channel();
-    let driver = Arc::new(Driver {
-        store: store.clone(),
-        events: store.clone(),
-        queue,
+    let endless = Calls {
         caller: Arc::new(Endless(called)),
-        secrets: Arc::new(Nobody),
-        clock,
-        effects: Arc::new(service.clone()),
-        registry: service.registry.clone(),
-        settings: Settings::default(),
-        observer: None,
-    });
+        ..nobody()
+    };
+    let effects = Arc::new(service.clone());
+    let driver = System::from(&service).driver(endless, effects, Settings::default());
+    let driver = Arc::new(driver);
     let mut keys = Vec::new();
     // The second worker goes on at once: the lease of the first one isn't in its way.
     for _ in 0..2 {
@@ -269,7 +251,7 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
         };
         assert!(tasks.send(task).is_ok());
         let stop = async {
-            let key = tokio::time::timeout(Duration::from_secs(20), calls.recv()).await;
+            let key = tokio::time::timeout(PATIENCE, calls.recv()).await;
             keys.extend(key.unwrap());
         };
         let settings = pool::Settings {
@@ -321,38 +303,23 @@ async fn tasks_of_forks(local_scopes: usize) -> usize {
     let store = Arc::new(Embedded::memory());
     let (tasks, pulled) = unbounded_channel();
     let queue = Arc::new(Counting(tasks, AtomicUsize::new(0)));
-    let clock = Arc::new(SystemClock);
     let service = service(&store, queue.clone());
     let id = started(&service, FORKS).await;
-    let driver = Driver {
-        store: store.clone(),
-        events: store.clone(),
-        queue: queue.clone(),
-        caller: Arc::new(Nobody),
-        secrets: Arc::new(Nobody),
-        clock,
-        effects: Arc::new(service.clone()),
-        registry: service.registry.clone(),
-        settings: Settings {
-            keeps_one: local_scopes > 0,
-            ..Settings::default()
-        },
-        observer: None,
+    let settings = Settings {
+        keeps_one: local_scopes > 0,
+        ..Settings::default()
     };
+    let effects = Arc::new(service.clone());
+    let driver = System::from(&service).driver(nobody(), effects, settings);
     let settings = pool::Settings {
         concurrency: 1,
         local_scopes,
         ..pool::Settings::default()
     };
-    let ended = async {
-        while store.instance(&id).await.unwrap().unwrap().state.status == Status::Running {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let stop = async {
-        let ended = tokio::time::timeout(Duration::from_secs(20), ended);
-        ended.await.unwrap();
-    };
+    let stop = eventually("its end", async || {
+        let instance = store.instance(&id).await.unwrap().unwrap();
+        instance.state.status.ended().then_some(())
+    });
     let source = Arc::new(Source(Mutex::new(pulled)));
     assert_eq!(pool::run(Arc::new(driver), source, settings, stop).await, 0);
     let instance = store.instance(&id).await.unwrap().unwrap();

@@ -1,12 +1,17 @@
 //! Rules for the repository itself: one file a rule, one line in [`RULES`].
 
+mod book;
+mod circles;
 mod editions;
 mod errors;
+mod glossary;
 mod layout;
 mod length;
 mod links;
 mod manifests;
 mod modules;
+mod ports;
+mod sleeps;
 mod whitespace;
 mod words;
 
@@ -21,14 +26,19 @@ use crate::finding::Finding;
 
 type Rule = fn(&Tree) -> Result<Vec<Finding>>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 14] = [
+    book::check,
+    circles::check,
     editions::check,
     errors::check,
+    glossary::check,
     layout::check,
     length::check,
     links::check,
     manifests::check,
     modules::check,
+    ports::check,
+    sleeps::check,
     whitespace::check,
     words::check,
 ];

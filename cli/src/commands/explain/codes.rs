@@ -38,7 +38,7 @@ pub const REFUSALS: &[Row] = &[
     (
         "foreign-origin",
         "A web page of another origin sent the request, or it names a host that is not allowed.",
-        "Call the API by an address, by 'localhost', or by a name of 'coordinator.allowed_hosts'.",
+        "Name the page's origin in 'coordinator.cors_origins'; call the API by an address, by 'localhost', or by a name of 'coordinator.allowed_hosts'.",
     ),
     (
         "function-document",
@@ -74,6 +74,11 @@ pub const REFUSALS: &[Row] = &[
         "invalid-query",
         "A parameter of the query is unknown or has a wrong value.",
         "The message names it; /api/v1/openapi.json lists all.",
+    ),
+    (
+        "invalid-range",
+        "The time for which a schedule is to be made up for cannot be taken.",
+        "'from' lies before 'to', 'to' not in the future, and the schedule has at most 1000 starts between them.",
     ),
     (
         "invalid-text",
@@ -144,6 +149,11 @@ pub const REFUSALS: &[Row] = &[
         "too-large",
         "A body, an event or a record is larger than the limit.",
         "The message says the limit. Keep large data elsewhere, and pass a reference.",
+    ),
+    (
+        "too-many-deployments",
+        "As many deployments of this caller are being read as one may have at once.",
+        "Deploy a few at a time: the next one is taken when one of them is answered.",
     ),
     (
         "too-many-refusals",

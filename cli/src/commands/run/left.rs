@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use swirl_model::instance::Status;
 use swirl_model::scope::{Role, Scope};
 use swirl_model::time::Timestamp;
+use swirl_ports::Filter;
 use swirl_ports::Store;
-use swirl_ports::store::{self, Filter};
 
 use super::put_off::{self, PutOff};
 
@@ -53,7 +53,7 @@ impl Left {
 }
 
 /// Counts the unfinished work of the run whose traces have this root.
-async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> store::Result<Left> {
+async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> swirl_ports::Result<Left> {
     let mut left = Left::default();
     let mut filter = Filter {
         limit: PAGE,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
-use swirl_ports::Store;
-use swirl_ports::store::{self, OutboxEntry};
+use swirl_ports::ExecutionStore;
+use swirl_ports::OutboxEntry;
 
 /// How many effects are read at a time.
 const PAGE: usize = 200;
@@ -53,7 +53,7 @@ impl<S: FnOnce(String)> PutOff<S> {
     ///
     /// # Errors
     /// [`GivenUp`]: an effect was put off for too long.
-    pub async fn look(&mut self, store: &dyn Store, now: Instant) -> anyhow::Result<()> {
+    pub async fn look(&mut self, store: &dyn ExecutionStore, now: Instant) -> anyhow::Result<()> {
         if self.looked.is_some_and(|at| now.duration_since(at) < EVERY) {
             return Ok(());
         }
@@ -89,7 +89,10 @@ impl<S: FnOnce(String)> PutOff<S> {
 }
 
 /// The effects of the run whose traces have this root.
-pub(super) async fn of_run(store: &dyn Store, root: &str) -> store::Result<Vec<OutboxEntry>> {
+pub(super) async fn of_run(
+    store: &dyn ExecutionStore,
+    root: &str,
+) -> swirl_ports::Result<Vec<OutboxEntry>> {
     let mut found = store.unflushed(PAGE).await?;
     let mut known: HashMap<InstanceId, bool> = HashMap::new();
     for entry in &found {
@@ -109,6 +112,7 @@ fn name(entry: &OutboxEntry) -> String {
         Command::Publish(event) => format!("the event {} of type '{}'", event.id, event.kind),
         Command::Start(start) => format!("the start of '{}'", start.workflow),
         Command::EndInstance { id, .. } => format!("the end of instance {id}"),
+        Command::SuspendAwaited => format!("suspending what instance {} waits for", entry.instance),
         Command::Tell { to, .. } => format!("the answer to instance {}", to.instance),
         _ => "an effect".to_owned(),
     };

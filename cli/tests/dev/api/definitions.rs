@@ -99,7 +99,7 @@ async fn wrong_bodies(dev: &Dev) {
         .refused(400, "invalid-query");
     let binary = reqwest::header::HeaderValue::from_bytes(b"text/\xe4").unwrap();
     let sent = reqwest::Client::builder()
-        .tls_backend_preconfigured(swirl_worker::http::tls().unwrap())
+        .tls_backend_preconfigured(swirl_functions::http::tls().unwrap())
         .build()
         .unwrap()
         .post(format!("{}{PATH}", dev.url))

@@ -124,6 +124,7 @@ async fn batched(dev: &Dev) {
         .await
         .refused(400, "invalid-event");
     assert_eq!(refused["index"], 1, "{refused:#}");
+    // Time has to pass: nobody acts on one of them meanwhile.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     having(dev, &id, "running").await;
     publish(dev, &[BATCHED], event("b5", "b5").to_string())

@@ -40,9 +40,6 @@ pub async fn check(dev: &Dev) {
     dev.get("/api/v1/nothing")
         .await
         .refused(404, "unknown-route");
-    dev.get("/api/v1/events")
-        .await
-        .refused(405, "unknown-method");
     let deleted = dev
         .send(Method::DELETE, "/api/v1/definitions", &[], "")
         .await;
@@ -56,9 +53,19 @@ pub async fn check(dev: &Dev) {
         .refused(404, "unknown-namespace");
 
     let page = [("origin", "https://example.org")];
-    dev.send(Method::GET, "/api/v1/instances", &page, "")
-        .await
-        .refused(403, "foreign-origin");
+    for path in [
+        "/api/v1/instances",
+        "/api/v1/definitions",
+        "/api/v1/dead-letters",
+        "/api/v1/openapi.json",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    ] {
+        dev.send(Method::GET, path, &page, "")
+            .await
+            .refused(403, "foreign-origin");
+    }
     let own = [("origin", dev.url.as_str())];
     dev.send(Method::GET, "/api/v1/instances", &own, "")
         .await

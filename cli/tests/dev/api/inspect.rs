@@ -171,8 +171,42 @@ async fn commands(dev: &Dev) {
             "{out}"
         );
     }
+    beginnings(dev, second).await;
     let (_, out, _) = dev.run(&["list", "--status", "cancelled", "--limit", "1"]);
     assert!(out.starts_with("ID "), "{out}");
     let (_, out, _) = dev.run(&["definition", "list"]);
     assert!(out.contains("waiter") && out.contains("next at "), "{out}");
+}
+
+/// The beginning of an id is enough for a command where no other id begins so.
+async fn beginnings(dev: &Dev, id: &str) {
+    // Of seventeen ids two begin with the same digit.
+    for n in 0..16 {
+        waiting(dev, &format!("begins-{n}")).await;
+    }
+    let all = dev.get(&format!("{PATH}?limit=1000")).await.is(200);
+    let all = all["instances"].as_array().unwrap();
+    let ids: Vec<&str> = all.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let of = |digits: &str| ids.iter().filter(|id| id.starts_with(digits)).count();
+    let shared = ids.iter().map(|id| &id[..1]).find(|digit| of(digit) > 1);
+    let (code, out, err) = dev.run(&["cancel", shared.unwrap()]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+    assert!(err.contains("give more digits\n  "), "{err}");
+
+    let digits = (1..id.len()).find(|count| of(&id[..*count]) == 1);
+    let beginning = &id[..digits.unwrap()];
+    let (code, out, err) = dev.run(&["get", beginning]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with(&format!("id           {id}\n")), "{out}");
+    let (code, _, err) = dev.run(&["history", beginning]);
+    assert_eq!(code, Some(0), "{err}");
+    let (code, _, err) = dev.run(&["resume", beginning]);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(
+        err.contains("the instance has ended: it is cancelled"),
+        "{err}"
+    );
+    let (code, _, err) = dev.run(&["get", "0000000000000000000000"]);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("unknown-instance"), "{err}");
 }

@@ -5,6 +5,7 @@
 //! refusal that the documentation lists has been seen.
 
 mod called;
+mod console;
 mod definitions;
 mod events;
 mod guard;
@@ -13,6 +14,7 @@ mod instances;
 mod lifecycle;
 mod operate;
 mod start;
+mod steer;
 
 use std::collections::BTreeSet;
 
@@ -31,9 +33,11 @@ const BROKEN: [&str; 7] = [
     "store-unavailable",
     "timeout",
 ];
-/// What only a coordinator says: `swirl dev` wants no tokens, has no dead letters, and starts as fast as it can.
-const GUARDED: [&str; 6] = [
+/// Only a coordinator says these: `swirl dev` wants no tokens, has no dead letters, and starts as fast as it can. The one of
+/// deployments needs many requests at once.
+const GUARDED: [&str; 7] = [
     "letter-cut",
+    "too-many-deployments",
     "too-many-refusals",
     "too-many-starts",
     "forbidden",
@@ -143,6 +147,7 @@ async fn every_route() {
         ("starter", STARTER),
         ("pair", PAIR),
         ("timed", TIMED),
+        ("hourly", steer::HOURLY),
     ] {
         let file = folder.path().join(format!("{name}.sw.yaml"));
         std::fs::write(file, document.replace("ADDRESS", &address)).unwrap();
@@ -156,6 +161,8 @@ async fn every_route() {
     called::check(&dev).await;
     events::check(&dev).await;
     inspect::check(&dev).await;
+    steer::check(&dev).await;
+    console::check(&dev).await;
     lifecycle::check(&dev).await;
     definitions::running_instances_keep_theirs(&dev).await;
 

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::json;
-use swirl_servers::{NatsServer, RedisServer, free_port};
+use swirl_servers::{NatsServer, RedisServer, eventually, free_port};
 
 use super::one_process::connectors;
 use super::{ACCESS, CANARY, KEY, TOKEN, cases, files, needles::assert_none, service};
 use crate::http::{Http, JSON};
 
 const SECRETS: [&str; 3] = [KEY, TOKEN, ACCESS];
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends with the test.
 struct Process(Child);
@@ -90,16 +88,15 @@ async fn nothing_of_a_cluster_holds_a_secret() {
     );
 
     let http = Http::new();
-    let begun = Instant::now();
-    while http
-        .send(Method::GET, &base, "/readyz", &[], "")
-        .await
-        .is_err()
-    {
-        let log = std::fs::read_to_string(&coordinator_log).unwrap();
-        assert!(begun.elapsed() < PATIENCE, "{log}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let what = std::fmt::from_fn(|f| {
+        let log = std::fs::read_to_string(&coordinator_log).unwrap_or_default();
+        write!(f, "readiness: {log}")
+    });
+    eventually(what, async || {
+        let answer = http.send(Method::GET, &base, "/readyz", &[], "").await;
+        answer.ok()
+    })
+    .await;
     let wanted = [
         "refuse",
         "break-basic",

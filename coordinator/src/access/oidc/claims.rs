@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::access::role::Role;
+use swirl_access::Role;
 
 const NAME_CHARS_MAX: usize = 100;
 

@@ -18,8 +18,8 @@ use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 
 use super::guard::{Denied, Identity};
-use super::role::Role;
 use source::{Missing, Source};
+use swirl_access::Role;
 
 /// Gets documents from the web, given by the binary. An answer of another status than 200 is an
 /// error, and so is one of more than a mebibyte.

@@ -15,8 +15,8 @@ use swirl_model::Data;
 use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
 use swirl_model::scope::Work;
-use swirl_ports::store::Record;
-use swirl_ports::{Acquired, Commit, Committed, EventLog, Store};
+use swirl_ports::execution::Record;
+use swirl_ports::{Acquired, Commit, Committed, EventLog, ExecutionStore};
 
 const SPAN: Duration = Duration::from_secs(3);
 
@@ -49,6 +49,7 @@ async fn committer(store: Arc<Embedded>, id: String, until: Instant) -> Vec<Dura
             commands: vec![],
             at: kit::at(0),
             if_quiet: false,
+            fits: false,
             release: false,
             lease_ms: 1,
         };
@@ -151,6 +152,7 @@ fn waiting(folder: &PathBuf, durable: bool) {
             ],
             at: kit::at(0),
             if_quiet: false,
+            fits: false,
             release: false,
             lease_ms: 1,
         };

@@ -23,19 +23,8 @@ struct Place {
 impl State {
     /// `page`: the history of the commit.
     pub fn commit(&mut self, commit: Commit, page: Page) -> Committed {
-        let Commit {
-            lease,
-            mut scope,
-            consumed,
-            refused,
-            history,
-            commands,
-            at,
-            if_quiet,
-            release,
-            lease_ms: _,
-        } = commit;
-        debug_assert!(history.is_empty(), "it is the page");
+        debug_assert!(commit.history.is_empty(), "it is the page");
+        let lease = commit.lease.clone();
         let id = lease.scope.scope.clone();
         let Some((_, inst)) = self.find_mut(&lease.scope.instance) else {
             return Committed::Refused;
@@ -44,17 +33,18 @@ impl State {
         if held.is_none_or(|hold| hold.token != lease.token) {
             return Committed::Refused;
         }
-        if if_quiet && self.has_news(&lease) {
+        if commit.if_quiet && self.has_news(&lease) {
             return Committed::News;
         }
+        let limit = self.options.instance_bytes;
         let Some((seq, inst)) = self.find_mut(&lease.scope.instance) else {
             return Committed::Refused;
         };
-        let dropped = commands.contains(&Command::Drop);
-        let gone = dropped || scope.ended();
+        let dropped = commit.commands.contains(&Command::Drop);
+        let gone = dropped || commit.scope.ended();
         let stale = match inst.scope(&id) {
-            Some(stored) => stored.rev != scope.rev,
-            None => scope.rev != 0 || inst.unborn(&id).is_none(),
+            Some(stored) => stored.rev != commit.scope.rev,
+            None => commit.scope.rev != 0 || inst.unborn(&id).is_none(),
         };
         if stale || inst.closed(&id) && !gone {
             // Nothing waits for this lease to run out, so it is given back at once.
@@ -64,6 +54,18 @@ impl State {
             self.refresh(seq, &id);
             return Committed::Refused;
         }
+        if let Some(room) = inst.lacks_room(&commit, limit) {
+            return Committed::Full(room);
+        }
+        let Commit {
+            mut scope,
+            consumed,
+            refused,
+            commands,
+            at,
+            release,
+            ..
+        } = commit;
         let mut place = Place {
             seq,
             scope: id.clone(),
@@ -121,7 +123,7 @@ impl State {
             return;
         };
         let id = scope.id.clone();
-        inst.scopes.entry(id.clone()).or_default().scope = Some(Box::new(scope));
+        inst.put_scope(scope);
         self.touch(Key::Scope(seq, id));
     }
 
@@ -185,6 +187,7 @@ impl State {
             Command::Publish(_)
             | Command::Start(_)
             | Command::EndInstance { .. }
+            | Command::SuspendAwaited
             | Command::Tell { .. } => self.put_out(place, command),
             // The driver puts a scope that yields into the queue when it has given the lease back;
             // what is dropped goes when all else is done.
@@ -236,8 +239,14 @@ impl State {
         let branches: Vec<ScopeId> = (0..fork.open.min(fork.total))
             .map(|index| fork.parent.child(fork.fork, index))
             .collect();
-        inst.forks
-            .insert(key.clone(), ForkEntry { fork, tellings: 0 });
+        let kib = inst.weigh_fork(&fork);
+        let tellings = 0;
+        let entry = ForkEntry {
+            fork,
+            tellings,
+            kib,
+        };
+        inst.forks.insert(key.clone(), entry);
         self.touch(Key::Fork(place.seq, key.0.clone(), key.1));
         self.touch(Key::ForkState(place.seq, key.0, key.1));
         for branch in branches {
@@ -308,7 +317,10 @@ impl State {
         let Some(entry) = inst.forks.get_mut(&(parent.clone(), fork)) else {
             return;
         };
+        let before = entry.fork.bytes;
         let reported = entry.fork.report(index, result);
+        let bytes = entry.fork.bytes;
+        inst.weigh_results(before, bytes);
         if reported != Reported::Stale {
             self.touch(Key::ForkState(place.seq, parent.clone(), fork));
             self.touch(Key::Result(place.seq, parent.clone(), fork, index));
@@ -327,8 +339,11 @@ impl State {
         let Some(entry) = inst.forks.get_mut(&key) else {
             return;
         };
+        let before = entry.fork.bytes;
         let indexes = entry.fork.revive(index, others);
+        let bytes = entry.fork.bytes;
         let is_news = entry.fork.is_news();
+        inst.weigh_results(before, bytes);
         self.touch(Key::ForkState(place.seq, key.0.clone(), fork));
         for index in indexes {
             self.touch(Key::Result(place.seq, key.0.clone(), fork, index));
@@ -394,6 +409,10 @@ impl State {
             return;
         }
         let entry = inst.forks.remove(&key);
+        if let Some(entry) = &entry {
+            inst.weigh_results(entry.fork.bytes, 0);
+            inst.kib = inst.kib.saturating_sub(entry.kib);
+        }
         let results = entry.into_iter().flat_map(|entry| entry.fork.results);
         for (index, _) in results {
             self.touch(Key::Result(seq, key.0.clone(), fork, index));
@@ -434,6 +453,7 @@ impl State {
             return;
         };
         if let Some(mut entry) = inst.scopes.remove(id) {
+            inst.kib = inst.kib.saturating_sub(entry.kib);
             let waker = entry.lease.as_mut().and_then(|hold| hold.waker.take());
             self.wakers.extend(waker);
             self.touch(Key::Scope(seq, id.clone()));

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
-use swirl_ports::{DefinitionRecord, Definitions, Result};
+use swirl_ports::{Changes, DefinitionRecord, Definitions, Result};
 
 use crate::Embedded;
 use crate::record::Key;
@@ -52,8 +52,16 @@ impl Definitions for Embedded {
         })
     }
 
-    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
-        self.read(|state| state.definitions.values().cloned().collect())
+    /// A definition's place is the revision of its last change.
+    async fn changes(&self, since: u64) -> Result<Changes> {
+        self.read(|state| {
+            let changed = state.definitions.range(since.saturating_add(1)..);
+            let last = changed.clone().next_back();
+            Changes {
+                revision: last.map_or(since, |(place, _)| *place),
+                heads: changed.map(|(_, record)| record.head()).collect(),
+            }
+        })
     }
 
     async fn mark(&self, workflow: &str) -> Result<Option<Timestamp>> {

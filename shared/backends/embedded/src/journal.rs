@@ -51,8 +51,8 @@ type Pairs = Vec<(String, Vec<u8>)>;
 /// Takes a record in that was read.
 type Restore<'a> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 'a;
 
-/// Resolves when what it stands for is on disk.
-/// What is in a store is for who made it: a folder that is there already keeps its rights.
+/// A store is for the user who made it. A folder that exists already keeps its rights, since others may have files in
+/// it; the data below it is for its owner all the same ([`tighten`]).
 fn make(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -61,6 +61,35 @@ fn make(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
+/// A store of an earlier build may be there for everybody to read.
+#[cfg(unix)]
+fn tighten(place: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut rights = std::fs::metadata(place)?.permissions();
+    if rights.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    rights.set_mode(0o700);
+    let set = std::fs::set_permissions(place, rights);
+    let place = place.display();
+    match set {
+        Ok(()) => tracing::warn!(
+            "other users of this machine could read {place}; from now on its owner alone can"
+        ),
+        Err(error) => tracing::warn!(
+            %error,
+            "other users of this machine can read {place}; only its owner can change that: chmod 700"
+        ),
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn tighten(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Resolves when what it stands for is on disk.
 pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl Journal {
@@ -73,6 +102,7 @@ impl Journal {
         make(folder).map_err(io)?;
         let lock = lock(folder)?;
         let disk = create(folder)
+            .and_then(|()| Ok(tighten(&folder.join("data"))?))
             .and_then(|()| Disk::open(folder.join("data"), lock))
             .map_err(|error| match error {
                 fjall::Error::Io(error) => io(error),

@@ -27,6 +27,7 @@ mod sets;
 mod state;
 mod store;
 mod subscriptions;
+mod weight;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -95,6 +96,14 @@ impl Embedded {
             state: Mutex::new(state),
             journal: Some(journal),
         })
+    }
+
+    /// Whether any instance waits for an event.
+    ///
+    /// # Errors
+    /// The store has stopped: its disk refused a write.
+    pub fn has_waits(&self) -> Result<bool> {
+        self.read(|state| !state.subscriptions.is_empty())
     }
 
     fn journal(&self) -> Option<&Journal> {

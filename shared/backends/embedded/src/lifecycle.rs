@@ -2,13 +2,15 @@
 
 use swirl_model::Data;
 use swirl_model::WorkflowError;
-use swirl_model::event::Input;
+use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header, Instance, InstanceState, Status};
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
-use swirl_ports::{Created, InboxItem, InstanceKey, KeyHolder, NewInstance, Whole};
+use swirl_ports::{
+    Created, InboxItem, InstanceKey, KeyHolder, NewInstance, OutboxEntry, Suspended, Whole,
+};
 
 use crate::page::Page;
 use crate::record::{Key, Write};
@@ -197,7 +199,7 @@ impl State {
         children
     }
 
-    /// See [`swirl_ports::Store::take_key`].
+    /// See [`swirl_ports::ExecutionStore::take_key`].
     pub fn take_key(
         &mut self,
         key: &InstanceKey,
@@ -245,16 +247,26 @@ impl State {
     }
 
     /// `None`: there is no such active instance. Else the scopes that have something to do now.
-    pub fn suspend(&mut self, id: &InstanceId, on: bool) -> Option<Vec<ScopeRef>> {
+    pub fn suspend(&mut self, id: &InstanceId, on: bool) -> Option<Suspended> {
+        let number = self.next();
         let (seq, inst) = self.find_mut(id)?;
         if inst.status() != Status::Running {
             return None;
         }
         inst.instance.state.suspended = on;
+        inst.outbox.insert(number, Command::SuspendAwaited);
         self.touch(Key::State(seq));
+        self.touch(Key::Outbox(seq, number));
         let ready = self.refresh_all(seq);
         let ready = ready.iter().filter_map(|scope| self.scope_ref(seq, scope));
-        Some(if on { Vec::new() } else { ready.collect() })
+        Some(Suspended {
+            wake: if on { Vec::new() } else { ready.collect() },
+            outbox: vec![OutboxEntry {
+                instance: id.clone(),
+                id: number,
+                command: Command::SuspendAwaited,
+            }],
+        })
     }
 
     /// Removes ended instances that are too old or too many, oldest first. One that still has

@@ -9,6 +9,8 @@ pub struct Options {
     pub history_max: u64,
     /// Inputs that wait in a scope's inbox.
     pub inbox_max: usize,
+    /// How much an instance may hold in all of its scopes, forks and their results; 0 for any.
+    pub instance_bytes: usize,
     /// How long events are kept for those who wait for them later.
     pub retain_ms: u64,
     /// How many events are kept so; older ones are dropped.
@@ -34,6 +36,7 @@ impl Default for Options {
         Options {
             history_max: 100_000,
             inbox_max: 10_000,
+            instance_bytes: 64 << 20,
             retain_ms: DAY_MS,
             retain_max: 100_000,
             dedup_ms: DAY_MS,

@@ -349,13 +349,21 @@ impl State {
             "scope" => {
                 let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
                 let scope = branch::restore(inst, key, value)?;
-                inst.scopes.entry(ScopeId::new(a)).or_default().scope = Some(Box::new(scope));
+                inst.restore_scope(scope, value.len() / 1024);
             }
             "fork" => {
                 let fork: Fork = read(key, value)?;
                 let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
                 let place = (fork.parent.clone(), fork.fork);
-                inst.forks.insert(place, ForkEntry { fork, tellings: 0 });
+                let kib = value.len() / 1024;
+                inst.kib += kib;
+                let tellings = 0;
+                let entry = ForkEntry {
+                    fork,
+                    tellings,
+                    kib,
+                };
+                inst.forks.insert(place, entry);
             }
             "forkstate" => {
                 let state: ForkState = read(key, value)?;
@@ -374,7 +382,11 @@ impl State {
                 let (fork, index) =
                     place.ok_or_else(|| damaged("its key names no branch".to_owned()))?;
                 let entry = self.fork_mut(n, a, fork).ok_or_else(lost)?;
+                let before = entry.fork.bytes;
                 entry.fork.restore(index, result);
+                let bytes = entry.fork.bytes;
+                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                inst.weigh_results(before, bytes);
             }
             "inbox" => {
                 let record: InboxRecord = read(key, value)?;

@@ -86,6 +86,8 @@ pub(crate) struct Inst {
     pub history_next: u64,
     /// Without a journal; else the entries are only there.
     pub history: VecDeque<HistoryEntry>,
+    /// How much it holds (`weight.rs`).
+    pub kib: usize,
 }
 
 /// What belongs to a scope. A branch that has not begun may have an inbox or a holder already.
@@ -95,6 +97,8 @@ pub(crate) struct Entry {
     pub inbox: Inbox,
     pub lease: Option<Hold>,
     pub waits: Vec<Wait>,
+    /// How many KiB its record adds to the instance (`weight.rs`).
+    pub kib: usize,
 }
 
 pub(crate) struct Hold {
@@ -117,6 +121,8 @@ pub(crate) struct ForkEntry {
     pub fork: Fork,
     /// How often the parent has been told: each telling is an input of its own.
     pub tellings: u32,
+    /// How many KiB it adds to the instance, without its results (`weight.rs`).
+    pub kib: usize,
 }
 
 /// A timer's number, its time and its place in the order of arming.
@@ -195,6 +201,7 @@ impl Inst {
             history_first: 0,
             history_next: 0,
             history: VecDeque::new(),
+            kib: 0,
         }
     }
 

@@ -11,10 +11,11 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, InstanceKey,
-    KeyHolder, Lease, NewInstance, OutboxEntry, Released, Result, Store, Summary,
+    Acquired, Commit, Committed, Created, DueTimer, Error, ExecutionStore, Filter, Held, InboxItem,
+    InstanceKey, InstanceQueries, InstanceRecords, KeptHistory, KeyHolder, Lease, NewInstance,
+    OutboxEntry, Released, Result, Summary, Suspended,
 };
 
 use crate::Embedded;
@@ -24,7 +25,7 @@ use crate::record::{HISTORY, Key};
 use crate::state::{Entry, Hold, Seq, State};
 
 #[async_trait]
-impl Store for Embedded {
+impl ExecutionStore for Embedded {
     async fn create(&self, mut new: NewInstance) -> Result<Created> {
         let page = match &mut new.whole {
             Some(whole) => {
@@ -160,47 +161,6 @@ impl Store for Embedded {
         })
     }
 
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        self.read(|state| state.find(id).map(|(_, inst)| inst.instance.clone()))
-    }
-
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.read(|state| state.list(filter))
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        let found = self.read(|state| {
-            let (seq, inst) = state.find(id)?;
-            let entries: Vec<_> = inst.history.iter().cloned().collect();
-            Some((seq, inst.history_first, entries))
-        })?;
-        let Some((seq, first, entries)) = found else {
-            return Ok(Vec::new());
-        };
-        let Some(journal) = self.journal() else {
-            return Ok(entries);
-        };
-        let records = redeem(journal.read(format!("{HISTORY}{seq:016x}/"))).await?;
-        page::entries(records, first)
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        self.read(|state| {
-            let found = state.find(id);
-            let entries = found.iter().flat_map(|(_, inst)| inst.scopes.values());
-            entries
-                .filter_map(|entry| entry.scope.as_deref().cloned())
-                .collect()
-        })
-    }
-
-    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
-        self.read(|state| {
-            let (_, inst) = state.find(id)?;
-            inst.scope(&ScopeId::root()).cloned()
-        })
-    }
-
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         let page = Page::new(vec![entry], self.journal().is_some())?;
         self.write(|state| {
@@ -218,7 +178,7 @@ impl Store for Embedded {
         id: &InstanceId,
         on: bool,
         _at: Timestamp,
-    ) -> Result<Option<Vec<ScopeRef>>> {
+    ) -> Result<Option<Suspended>> {
         self.write(|state| state.suspend(id, on)).await
     }
 
@@ -272,6 +232,63 @@ impl Store for Embedded {
                 Poll::Ready(())
             }
         }))
+    }
+}
+
+#[async_trait]
+impl InstanceRecords for Embedded {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.read(|state| state.find(id).map(|(_, inst)| inst.instance.clone()))
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.read(|state| {
+            let found = state.find(id);
+            let entries = found.iter().flat_map(|(_, inst)| inst.scopes.values());
+            entries
+                .filter_map(|entry| entry.scope.as_deref().cloned())
+                .collect()
+        })
+    }
+}
+
+#[async_trait]
+impl InstanceQueries for Embedded {
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.read(|state| state.list(filter))
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        Ok(self.kept_history(id).await?.entries)
+    }
+
+    async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {
+        let found = self.read(|state| {
+            let (seq, inst) = state.find(id)?;
+            let entries: Vec<_> = inst.history.iter().cloned().collect();
+            Some((seq, inst.history_first, entries))
+        })?;
+        let Some((seq, first, entries)) = found else {
+            return Ok(KeptHistory::default());
+        };
+        let entries = match self.journal() {
+            None => entries,
+            Some(journal) => {
+                let records = redeem(journal.read(format!("{HISTORY}{seq:016x}/"))).await?;
+                page::entries(records, first)?
+            }
+        };
+        Ok(KeptHistory {
+            gone: first,
+            entries,
+        })
+    }
+
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.read(|state| {
+            let (_, inst) = state.find(id)?;
+            inst.scope(&ScopeId::root()).cloned()
+        })
     }
 }
 
@@ -410,7 +427,8 @@ impl State {
         found
             .filter(|instance| {
                 let header = &instance.header;
-                equal(&filter.workflow, &header.definition.workflow)
+                filter.begins(&header.id)
+                    && equal(&filter.workflow, &header.definition.workflow)
                     && equal(&filter.version, &header.definition.version)
                     && filter
                         .status

@@ -32,6 +32,10 @@ impl Subscriptions {
     pub fn get(&self, order: u64) -> Option<(Seq, ScopeId, u32)> {
         self.orders.get(&order).cloned()
     }
+
+    pub fn is_empty(&self) -> bool {
+        self.orders.is_empty()
+    }
 }
 
 impl State {

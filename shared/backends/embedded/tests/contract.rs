@@ -7,6 +7,13 @@ use futures::executor::block_on;
 use swirl_contract::Backend;
 use swirl_embedded::{Embedded, Options};
 
+fn options() -> Options {
+    Options {
+        instance_bytes: swirl_contract::INSTANCE_BYTES,
+        ..Options::default()
+    }
+}
+
 fn backend(store: Embedded, guard: impl Send + Sync + 'static) -> Backend {
     let store = Arc::new(store);
     Backend {
@@ -20,7 +27,7 @@ fn backend(store: Embedded, guard: impl Send + Sync + 'static) -> Backend {
 mod memory {
     use super::*;
 
-    swirl_contract::suite!(backend(Embedded::memory(), ()), block_on);
+    swirl_contract::suite!(backend(Embedded::memory_with(options()), ()), block_on);
 }
 
 mod durable {
@@ -28,10 +35,7 @@ mod durable {
 
     fn open() -> Backend {
         let folder = tempfile::tempdir().unwrap();
-        backend(
-            Embedded::open(folder.path(), Options::default()).unwrap(),
-            folder,
-        )
+        backend(Embedded::open(folder.path(), options()).unwrap(), folder)
     }
 
     swirl_contract::suite!(open(), block_on);

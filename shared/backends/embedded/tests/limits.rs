@@ -12,8 +12,8 @@ use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Work};
-use swirl_ports::store::Record;
-use swirl_ports::{Commit, Error, Filter, InboxItem, InstanceKey, KeyHolder, Store};
+use swirl_ports::execution::Record;
+use swirl_ports::{Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder};
 
 fn backend(store: Embedded) -> Backend {
     let store = Arc::new(store);
@@ -181,7 +181,7 @@ fn the_oldest_history_goes() {
                 event: Event::Joined { fork },
             };
             // The last commit alone is more than may stay.
-            let mut found = Vec::new();
+            let (mut found, mut gone) = (Vec::new(), Vec::new());
             for forks in [0..2, 2..4, 4..6, 6..11] {
                 let held = b.hold(&root("a")).await;
                 let Record::Scope(scope) = held.record else {
@@ -196,17 +196,21 @@ fn the_oldest_history_goes() {
                     commands: vec![],
                     at: at(0),
                     if_quiet: false,
+                    fits: false,
                     release: true,
                     lease_ms: 1,
                 };
                 b.store.commit(commit).await.unwrap();
-                let history = b.store.history(&InstanceId::new("a")).await.unwrap();
+                let kept = b.store.kept_history(&InstanceId::new("a")).await.unwrap();
+                let history = kept.entries;
+                gone.push(kept.gone);
                 let forks = history.into_iter().map(|entry| match entry.event {
                     Event::Joined { fork } => fork,
                     _ => panic!("{entry:?}"),
                 });
                 found.push(forks.collect::<Vec<_>>());
             }
+            assert_eq!(gone, [0, 1, 3, 8]);
             found
         });
         let wanted = [vec![0, 1], vec![1, 2, 3], vec![3, 4, 5], vec![8, 9, 10]];
@@ -354,4 +358,9 @@ fn a_new_folder_is_for_its_owner_alone() {
     let before = rights(&shared);
     drop(Embedded::open(&shared, Options::default()).unwrap());
     assert_eq!(rights(&shared), before, "somebody made it so");
+    // An earlier build left its data readable for everybody.
+    let data = shared.join("data");
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+    drop(Embedded::open(&shared, Options::default()).unwrap());
+    assert_eq!((rights(&data), rights(&shared)), (0o700, before));
 }

@@ -31,13 +31,19 @@ impl Restarting {
         if self.held.load(Ordering::SeqCst) == 0 {
             *store = None;
         }
-        let open = || Arc::new(Embedded::open(&self.folder, Options::default()).unwrap());
+        let open = || {
+            let options = Options {
+                instance_bytes: swirl_contract::INSTANCE_BYTES,
+                ..Options::default()
+            };
+            Arc::new(Embedded::open(&self.folder, options).unwrap())
+        };
         store.get_or_insert_with(open).clone()
     }
 }
 
 #[async_trait]
-impl Store for Restarting {
+impl ExecutionStore for Restarting {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         self.get().create(new).await
     }
@@ -115,32 +121,11 @@ impl Store for Restarting {
         self.get().runnable(limit).await
     }
 
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        self.get().instance(id).await
-    }
-
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.get().list(filter).await
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        self.get().history(id).await
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        self.get().scopes(id).await
-    }
-
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.get().note(id, entry).await
     }
 
-    async fn suspend(
-        &self,
-        id: &InstanceId,
-        on: bool,
-        at: Timestamp,
-    ) -> Result<Option<Vec<ScopeRef>>> {
+    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.get().suspend(id, on, at).await
     }
 
@@ -154,6 +139,28 @@ impl Store for Restarting {
 
     async fn timers_changed(&self) {
         // A restart is a change.
+    }
+}
+
+#[async_trait]
+impl InstanceRecords for Restarting {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.get().instance(id).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.get().scopes(id).await
+    }
+}
+
+#[async_trait]
+impl InstanceQueries for Restarting {
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.get().list(filter).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.get().history(id).await
     }
 }
 
@@ -192,8 +199,8 @@ impl Definitions for Restarting {
         Definitions::get(&*Restarting::get(self), id).await
     }
 
-    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
-        Restarting::get(self).all().await
+    async fn changes(&self, since: u64) -> Result<Changes> {
+        Restarting::get(self).changes(since).await
     }
 
     async fn mark(&self, workflow: &str) -> Result<Option<Timestamp>> {

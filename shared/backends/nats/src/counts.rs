@@ -1,6 +1,7 @@
 //! What a process has had to do with messages, for its metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Counts since the process began.
 #[derive(Debug, Default)]
@@ -18,6 +19,8 @@ pub struct Backlog {
     pub pending: u64,
     /// Delivered, and neither done nor given back.
     pub unacknowledged: u64,
+    /// For how long the oldest that is not delivered has waited; zero if none waits.
+    pub oldest: Duration,
 }
 
 /// Tasks and events.

@@ -3,7 +3,7 @@
 
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, Info, StorageType};
 use serde_json::Value;
 use swirl_ports::{Finding, Severity};
@@ -67,7 +67,49 @@ impl Streams {
             .collect();
         let limits = limits(&account, &missing, self.ack_pending_max());
         inspected.findings.extend(limits);
+        // The account's own limits would be met by this, too.
+        if inspected.findings.is_empty() {
+            inspected.findings.extend(self.no_room(&missing).await);
+        }
         inspected
+    }
+
+    /// What the server itself has no room for. It tells its limits (max_file_store, max_memory_store) to nobody but its
+    /// administrators, so a stream as large as all that are missing is made, and removed at once.
+    async fn no_room(&self, missing: &[&Config]) -> Option<Finding> {
+        let largest = missing.iter().max_by_key(|stream| stream.num_replicas)?;
+        let name = self.probe();
+        let probe = Config {
+            subjects: vec![format!("swirl-doctor.{name}")],
+            name: name.clone(),
+            max_bytes: missing.iter().map(|stream| stream.max_bytes.max(0)).sum(),
+            ..(*largest).clone()
+        };
+        // One that an inspection left behind which was killed.
+        let _ = self.context.delete_stream(&name).await;
+        let made = self.context.create_stream(probe.clone()).await;
+        let _ = self.context.delete_stream(&name).await;
+        let error = made.err()?;
+        let code = match error.kind() {
+            CreateStreamErrorKind::JetStream(reason) => reason.error_code(),
+            _ => return None,
+        };
+        let is_room = [
+            ErrorCode::INSUFFICIENT_RESOURCES,
+            ErrorCode::STORAGE_RESOURCES_EXCEEDED,
+            ErrorCode::MEMORY_RESOURCES_EXCEEDED,
+            ErrorCode::CLUSTER_NO_PEERS,
+        ];
+        is_room.contains(&code).then(|| Finding {
+            severity: Severity::Error,
+            code: "room",
+            message: format!(
+                "JetStream has no room for the {} bytes that the streams may take: {error}",
+                probe.max_bytes
+            ),
+            hint: "raise max_file_store of nats-server (max_memory_store with nats.memory), give its disk more room, or lower \
+                   nats.events_bytes_max and nats.tasks_bytes_max",
+        })
     }
 
     /// Whether JetStream answers.

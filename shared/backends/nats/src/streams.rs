@@ -5,9 +5,10 @@
 //! JetStream): whoever notices calls [`Streams::ensure`] again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::Client;
+use async_nats::datetime::DateTime;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
@@ -18,6 +19,13 @@ use crate::counts::{Backlog, Counts};
 /// The consumer of tasks, and that of events.
 const WORKERS: &str = "workers";
 const COORDINATORS: &str = "coordinators";
+
+/// By this machine's clock; never negative.
+fn age(of: DateTime) -> Duration {
+    let at = u64::try_from(of.unix_timestamp_nanos()).unwrap_or(0);
+    let at = UNIX_EPOCH + Duration::from_nanos(at);
+    SystemTime::now().duration_since(at).unwrap_or_default()
+}
 
 /// What can be set for the streams that are made here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,9 +165,16 @@ impl Streams {
         let found = found.map_err(|found| error(found.to_string()))?;
         let info = found.consumer_info(consumer).await;
         let info = info.map_err(|found| error(found.to_string()))?;
+        let next = info.delivered.stream_sequence + 1;
+        let oldest = match info.num_pending {
+            0 => None,
+            // Nothing is there if it was taken meanwhile.
+            _ => found.get_first_raw_message_by_subject(">", next).await.ok(),
+        };
         Ok(Backlog {
             pending: info.num_pending,
             unacknowledged: info.num_ack_pending as u64,
+            oldest: oldest.map_or(Duration::ZERO, |message| age(message.time)),
         })
     }
 
@@ -182,6 +197,11 @@ impl Streams {
 
     pub fn dead(&self) -> String {
         format!("SWIRL_{}_DEAD", self.namespace)
+    }
+
+    /// A stream that is made and removed to see whether there is room.
+    pub(crate) fn probe(&self) -> String {
+        format!("SWIRL_{}_DOCTOR", self.namespace)
     }
 
     pub(crate) fn task_subject(&self) -> String {

@@ -12,8 +12,8 @@ use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Scope, Work};
-use swirl_ports::store::Record;
-use swirl_ports::{Acquired, Commit, Committed, Held, Lease, Store};
+use swirl_ports::execution::Record;
+use swirl_ports::{Acquired, Commit, Committed, ExecutionStore, Held, Lease};
 use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisOptions, RedisServer};
 
@@ -162,6 +162,7 @@ async fn commit(
         commands,
         at: kit::at(0),
         if_quiet: false,
+        fits: false,
         release: false,
         lease_ms: 30_000,
     };

@@ -1,9 +1,10 @@
 //! A commit, as arguments of one script.
 
 use redis::{Cmd, Value};
+use swirl_model::data::json_bytes;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::EndStatus;
+use swirl_model::instance::{EndStatus, Room};
 use swirl_ports::{Commit, Committed, InboxItem, Lease, OutboxEntry, Result};
 
 use crate::Redis;
@@ -39,6 +40,28 @@ pub(crate) fn is_last(commands: &[Command]) -> bool {
         .any(|command| matches!(command, Command::End { .. }))
 }
 
+/// Whether it is held against what its instance may hold. What closes a fork gives more back than it takes.
+pub(crate) fn is_bounded(commit: &Commit, instance_bytes: usize) -> bool {
+    let closes = |command: &Command| matches!(command, Command::CloseFork(_) | Command::End { .. });
+    instance_bytes > 0 && !commit.fits && !commit.commands.iter().any(closes)
+}
+
+/// Anything smaller counts nothing.
+pub(crate) fn kib(bytes: usize) -> usize {
+    bytes >> 10
+}
+
+/// KiB that an instance holds more by these.
+fn added_by(commands: &[Command]) -> usize {
+    let added = commands.iter().map(|command| match command {
+        Command::Fork(fork) => kib(json_bytes(fork)),
+        Command::Report(result) if result.is_done() => kib(result.bytes()),
+        Command::Detach(scope) => kib(json_bytes(scope)),
+        _ => 0,
+    });
+    added.sum()
+}
+
 /// The arguments of a script, while they are put together.
 struct Arguments<'a> {
     call: Cmd,
@@ -53,6 +76,7 @@ impl Redis {
         let attempt = self.attempt();
         let rev = commit.scope.rev;
         commit.scope.rev += 1;
+        let is_bounded = is_bounded(&commit, self.options().instance_bytes);
         if let Some(committed) = self.commit_plainly(&commit, rev, attempt).await {
             return committed;
         }
@@ -67,6 +91,7 @@ impl Redis {
             if_quiet,
             release,
             lease_ms,
+            ..
         } = commit;
         let id = &lease.scope.instance;
         let gone = is_gone(&scope, &commands);
@@ -82,7 +107,12 @@ impl Redis {
         };
         let mut call = self.call_scope(script, &keys, &lease.scope);
         call.arg(lease.token).arg(rev);
-        call.arg(self.encode_scope(&scope, &lease)?);
+        let record = self.encode_scope(&scope, &lease)?;
+        let adds = match is_bounded {
+            true => kib(if gone { 0 } else { record.len() }) + added_by(&commands),
+            false => 0,
+        };
+        call.arg(record);
         call.arg(flags(&scope)).arg(u8::from(gone)).arg(at.0);
         call.arg(self.options().history_max.max(1));
         call.arg(match (if_quiet, release) {
@@ -94,6 +124,7 @@ impl Redis {
         // For a lease that is taken now.
         call.arg(lease_ms).arg(self.process()).arg(attempt);
         call.arg(lease.seen);
+        call.arg(adds).arg(kib(self.options().instance_bytes));
         call.arg(consumed.len()).arg(&consumed);
         let freed: Vec<String> = refused.iter().map(event_digest).collect();
         call.arg(freed.len()).arg(&freed);
@@ -149,6 +180,12 @@ impl Redis {
         match reply.text()?.as_str() {
             "refused" => return Ok(Committed::Refused),
             "news" => return Ok(Committed::News),
+            "full" => {
+                let kib: usize = reply.number()?;
+                let limit = self.options().instance_bytes;
+                let bytes = kib << 10;
+                return Ok(Committed::Full(Room { bytes, limit }));
+            }
             _ => {}
         }
         let instance = &scope.instance;
@@ -299,6 +336,7 @@ impl Arguments<'_> {
             Command::Publish(_)
             | Command::Start(_)
             | Command::EndInstance { .. }
+            | Command::SuspendAwaited
             | Command::Tell { .. } => {
                 call.arg("effect");
                 self.record(&command, "an effect")?;

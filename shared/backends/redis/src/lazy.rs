@@ -7,7 +7,7 @@ use redis::Cmd;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{Held, InboxItem, Lease, Result};
 
 use crate::Redis;

@@ -13,7 +13,9 @@ mod check;
 mod commit;
 mod connect;
 mod definitions;
+mod doing;
 mod events;
+mod format;
 mod history;
 mod keys;
 mod lazy;
@@ -41,9 +43,10 @@ use tokio::task::AbortHandle;
 
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
+pub use doing::Doing;
 use keys::Keys;
 use news::News;
-pub use options::{ConnectError, Options, Tls, Topology};
+pub use options::{ConnectError, FORMAT, Options, Tls, Topology};
 use origins::Origins;
 use script::{Lazy, Script};
 
@@ -107,7 +110,8 @@ impl Redis {
                 options,
             }),
         };
-        redis.check_namespace().await?;
+        let format = redis.check_namespace().await?;
+        redis.take_over(format).await?;
         redis.prepare(&store::freeing()).await;
         // Without messages all goes on, but later: not worth failing.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
@@ -158,16 +162,17 @@ impl Redis {
 
     /// An instance is found by its shard: with another number of them, none would be. And it is read
     /// as it was written.
-    async fn check_namespace(&self) -> Result<(), ConnectError> {
+    async fn check_namespace(&self) -> Result<String, ConnectError> {
         let Options {
             namespace, shards, ..
         } = self.options();
         let keys = [self.keys().global("meta")];
         let drawn = RandomState::new().build_hasher().finish();
         let drawn = format!("{}{drawn:016x}", self.process());
-        let args = [shards.to_string(), LAYOUT.to_string(), drawn];
-        let notes: (String, String, String) = self.eval(&META, &keys, &args).await?;
-        let (found, layout, installation) = notes;
+        let format = self.options().format.to_string();
+        let args = [shards.to_string(), LAYOUT.to_string(), drawn, format];
+        let notes: (String, String, String, String) = self.eval(&META, &keys, &args).await?;
+        let (found, layout, installation, format) = notes;
         if layout != args[1] {
             return Err(ConnectError::Layout {
                 namespace: namespace.clone(),
@@ -181,7 +186,7 @@ impl Redis {
             });
         }
         let _ = self.inner.installation.set(installation);
-        Ok(())
+        Ok(format)
     }
 }
 

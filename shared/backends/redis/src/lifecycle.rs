@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use futures::future::{join_all, try_join_all};
 use redis::{Cmd, Value};
-use swirl_model::event::{HistoryEntry, Input};
+use swirl_model::event::{Command, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{
-    Created, InboxItem, InstanceKey, NewInstance, OutboxEntry, Result, Store, Whole,
+    Created, ExecutionStore, InboxItem, InstanceKey, NewInstance, OutboxEntry, Result, Suspended,
+    Whole,
 };
 
 use crate::Redis;
@@ -217,14 +218,27 @@ impl Redis {
         &self,
         id: &InstanceId,
         on: bool,
-    ) -> Result<Option<Vec<ScopeRef>>> {
-        let keys = self.keys().of(id, Span::Waits);
+    ) -> Result<Option<Suspended>> {
+        let mut keys = self.keys().of(id, Span::All);
+        keys.push(self.keys().index(self.keys().shard(id), "suspended"));
+        let command = Command::SuspendAwaited;
         let mut call = self.call_instance(&SUSPEND, &keys, id, None);
         call.arg(u8::from(on));
-        match self.run(&SUSPEND, call).await? {
-            Value::Nil => Ok(None),
-            names => self.read_scopes(id, names).map(Some),
-        }
+        let limit = self.options().record_max;
+        call.arg(encode(&command, || "an effect".to_owned(), limit)?);
+        let answer = self.run(&SUSPEND, call).await?;
+        let Some(mut parts) = Reply::optional(answer)? else {
+            return Ok(None);
+        };
+        let entry = OutboxEntry {
+            instance: id.clone(),
+            id: parts.number()?,
+            command,
+        };
+        Ok(Some(Suspended {
+            wake: self.read_scopes(id, parts.value()?)?,
+            outbox: vec![entry],
+        }))
     }
 
     /// Adds to the history what no commit tells.
@@ -401,6 +415,7 @@ impl Redis {
         let mut keys = self.keys().of(id, Span::All);
         keys.push(self.keys().index(shard, "keys"));
         keys.extend(self.keys().listings(shard));
+        keys.push(self.keys().index(shard, "suspended"));
         let mut call = self.call_instance(&REMOVE, &keys, id, None);
         call.arg(at);
         if let Value::BulkString(key) = self.run(&REMOVE, call.clone()).await? {

@@ -20,6 +20,8 @@ static PAGE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/page.lua")]));
 
 /// A page of one shard has at least so many, so that few rounds are needed where most are filtered.
 const PAGE_MIN: usize = 20;
+/// Of ids alone, as where one is looked for by its beginning, a page has more.
+const PAGE_OF_PREFIX: usize = 2000;
 /// A listing is given up after so many instances that the filter refuses: better half a page than
 /// one that never comes.
 const SEEN_MAX: usize = 100_000;
@@ -49,6 +51,7 @@ impl Redis {
             };
             seen += page.len();
             let ids = page.into_iter().map(|(_, id)| InstanceId::new(id));
+            let ids = ids.filter(|id| filter.begins(id));
             found.extend(self.summaries(ids.collect(), filter).await?);
             below = Some(last);
         }
@@ -90,6 +93,7 @@ impl Redis {
             let (_, id) = member.rsplit_once('\x01')?;
             Some(InstanceId::new(id))
         });
+        let ids = ids.filter(|id| filter.begins(id));
         let mut found = self.summaries(ids.collect(), filter).await?;
         found.sort_by(|a, b| b.0.cmp(&a.0));
         found.retain(|(place, _)| after.as_ref().is_none_or(|after| place < after));
@@ -99,7 +103,11 @@ impl Redis {
 
     /// The next of all shards together.
     async fn page(&self, filter: &Filter, below: Option<&Place>) -> Result<Vec<Place>> {
-        let limit = filter.limit.max(PAGE_MIN);
+        let least = match filter.prefix {
+            Some(_) => PAGE_OF_PREFIX,
+            None => PAGE_MIN,
+        };
+        let limit = filter.limit.max(least);
         let pages = (0..self.keys().shards()).map(async |shard| {
             let mut keys = self.keys().listings(shard);
             let by_workflow = keys.split_off(5);

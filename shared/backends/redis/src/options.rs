@@ -1,5 +1,8 @@
 //! What can be set, and why there is no connection.
 
+/// The format that this build writes, and the newest that it reads. It reads all that are older.
+pub const FORMAT: u32 = 1;
+
 /// How the servers stand together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Topology {
@@ -58,6 +61,8 @@ pub struct Options {
     pub history_max: u64,
     /// Inputs that wait in a scope's inbox.
     pub inbox_max: usize,
+    /// How much an instance may hold in all of its scopes, forks and their results; 0 for any.
+    pub instance_bytes: usize,
     /// Bytes of one record: a scope, an input, a fork, an effect.
     pub record_max: usize,
     /// How long events are kept for those who wait for them later.
@@ -76,6 +81,10 @@ pub struct Options {
     pub keep_ended_max: usize,
     /// How long faulted instances are kept, however many of them and of others there are.
     pub keep_faulted_ms: u64,
+    /// The format of the records that this build writes ([`FORMAT`]); another one only in tests.
+    pub format: u32,
+    /// How long a build of a newer format waits until processes of older builds have stopped.
+    pub takeover_ms: u64,
     /// Whether commits that are like most take the short way. It makes no other difference; a test
     /// compares the two.
     pub plain: bool,
@@ -102,6 +111,7 @@ impl Default for Options {
             repeat_ms: 10_000,
             history_max: 100_000,
             inbox_max: 10_000,
+            instance_bytes: 64 << 20,
             record_max: 16 * 1024 * 1024,
             retain_ms: DAY_MS,
             retain_max: 100_000,
@@ -111,6 +121,8 @@ impl Default for Options {
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
             keep_faulted_ms: 30 * DAY_MS,
+            format: FORMAT,
+            takeover_ms: 12_000,
             plain: true,
         }
     }
@@ -162,6 +174,15 @@ pub enum ConnectError {
         "the namespace '{namespace}' was written by a build with another layout: use another namespace, or remove its keys ('{namespace}:*' and '{{{namespace}:*')"
     )]
     Layout { namespace: String },
+    #[error(
+        "the namespace '{namespace}' holds records of format {found}, written by a newer build, and this one reads formats up \
+         to {own}: run a build that is at least as new as the others of this installation"
+    )]
+    Newer {
+        namespace: String,
+        found: u32,
+        own: u32,
+    },
     /// Trying again can help.
     #[error(transparent)]
     Store(#[from] swirl_ports::Error),

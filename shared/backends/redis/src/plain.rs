@@ -11,7 +11,7 @@ use swirl_model::scope::{Fork, Role, Scope};
 use swirl_ports::{Commit, Committed, Lease, Result};
 
 use crate::Redis;
-use crate::commit::is_last;
+use crate::commit::{is_bounded, is_last, kib};
 use crate::connect::damaged;
 use crate::record::{encode, end_letter, flags};
 use crate::reply::text;
@@ -174,11 +174,34 @@ impl Redis {
         let mut call = self.call_scope(script(commit), &keys, &lease.scope);
         let gone = is_gone(&commit.scope, &commit.commands);
         call.arg(lease.token).arg(rev);
-        if gone && steps.end.is_none() {
-            call.arg("");
-        } else {
-            call.arg(self.encode_scope(&commit.scope, lease)?);
-        }
+        let record = match gone && steps.end.is_none() {
+            true => Vec::new(),
+            false => self.encode_scope(&commit.scope, lease)?,
+        };
+        let fork = steps.fork.map(|fork| {
+            let what = || format!("a fork of {}", lease.scope);
+            Ok((fork, encode(fork, what, limit)?))
+        });
+        let fork = fork.transpose()?;
+        let result = match steps.report {
+            Some(Command::Report(result)) => {
+                let what = || format!("the result of {}", lease.scope);
+                Some((result.is_done(), encode(result, what, limit)?))
+            }
+            _ => None,
+        };
+        let adds = match is_bounded(commit, self.options().instance_bytes) {
+            true => {
+                let of_fork = fork.as_ref().map_or(0, |(_, record)| kib(record.len()));
+                let of_result = match &result {
+                    Some((true, result)) => kib(result.len()),
+                    _ => 0,
+                };
+                kib(if gone { 0 } else { record.len() }) + of_fork + of_result
+            }
+            false => 0,
+        };
+        call.arg(record);
         call.arg(flags(&commit.scope))
             .arg(u8::from(gone))
             .arg(commit.at.0);
@@ -188,29 +211,21 @@ impl Redis {
             .arg(self.process())
             .arg(attempt)
             .arg(lease.seen);
+        call.arg(adds).arg(kib(self.options().instance_bytes));
         call.arg(commit.consumed.len()).arg(&commit.consumed);
         crate::history::add(&mut call, &commit.history, id, limit)?;
         if let Some(number) = steps.close {
             call.arg(number);
         }
-        if let Some(fork) = steps.fork {
-            call.arg(fork.fork);
-            call.arg(encode(
-                fork,
-                || format!("a fork of {}", lease.scope),
-                limit,
-            )?);
+        if let Some((fork, record)) = fork {
+            call.arg(fork.fork).arg(record);
             call.arg(fork.total)
                 .arg(fork.open.min(fork.total))
                 .arg(fork.needed)
                 .arg(fork.results_max);
         }
-        if let Some(Command::Report(result)) = steps.report {
-            call.arg(encode(
-                result,
-                || format!("the result of {}", lease.scope),
-                limit,
-            )?);
+        if let Some((_, result)) = result {
+            call.arg(result);
         }
         if let Some(Command::End {
             status,

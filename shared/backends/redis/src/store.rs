@@ -13,10 +13,11 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, Instance};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, Filter, Held, InboxItem, InstanceKey,
-    KeyHolder, Lease, NewInstance, OutboxEntry, Released, Result, Store, Summary,
+    Acquired, Commit, Committed, Created, DueTimer, Error, ExecutionStore, Filter, Held, InboxItem,
+    InstanceKey, InstanceQueries, InstanceRecords, KeptHistory, KeyHolder, Lease, NewInstance,
+    OutboxEntry, Released, Result, Summary, Suspended,
 };
 use tokio::time::{sleep, timeout};
 
@@ -33,6 +34,7 @@ const SCOPES: &str = include_str!("lua/scopes.lua");
 
 static ACQUIRE: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/acquire.lua")]).freeing());
+static HISTORY: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/history.lua")));
 static HOLD: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]).freeing());
 static INPUT: Lazy = Lazy::new(input);
@@ -63,7 +65,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[async_trait]
-impl Store for Redis {
+impl ExecutionStore for Redis {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         self.create_instance(new).await
     }
@@ -253,59 +255,6 @@ impl Store for Redis {
         Ok(found)
     }
 
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        let parts = self.look(id, "instance").await?;
-        parts.map(|parts| read_instance(parts, id)).transpose()
-    }
-
-    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
-        let Some(mut parts) = self.look(id, "view").await? else {
-            return Ok(None);
-        };
-        let instance = read_instance(parts.list()?, id)?;
-        let scopes = read_scopes(parts.list()?, parts.list()?, id)?;
-        Ok(Some((instance, scopes)))
-    }
-
-    async fn wait_ended(&self, id: &InstanceId) {
-        let listener = self.news().listen(id.to_string());
-        listener.told.notified().await;
-    }
-
-    fn tells_ends(&self) -> bool {
-        true
-    }
-
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.listing(filter).await
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        let keys = self.keys().of(id, Span::All);
-        let mut read = Cmd::new();
-        read.arg("LRANGE").arg(&keys[8]).arg(0).arg(-1);
-        let elements: Vec<Vec<u8>> = self.query(read).await?;
-        crate::history::read(&elements, id, self.options().history_max.max(1))
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        match self.look(id, "scopes").await? {
-            Some(mut parts) => read_scopes(parts.list()?, parts.list()?, id),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
-        let mut read = Cmd::new();
-        read.arg("HGET").arg(self.keys().hash_of(id));
-        read.arg(format!("r:{}", ScopeId::root()));
-        let record: Option<Vec<u8>> = self.query(read).await?;
-        let what = || format!("the root scope of {id}");
-        record
-            .map(|record| read_scope(&record, &what(), None))
-            .transpose()
-    }
-
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.note_history(id, &entry).await
     }
@@ -315,7 +264,7 @@ impl Store for Redis {
         id: &InstanceId,
         on: bool,
         _at: Timestamp,
-    ) -> Result<Option<Vec<ScopeRef>>> {
+    ) -> Result<Option<Suspended>> {
         self.suspend_instance(id, on).await
     }
 
@@ -363,6 +312,79 @@ impl Store for Redis {
             // A message may have been lost: then it is time to look anyway.
             let _ = timeout(poll, changes.changed()).await;
         })
+    }
+}
+
+#[async_trait]
+impl InstanceRecords for Redis {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        let parts = self.look(id, "instance").await?;
+        parts.map(|parts| read_instance(parts, id)).transpose()
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        match self.look(id, "scopes").await? {
+            Some(mut parts) => read_scopes(parts.list()?, parts.list()?, id),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+#[async_trait]
+impl InstanceQueries for Redis {
+    async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
+        let Some(mut parts) = self.look(id, "view").await? else {
+            return Ok(None);
+        };
+        let instance = read_instance(parts.list()?, id)?;
+        let scopes = read_scopes(parts.list()?, parts.list()?, id)?;
+        Ok(Some((instance, scopes)))
+    }
+
+    async fn wait_ended(&self, id: &InstanceId) {
+        let listener = self.news().listen(id.to_string());
+        listener.told.notified().await;
+    }
+
+    fn tells_ends(&self) -> bool {
+        true
+    }
+
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.listing(filter).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        Ok(self.kept_history(id).await?.entries)
+    }
+
+    async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {
+        let keys = self.keys().of(id, Span::All);
+        let call = HISTORY.call(&[keys[0].clone(), keys[8].clone()]);
+        let mut parts = Reply::new(self.run(&HISTORY, call).await?)?;
+        let gone: u64 = parts.number()?;
+        let mut elements = Vec::new();
+        while !parts.is_empty() {
+            elements.push(parts.bytes()?);
+        }
+        let all = crate::history::read(&elements, id, u64::MAX)?;
+        let newest = usize::try_from(self.options().history_max.max(1)).unwrap_or(usize::MAX);
+        let surplus = all.len().saturating_sub(newest);
+        Ok(KeptHistory {
+            gone: gone + surplus as u64,
+            entries: all.into_iter().skip(surplus).collect(),
+        })
+    }
+
+    async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        let mut read = Cmd::new();
+        read.arg("HGET").arg(self.keys().hash_of(id));
+        read.arg(format!("r:{}", ScopeId::root()));
+        let record: Option<Vec<u8>> = self.query(read).await?;
+        let what = || format!("the root scope of {id}");
+        record
+            .map(|record| read_scope(&record, &what(), None))
+            .transpose()
     }
 }
 

@@ -15,6 +15,7 @@ fn quick(options: Options) -> Options {
     Options {
         grace_ms: 0,
         repeat_ms: 0,
+        instance_bytes: swirl_contract::INSTANCE_BYTES,
         ..options
     }
 }

@@ -15,7 +15,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{Command, EventMatch};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Definitions, Offered, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -105,6 +105,7 @@ async fn each_event_reaches_each_instance_once() {
         let publish = async |b: &Backend| {
             for event in &events {
                 b.offer(event, &kept).await;
+                // Time has to pass: by the round, more or less of the others' work comes between.
                 tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
             }
         };
@@ -260,6 +261,7 @@ async fn a_wait_may_die_anywhere() {
         let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
         let commit = one.try_commit(&mut held, change(vec![wait]));
         let done = dying(polls, commit).await.is_some();
+        // Time has to pass: the lease runs out.
         tokio::time::sleep(Duration::from_millis(30)).await;
         two.store.runnable(10).await.unwrap();
         let Acquired::Held(held) = two.store.acquire(&root("a"), 20).await.unwrap() else {
@@ -474,6 +476,7 @@ async fn a_deployment_is_news_to_all() {
     let (one, two) = (rig.process("defs").await, rig.process("defs").await);
     let record = |workflow: &str| swirl_ports::DefinitionRecord {
         deleted: None,
+        interests: None,
         id: definition(workflow),
         digest: "d".to_owned(),
         name: "n".to_owned(),
@@ -481,20 +484,67 @@ async fn a_deployment_is_news_to_all() {
         resources: Vec::new(),
         deployed_at: at(0),
     };
-    let before = two.revision().await.unwrap();
+    let before = two.changes(0).await.unwrap();
+    assert_eq!(before.heads, []);
     assert_eq!(one.put(record("a")).await.unwrap(), None);
-    let after = two.revision().await.unwrap();
-    assert_ne!(before, after);
+    let after = two.changes(before.revision).await.unwrap();
+    assert_eq!(after.heads, [record("a").head()]);
     assert_eq!(two.put(record("a")).await.unwrap(), Some(record("a")));
-    assert_eq!(one.revision().await.unwrap(), after);
-    for n in 0..120 {
+    assert_eq!(one.changes(after.revision).await.unwrap().heads, []);
+    for n in 0..420 {
         one.put(record(&format!("w{n}"))).await.unwrap();
     }
-    let all = two.all().await.unwrap();
-    let names: Vec<&str> = all.iter().map(|record| &*record.id.workflow).collect();
-    assert_eq!((names.len(), names[0], names[1]), (121, "a", "w0"));
+    let all = two.changes(0).await.unwrap().heads;
+    let names: Vec<&str> = all.iter().map(|head| &*head.id.workflow).collect();
+    assert_eq!((names.len(), names[0], names[1]), (421, "a", "w0"));
     two.set_mark("m", at(7)).await.unwrap();
     assert_eq!(one.mark("m").await.unwrap(), Some(at(7)));
+}
+
+/// Older builds keep the records, their order and a revision, and nothing else.
+#[tokio::test]
+async fn a_deployment_of_an_older_build_is_news_too() {
+    let rig = Rig::new();
+    let process = rig.process("old").await;
+    let record = |workflow: &str, document: &str| swirl_ports::DefinitionRecord {
+        deleted: None,
+        interests: None,
+        id: definition(workflow),
+        digest: document.to_owned(),
+        name: "n".to_owned(),
+        document: document.to_owned(),
+        resources: Vec::new(),
+        deployed_at: at(0),
+    };
+    let deploy = |record: &swirl_ports::DefinitionRecord| {
+        let field = format!("{}\n{}", record.id.workflow, record.id.version);
+        let text = serde_json::to_string(record).unwrap();
+        let key = |name: &str| format!("{{old:d}}:{name}");
+        for command in [
+            vec!["HSET", &key("records"), &field, &text],
+            vec!["LREM", &key("order"), "0", &field],
+            vec!["RPUSH", &key("order"), &field],
+            vec!["INCR", &key("revision")],
+        ] {
+            rig.server.cli(&command).unwrap();
+        }
+    };
+    for name in ["a", "b"] {
+        deploy(&record(name, "1"));
+    }
+    let first = process.changes(0).await.unwrap();
+    assert_eq!(
+        first.heads,
+        [record("a", "1").head(), record("b", "1").head()]
+    );
+    process.put(record("c", "1")).await.unwrap();
+    let second = process.changes(first.revision).await.unwrap();
+    assert_eq!(second.heads, [record("c", "1").head()]);
+    deploy(&record("a", "2"));
+    let third = process.changes(second.revision).await.unwrap();
+    assert_eq!(third.heads.last(), Some(&record("a", "2").head()));
+    let nothing = process.changes(third.revision).await.unwrap();
+    assert_eq!(nothing.heads, []);
 }
 
 /// A process that is slow offers what others have offered and confirmed meanwhile.
@@ -513,6 +563,7 @@ async fn sets_are_filled_once_while_others_confirm() {
             for event in &events {
                 let offered = offer(b, event, &all).await;
                 starts.extend(start_ids(&offered).iter().map(|ids| ids.join(" ")));
+                // Time has to pass: the others confirm meanwhile.
                 tokio::time::sleep(Duration::from_micros(pause)).await;
                 b.events.confirm(event, at(0)).await.unwrap();
             }

@@ -2,27 +2,34 @@
 //! breaks.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use futures::future::{Either, join, join_all, select};
+use futures::StreamExt as _;
+use futures::future::{Either, join, select};
+use futures::stream;
 use swirl_contract::kit::*;
 use swirl_contract::{Backend, kit};
 use swirl_model::data;
 use swirl_model::event::{Command, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Work};
-use swirl_ports::{Created, Error, Filter, InboxItem, Store};
+use swirl_ports::{Created, Error, ExecutionStore, Filter, InboxItem};
 use swirl_redis::{ConnectError, Options, Redis, Severity};
-use swirl_servers::{Proxy, RedisOptions, RedisSentinels, RedisServer};
+use swirl_servers::{
+    PATIENCE, Proxy, RedisOptions, RedisSentinels, RedisServer, eventually, until,
+};
 use tokio::time::{sleep, timeout};
 
 fn quick(options: Options) -> Options {
     Options {
         grace_ms: 0,
         repeat_ms: 0,
-        connect_timeout_ms: 1_000,
-        response_timeout_ms: 1_000,
+        connect_timeout_ms: 10_000,
+        response_timeout_ms: 10_000,
         retry_ms: 300,
+        // Nobody looks for what a message should have told.
+        poll_ms: 60 * 60 * 1_000,
         ..options
     }
 }
@@ -45,28 +52,31 @@ fn call(call: u32) -> InboxItem {
 
 /// Until it works; what doesn't is worth trying again.
 async fn until_done<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> T {
-    let begun = Instant::now();
-    loop {
-        match attempt().await {
-            Ok(done) => return done,
-            Err(error) => assert!(error.is_retryable(), "{error}"),
+    eventually("the server", async || match attempt().await {
+        Ok(done) => Some(done),
+        Err(error) => {
+            assert!(error.is_retryable(), "{error}");
+            None
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "it stays away");
-        sleep(Duration::from_millis(20)).await;
-    }
+    })
+    .await
 }
 
-/// A holder that waits is woken by a message, not by the next look.
-async fn is_woken(b: &Backend, held: &swirl_ports::Held, number: u32) {
-    let begun = Instant::now();
-    let wait = b.store.wait_input(&held.lease);
+/// A holder that waits is woken by a message. The connection for messages may still be away: then the next
+/// one wakes it.
+async fn is_woken(b: &Backend, held: &swirl_ports::Held) {
+    let wait = timeout(PATIENCE, b.store.wait_input(&held.lease));
     let add = async {
-        sleep(Duration::from_millis(100)).await;
-        until_done(async || b.store.add_input(&held.lease.scope, call(number)).await).await;
-        std::future::pending::<()>().await;
+        for number in 1.. {
+            // Time has to pass: it looks once itself, and then it only listens.
+            sleep(Duration::from_millis(100)).await;
+            until_done(async || b.store.add_input(&held.lease.scope, call(number)).await).await;
+        }
     };
-    select(wait, Box::pin(add)).await;
-    assert!(begun.elapsed() < Duration::from_millis(1_500));
+    match select(Box::pin(wait), Box::pin(add)).await {
+        Either::Left((woken, _)) => woken.unwrap(),
+        Either::Right(((), _)) => unreachable!("inputs are added for ever"),
+    }
     until_done(async || b.store.drain(&held.lease).await)
         .await
         .unwrap();
@@ -89,8 +99,7 @@ async fn a_restart_in_the_middle() {
     let scopes = b.store.scopes(&root("a").instance).await.unwrap();
     assert_eq!(scopes[0].rev, 2, "what was committed is there");
     // Messages come again, too.
-    sleep(Duration::from_millis(1_000)).await;
-    is_woken(&b, &held, 1).await;
+    is_woken(&b, &held).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,17 +125,15 @@ async fn connections_that_are_cut() {
     let proxy = Proxy::start(server.address()).unwrap();
     let b = connect(Options::single(format!("redis://{}", proxy.address()))).await;
     let ids: Vec<String> = (0..200).map(|n| format!("i{n}")).collect();
-    let work = join_all(ids.iter().map(async |id| {
-        sleep(Duration::from_millis(id.len() as u64 * 50)).await;
+    let count = AtomicUsize::new(0);
+    let work = stream::iter(&ids).for_each_concurrent(8, async |id| {
         until_done(async || b.store.create(new(id)).await).await;
-    }));
-    let cuts = async {
-        for _ in 0..5 {
-            sleep(Duration::from_millis(40)).await;
+        // In the midst of the work.
+        if (count.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(30) {
             proxy.reset();
         }
-    };
-    futures::future::join(work, cuts).await;
+    });
+    work.await;
     let filter = Filter {
         limit: 1_000,
         ..Filter::default()
@@ -136,24 +143,24 @@ async fn connections_that_are_cut() {
         200
     );
     let held = b.hold(&root("i0")).await;
-    sleep(Duration::from_millis(1_000)).await;
-    is_woken(&b, &held, 1).await;
+    is_woken(&b, &held).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_network_that_says_nothing() {
     let server = RedisServer::start().unwrap();
     let proxy = Proxy::start(server.address()).unwrap();
-    let b = connect(Options::single(format!("redis://{}", proxy.address()))).await;
+    let url = format!("redis://{}", proxy.address());
+    let options = Options {
+        response_timeout_ms: 3_000,
+        ..quick(Options::single(url))
+    };
+    let b = with(Redis::connect(options).await.unwrap());
     b.create(new("a")).await;
     proxy.hold();
-    let begun = Instant::now();
-    let error = b.store.create(new("b")).await.unwrap_err();
+    let refused = timeout(PATIENCE, b.store.create(new("b"))).await;
+    let error = refused.expect("each call has a limit").unwrap_err();
     assert!(error.is_retryable(), "{error}");
-    assert!(
-        begun.elapsed() < Duration::from_secs(4),
-        "each call has a limit"
-    );
     proxy.heal();
     let created = until_done(async || b.store.create(new("b")).await).await;
     assert!(matches!(
@@ -172,11 +179,7 @@ async fn another_master() {
     b.create(new("a")).await;
     // What isn't replicated yet would be gone.
     let size = |n: usize| set.servers()[n].cli(&["DBSIZE"]).unwrap();
-    let begun = Instant::now();
-    while size(0) != size(1) {
-        assert!(begun.elapsed() < Duration::from_secs(20));
-        sleep(Duration::from_millis(50)).await;
-    }
+    until("the replica's copy", || (size(0) == size(1)).then_some(()));
     set.server_mut(0).unwrap().kill().unwrap();
     let created = until_done(async || b.store.create(new("b")).await).await;
     assert_eq!(created, Created::New);
@@ -311,16 +314,22 @@ async fn damaged_records_are_told_as_such() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_worked_on_is_left_alone() {
     let server = RedisServer::start().unwrap();
-    let options = Options {
-        grace_ms: 300,
-        repeat_ms: 60_000,
-        ..quick(Options::single(server.url()))
+    let with_grace = async |grace_ms: u64| {
+        let options = Options {
+            grace_ms,
+            repeat_ms: 60 * 60 * 1_000,
+            ..quick(Options::single(server.url()))
+        };
+        with(Redis::connect(options).await.unwrap())
     };
-    let b = with(Redis::connect(options).await.unwrap());
+    let (patient, b) = (with_grace(60 * 60 * 1_000).await, with_grace(300).await);
     b.create(new("a")).await;
-    assert!(b.store.runnable(10).await.unwrap().is_empty());
-    sleep(Duration::from_millis(400)).await;
-    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+    assert!(patient.store.runnable(10).await.unwrap().is_empty());
+    let late = eventually("the end of its grace", async || {
+        let late = b.store.runnable(10).await.unwrap();
+        (!late.is_empty()).then_some(late)
+    });
+    assert_eq!(late.await, [root("a")]);
     assert!(
         b.store.runnable(10).await.unwrap().is_empty(),
         "it was told"
@@ -333,17 +342,19 @@ async fn shards_are_divided_fairly_and_taken_over() {
     let redis = Redis::connect(quick(Options::single(server.url())))
         .await
         .unwrap();
-    let lease = async |process: &str| redis.lease_shards(process, 300).await.unwrap();
+    let lease = async |process: &str| redis.lease_shards(process, LEASE_MS).await.unwrap();
     assert_eq!(lease("a").await.len(), 64);
     assert!(lease("b").await.is_empty(), "nothing is free yet");
     assert_eq!(lease("a").await.len(), 32);
     let second = lease("b").await;
     assert_eq!(second.len(), 32);
     assert!(lease("a").await.iter().all(|shard| !second.contains(shard)));
-    sleep(Duration::from_millis(200)).await;
-    lease("b").await;
-    sleep(Duration::from_millis(200)).await;
-    assert_eq!(lease("b").await.len(), 64, "the other one lives no more");
+    // The other one lives no more.
+    redis.lease_shards("a", 1).await.unwrap();
+    eventually("its shards", async || {
+        (lease("b").await.len() == 64).then_some(())
+    })
+    .await;
     redis.release_shards("b").await.unwrap();
     assert_eq!(lease("c").await.len(), 64);
     redis.set_shards(vec![1, 2, 999]);
@@ -428,7 +439,7 @@ async fn looking_leaves_no_trace() {
     assert_eq!(seen.shards, None);
     assert!(seen.servers[0].1.starts_with(|c: char| c.is_ascii_digit()));
     let (clock, took) = seen.clock.unwrap();
-    assert!(clock.0 > 1_700_000_000_000 && took < Duration::from_secs(5));
+    assert!(clock.0 > 1_700_000_000_000 && took < PATIENCE);
     assert_eq!(server.cli(&["DBSIZE"]).unwrap(), "0");
     let used = Redis::connect(options.clone()).await.unwrap();
     let seen = Redis::examine(&options).await.unwrap();
@@ -476,8 +487,12 @@ async fn what_cannot_work_is_refused_at_once() {
         .unwrap();
     assert!(!error.to_string().contains("secret"), "{error}");
     let away = quick(Options::single("redis://127.0.0.1:1"));
-    let limit = Duration::from_secs(20);
-    assert!(timeout(limit, Redis::connect(away)).await.unwrap().is_err());
+    assert!(
+        timeout(PATIENCE, Redis::connect(away))
+            .await
+            .unwrap()
+            .is_err()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -521,27 +536,30 @@ async fn the_end_of_a_watched_instance_is_told() {
     watched.watched = true;
     watching.create(watched).await;
     watching.create(new("b")).await;
+    let mut later = new("c");
+    later.watched = true;
+    watching.create(later).await;
     let end = || Command::End {
         status: EndStatus::Completed,
         output: None,
         error: None,
     };
-    let (a, b) = (root("a").instance, root("b").instance);
-    let act = async {
-        // It listens first.
-        sleep(Duration::from_millis(200)).await;
+    let [a, b, c] = ["a", "b", "c"].map(|id| root(id).instance);
+    let ends = async |id: &str| {
         let last = change(vec![end()]).at(Cursor::Ended);
-        working.act(&root("a"), last).await;
+        working.act(&root(id), last).await;
     };
-    let told = join(watching.store.wait_ended(&a), act);
-    timeout(Duration::from_secs(5), told).await.unwrap();
+    // It listens first.
+    let told = join(watching.store.wait_ended(&a), ends("a"));
+    timeout(PATIENCE, told).await.unwrap();
 
-    // Nobody is told of one that isn't watched.
+    // Nobody is told of one that isn't watched: not before what is told of another one that ends later.
     let act = async {
-        let last = change(vec![end()]).at(Cursor::Ended);
-        working.act(&root("b"), last).await;
-        sleep(Duration::from_millis(500)).await;
+        ends("b").await;
+        ends("c").await;
     };
-    let told = select(watching.store.wait_ended(&b), Box::pin(act)).await;
+    let later = join(watching.store.wait_ended(&c), act);
+    let told = select(watching.store.wait_ended(&b), Box::pin(later));
+    let told = timeout(PATIENCE, told).await.unwrap();
     assert!(matches!(told, Either::Right(_)));
 }

@@ -9,7 +9,7 @@ use swirl_contract::whole::{history, whole};
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::Commit;
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -46,14 +46,18 @@ async fn add(b: &Backend, forks: std::ops::Range<u32>) {
         commands: vec![],
         at: at(0),
         if_quiet: false,
+        fits: false,
         release: true,
         lease_ms: 1_000,
     };
     b.store.commit(commit).await.unwrap();
 }
 
-async fn found(b: &Backend) -> Vec<u32> {
-    let history = b.store.history(&InstanceId::new("a")).await.unwrap();
+/// What is kept, of so many lines that there were.
+async fn found(b: &Backend, all: u64) -> Vec<u32> {
+    let kept = b.store.kept_history(&InstanceId::new("a")).await.unwrap();
+    let history = kept.entries;
+    assert_eq!(kept.gone + history.len() as u64, all);
     let forks = history.into_iter().map(|entry| match entry.event {
         Event::Joined { fork } => fork,
         _ => panic!("{entry:?}"),
@@ -78,8 +82,9 @@ async fn the_oldest_history_goes() {
         let mut all = Vec::new();
         // The last commits alone are more than may stay, one of them in several elements.
         for forks in [0..2, 2..2, 2..4, 4..6, 6..7, 7..11, 11..12, 12..262] {
+            let lines = u64::from(forks.end);
             add(&b, forks).await;
-            all.push((found(&b).await, elements(&server, plain)));
+            all.push((found(&b, lines).await, elements(&server, plain)));
         }
         let wanted = [
             (vec![0, 1], 1),
@@ -105,7 +110,7 @@ async fn many_lines_are_few_elements() {
         b.create(new("a")).await;
         add(&b, 0..450).await;
         add(&b, 450..1_000).await;
-        assert_eq!(found(&b).await, (0..1_000).collect::<Vec<_>>());
+        assert_eq!(found(&b, 1_000).await, (0..1_000).collect::<Vec<_>>());
         assert_eq!(elements(&server, plain), 5 + 6, "plain: {plain}");
     }
 }
@@ -135,7 +140,10 @@ async fn a_long_history_is_shortened_in_steps() {
         let mut left = Vec::new();
         for line in 1_500..1_502 {
             add(&b, line..line + 1).await;
-            assert_eq!(found(&b).await, (line - 9..=line).collect::<Vec<_>>());
+            assert_eq!(
+                found(&b, u64::from(line) + 1).await,
+                (line - 9..=line).collect::<Vec<_>>()
+            );
             left.push(elements(&server, plain));
         }
         assert_eq!(left, [501, 10], "plain: {plain}");

@@ -8,7 +8,7 @@ use swirl_contract::kit::*;
 use swirl_model::event::Command;
 use swirl_model::scope::Work;
 use swirl_model::{Data, data};
-use swirl_ports::store::Record;
+use swirl_ports::execution::Record;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 

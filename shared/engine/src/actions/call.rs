@@ -22,7 +22,7 @@ impl Ctx<'_> {
         call: u32,
     ) -> Step {
         if kind.detached && !self.is_detached() {
-            self.detach(&run, call);
+            self.detach(&run, call)?;
             self.list(run);
             return self.action_done(None);
         }

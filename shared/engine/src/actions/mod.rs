@@ -126,7 +126,7 @@ impl Ctx<'_> {
             ActionKind::Call(kind) => self.attempt_call(run, action, kind, call),
             ActionKind::Event(kind) => self.attempt_event(run, action, kind, call),
             ActionKind::Expression { detached, .. } if *detached && !self.is_detached() => {
-                self.detach(&run, call);
+                self.detach(&run, call)?;
                 self.list(run);
                 self.action_done(None)
             }
@@ -265,8 +265,7 @@ impl Ctx<'_> {
             return Ok(taken);
         }
         let value = self.filtered(rule.results, rule.under.as_ref(), rule.to, result)?;
-        let sizes = &self.def.sizes;
-        sizes.check_data(&value, "the result")?;
+        self.check_data(&value, "the result")?;
         // Where a state runs, results are its own.
         let alone = self.scope.state().is_none();
         let iteration = alone && matches!(self.scope.role, Role::Iteration { .. });
@@ -280,7 +279,7 @@ impl Ctx<'_> {
             });
         }
         if let Some(collected) = &taken.collected {
-            sizes.check_data(collected, "the results of the iteration")?;
+            self.check_data(collected, "the results of the iteration")?;
         }
         let merge = Merge {
             replace: rule.replace && !value.is_null() && !value.is_object(),
@@ -294,7 +293,7 @@ impl Ctx<'_> {
             return Ok(taken);
         }
         let data = self.with_merge(&merge)?;
-        sizes.check_data(&data, "the state data")?;
+        self.check_data(&data, "the state data")?;
         taken.data = Some(data);
         if alone && !iteration && !self.is_detached() {
             taken.merge = Some(merge);
@@ -355,7 +354,8 @@ impl Ctx<'_> {
     }
 
     /// Invoked async: a scope of its own does it, and nobody waits.
-    pub(crate) fn detach(&mut self, run: &ListRun, call: u32) {
+    pub(crate) fn detach(&mut self, run: &ListRun, call: u32) -> Step {
+        self.check_fork(None)?;
         let role = Role::Detached {
             list: run.list,
             index: run.index.into(),
@@ -369,5 +369,6 @@ impl Ctx<'_> {
         scope.last_error = self.scope.last_error.clone();
         self.command(Command::Detach(Box::new(scope)));
         self.pause = true;
+        Ok(())
     }
 }

@@ -176,6 +176,7 @@ impl Ctx<'_> {
                     return self.finish_by(Way::Entry(id, index));
                 }
             } else {
+                self.check_fork(None)?;
                 self.fork_entry(id, index);
             }
         }

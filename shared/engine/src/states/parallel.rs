@@ -22,6 +22,7 @@ impl Ctx<'_> {
         }
         for (index, branch) in parallel.branches.iter().enumerate() {
             if !branch.awaited {
+                self.check_fork(None)?;
                 self.fork_apart(id, index as u32);
             }
         }

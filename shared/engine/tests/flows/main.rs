@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod branches;
 mod retries;
 mod rig;
+mod starts;
 
 use rig::{Ended, Make, Rig, after, end, failing, seconds, to};
 use swirl_engine::Event;

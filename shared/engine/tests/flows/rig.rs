@@ -9,7 +9,7 @@ use swirl_engine::{
 };
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Header};
-use swirl_model::scope::{Fork, Reported, Scope, Timer};
+use swirl_model::scope::{Fork, Reported, Scope, StartEvent, Timer};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::*;
 use swirl_model::{CloudEvent, Data, WorkflowError};
@@ -48,12 +48,44 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(workflow: Workflow, input: Data, answers: fn(&str, usize) -> Answer) -> Rig {
-        let def = Definition::compile(workflow).unwrap();
         let new = NewInstance {
             input,
             ..NewInstance::default()
         };
-        let (header, root) = new_instance(&def, InstanceId::new("i"), new, Timestamp(0)).unwrap();
+        Rig::of(Definition::compile(workflow).unwrap(), new, answers, 0)
+    }
+
+    /// An instance that came into being by events of these types.
+    pub fn started_by(
+        workflow: Workflow,
+        kinds: &[&str],
+        answers: fn(&str, usize) -> Answer,
+    ) -> Rig {
+        let started = kinds.iter().map(|kind| {
+            let mut defs = workflow.events.iter();
+            let def = defs.position(|def| def.kind.as_deref() == Some(kind));
+            StartEvent {
+                def: def.unwrap() as u32,
+                event: cloud_event(kind, 0),
+            }
+        });
+        let new = NewInstance {
+            input: Data::object(),
+            events: started.collect(),
+            ..NewInstance::default()
+        };
+        Rig::of(Definition::compile(workflow).unwrap(), new, answers, 0)
+    }
+
+    /// An instance that begins at this second.
+    pub fn of(
+        def: Arc<Definition>,
+        new: NewInstance,
+        answers: fn(&str, usize) -> Answer,
+        at: i64,
+    ) -> Rig {
+        let now = at * 1000;
+        let (header, root) = new_instance(&def, InstanceId::new("i"), new, Timestamp(now)).unwrap();
         let mut rig = Rig {
             def,
             header,
@@ -67,7 +99,7 @@ impl Rig {
             keys: Vec::new(),
             history: Vec::new(),
             ended: None,
-            now: 0,
+            now,
         };
         rig.settle();
         rig
@@ -97,21 +129,11 @@ impl Rig {
         let Some((scope, wait, slot, def)) = found else {
             return;
         };
-        let mut data = Data::object();
-        data.set(kind, Data::int(at));
-        let event = CloudEvent {
-            specversion: "1.0".to_owned(),
-            id: format!("{kind}-{at}"),
-            source: "/s".to_owned(),
-            kind: kind.to_owned(),
-            attributes: BTreeMap::new(),
-            data: Some(data),
-        };
         let input = Input::Event {
             wait,
             slot,
             def,
-            event,
+            event: cloud_event(kind, at),
         };
         self.inbox.push((scope, input));
         self.settle();
@@ -460,6 +482,20 @@ impl Make {
     pub fn calls(&mut self, name: &str) -> ListId {
         let action = self.call(name);
         self.list(vec![action])
+    }
+}
+
+/// Its data says when it came. It belongs to order 7.
+fn cloud_event(kind: &str, at: i64) -> CloudEvent {
+    let mut data = Data::object();
+    data.set(kind, Data::int(at));
+    CloudEvent {
+        specversion: "1.0".to_owned(),
+        id: format!("{kind}-{at}"),
+        source: "/s".to_owned(),
+        kind: kind.to_owned(),
+        attributes: BTreeMap::from([("order".to_owned(), Data::string("7"))]),
+        data: Some(data),
     }
 }
 

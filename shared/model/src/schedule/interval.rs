@@ -157,12 +157,12 @@ impl Interval {
             Bounds::StartEnd(start, end) => (Some(start), Some(end)),
             Bounds::From(start, each) => (Some(start), last(start, each)),
             Bounds::Length(each) => (Some(deployed_at), last(deployed_at, each)),
+            // So long from the deployment, or until the end, whichever comes first (decision 100).
+            Bounds::Until(each, end) if !self.repeats => {
+                (Some(deployed_at), Some(each.add_to(deployed_at).min(end)))
+            }
             Bounds::Until(each, end) => {
-                let times = if self.repeats {
-                    self.count.map(i64::from)
-                } else {
-                    Some(1)
-                };
+                let times = self.count.map(i64::from);
                 (times.and_then(|times| each.shift(end, -times)), Some(end))
             }
         };
@@ -372,8 +372,13 @@ mod tests {
             ),
             ("2024-02-01T00:00:00Z/P1M", true, "2024-02-29T23:59:59Z"),
             ("2024-02-01T00:00:00Z/P1M", false, "2024-03-01T00:00:00Z"),
-            ("P1M/2024-03-01T00:00:00Z", true, "2024-02-01T00:00:00Z"),
-            ("P1M/2024-03-01T00:00:00Z", false, "2024-01-31T23:59:59Z"),
+            ("P1M/2024-03-01T00:00:00Z", true, "2024-01-01T00:00:00Z"),
+            ("P1M/2024-03-01T00:00:00Z", true, "2024-01-31T23:59:59Z"),
+            ("P1M/2024-03-01T00:00:00Z", false, "2024-02-01T00:00:00Z"),
+            ("P1M/2024-01-15T00:00:00Z", true, "2024-01-14T23:59:59Z"),
+            ("P1M/2024-01-15T00:00:00Z", false, "2024-01-15T00:00:00Z"),
+            ("R2/P1M/2024-03-01T00:00:00Z", true, "2024-01-01T00:00:00Z"),
+            ("R2/P1M/2024-03-01T00:00:00Z", false, "2023-12-31T23:59:59Z"),
             ("PT1H", true, "2024-01-01T00:59:59Z"),
             ("PT1H", false, "2024-01-01T01:00:00Z"),
             ("R2/PT1H", true, "2024-01-01T01:59:59Z"),

@@ -43,10 +43,7 @@ impl BranchResult {
 
     /// As JSON text.
     pub fn bytes(&self) -> usize {
-        let mut counter = Counter(0);
-        // Nothing that is written to fails.
-        let _ = serde_json::to_writer(&mut counter, self);
-        counter.0
+        crate::data::json_bytes(self)
     }
 
     /// What a branch came to whose result doesn't fit beside those of the others. Redis' scripts say the same.
@@ -54,19 +51,6 @@ impl BranchResult {
         let message =
             format!("the results of all branches would be larger than {results_max} bytes");
         BranchResult::Failed(WorkflowError::new(names::LIMIT_EXCEEDED, message))
-    }
-}
-
-struct Counter(usize);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

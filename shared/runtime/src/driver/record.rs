@@ -1,11 +1,13 @@
 //! What calls were given and answered, and what events held: kept with the history, as far as the
 //! operator wants it. Secrets are cut out, and what is too long is cut off.
 
-use swirl_engine::Request;
+use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::redact::{CUT, Redactor};
 use swirl_model::workflow::AuthScheme;
+
+use super::Run;
 
 /// How much data the history keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +37,7 @@ impl std::str::FromStr for Recording {
 pub const RECORDED_BYTES_MAX: usize = 16 << 10;
 
 /// A call under way, as the history may keep it.
+#[derive(Clone)]
 pub(super) struct Given {
     call: u32,
     arguments: Option<Data>,
@@ -159,7 +162,7 @@ impl Recorder {
 }
 
 /// The same secrets with other values.
-pub(super) fn masked(secrets: &Data) -> Data {
+fn masked(secrets: &Data) -> Data {
     let Some(members) = secrets.as_object() else {
         return Data::string(CUT);
     };
@@ -170,6 +173,22 @@ pub(super) fn masked(secrets: &Data) -> Data {
         }
     }
     all
+}
+
+/// The arguments without secrets: made once more where there are any, since what an expression makes of a
+/// secret is not always recognised. `None`: they cannot be made so.
+pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option<Data> {
+    if run.secrets.is_null() {
+        return Some(request.arguments.clone());
+    }
+    let env = Env {
+        now: env.now,
+        secrets: masked(&run.secrets),
+        bounds: None,
+        room: None,
+    };
+    let request = pending_request(&run.def, &run.header, &run.scope, &env)?;
+    request.ok().map(|request| request.arguments)
 }
 
 #[cfg(test)]

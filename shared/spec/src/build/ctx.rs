@@ -9,6 +9,7 @@ use swirl_model::Data;
 use swirl_model::workflow::{EventId, FlowId, Language, Period, Retry, StateId, Workflow};
 
 use super::dialect::Dialect;
+use super::elsewhere;
 use super::expression::{Pool, Sight};
 use super::flow::FlowScope;
 use super::given::Given;
@@ -193,8 +194,13 @@ impl<'a> Ctx<'a> {
         for member in members {
             if !known.contains(&member.key()) {
                 let spot = self.place(member.key_place());
-                let hint = did_you_mean(member.key(), known.iter().copied())
-                    .unwrap_or_else(|| format!("the properties here are {}", and(known)));
+                let near = || did_you_mean(member.key(), known.iter().copied());
+                let hint = elsewhere::property(member.key(), known)
+                    .map(str::to_owned)
+                    .or_else(near)
+                    .unwrap_or_else(|| {
+                        format!("the properties here are {}", and(&spelt_once(known)))
+                    });
                 let message = format!("{what} has no property '{}'", member.key());
                 self.error_at(&spot, codes::UNKNOWN_PROPERTY, message, hint);
             }
@@ -353,7 +359,9 @@ impl<'a> Ctx<'a> {
             let same = allowed.iter().find(|word| word.eq_ignore_ascii_case(&text));
             let hint = match same {
                 Some(word) => format!("write '{word}': case matters"),
-                None => did_you_mean(&text, allowed.iter().copied())
+                None => elsewhere::word(&text, allowed)
+                    .map(str::to_owned)
+                    .or_else(|| did_you_mean(&text, allowed.iter().copied()))
                     .unwrap_or_else(|| format!("use {}", words(allowed))),
             };
             let message = format!("'{name}' cannot be '{text}': it is {}", words(allowed));
@@ -462,6 +470,18 @@ impl<'a> Ctx<'a> {
     }
 }
 
+/// One spelling of each name: some editions' texts have several.
+fn spelt_once<'n>(names: &[&'n str]) -> Vec<&'n str> {
+    let plain = |name: &str| name.replace('-', "").to_ascii_lowercase();
+    let mut once: Vec<&str> = Vec::with_capacity(names.len());
+    for name in names {
+        if !once.iter().any(|known| plain(known) == plain(name)) {
+            once.push(name);
+        }
+    }
+    once
+}
+
 /// `'a', 'b' and 'c'`.
 pub(crate) fn and(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
@@ -469,5 +489,24 @@ pub(crate) fn and(names: &[&str]) -> String {
         None => String::new(),
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_of_several_spellings_are_listed_once() {
+        let names = [
+            "type",
+            "inputPath",
+            "InputPath",
+            "input-path",
+            "end",
+            "inputs",
+        ];
+        assert_eq!(
+            super::spelt_once(&names),
+            ["type", "inputPath", "end", "inputs"]
+        );
     }
 }

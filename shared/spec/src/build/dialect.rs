@@ -71,6 +71,8 @@ pub(crate) struct ErrorReader {
     pub of_state: fn(&mut Ctx<'_>, Obj<'_>) -> Vec<Handler>,
     /// `onErrors` of an action.
     pub of_action: fn(&mut Ctx<'_>, Obj<'_>) -> Vec<ActionHandler>,
+    /// Checks what nothing has referred to, once all states are read.
+    pub unused: fn(&mut Ctx<'_>),
 }
 
 /// Functions of another shape.

@@ -215,8 +215,8 @@ impl Ctx<'_> {
         Some(id)
     }
 
-    /// Compiles an expression for its findings only.
-    pub fn check(&mut self, spot: &Spot, text: &str, sight: Sight<'_>, path: bool) {
+    /// Compiles an expression for its findings only. `true` if it compiles.
+    pub fn check(&mut self, spot: &Spot, text: &str, sight: Sight<'_>, path: bool) -> bool {
         let text_key = (self.language, text.to_owned(), sight.params.to_vec());
         let key = (text_key, sight.args, path);
         let checked = match self.expressions.checked.get(&key) {
@@ -232,7 +232,9 @@ impl Ctx<'_> {
                 "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
             });
             let literal = "a text here is an expression: a literal one has quotes of its own, as in '\"done\"'";
-            let hint = hint.or(self.literal_hint.then(|| literal.to_owned()));
+            let hint = hint
+                .or_else(|| other_language(self.language, text).map(str::to_owned))
+                .or(self.literal_hint.then(|| literal.to_owned()));
             let kind = if path {
                 codes::BAD_PATH
             } else {
@@ -245,8 +247,9 @@ impl Ctx<'_> {
                 hint,
             );
         }
+        let compiles = checked.problem.is_none();
         if checked.secrets.is_empty() && !checked.secrets_whole {
-            return;
+            return compiles;
         }
         if !sight.secrets {
             // The text allows it; the data is the user's (decision 84).
@@ -266,7 +269,7 @@ impl Ctx<'_> {
             );
         }
         let Some(known) = self.secrets.clone() else {
-            return;
+            return compiles;
         };
         for name in checked.secrets.iter().filter(|name| !known.contains(name)) {
             let hint = did_you_mean(name, known.iter().map(String::as_str))
@@ -274,6 +277,7 @@ impl Ctx<'_> {
             let message = format!("the workflow has no secret '{name}'");
             self.error_at(spot, codes::UNKNOWN_SECRET, message, hint);
         }
+        compiles
     }
 
     /// Whether a text would be an expression here; nothing is reported. `$.x` is one in either language.
@@ -370,6 +374,26 @@ impl Checked {
     }
 }
 
+/// How to say in jq what is written in another language.
+fn other_language(language: Language, text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    let is_path = text == "$" || text.starts_with("$.") || text.starts_with("$[");
+    if language != Language::Jq {
+        None
+    } else if text.starts_with("{{") {
+        Some("'{{ }}' is of edition 0.5: an expression here is jq in '${ }', such as '${ .name }'")
+    } else if is_path || text.contains("[?(") {
+        Some(
+            "this is JSONPath, and expressions here are jq: '.orders' is '$.orders', '[.orders[] | select(.done)]' is \
+             '$.orders[?(@.done)]'; or set 'expressionLang: jsonpath'",
+        )
+    } else if text.starts_with("fn(") {
+        Some("an expression function is named as 'fn:NAME', alone in its '${ }'")
+    } else {
+        None
+    }
+}
+
 /// Long expressions don't belong into messages whole.
 pub(crate) fn shorten(text: &str) -> String {
     const MAX: usize = 100;
@@ -381,7 +405,13 @@ pub(crate) fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swirl_model::workflow::Language;
+
+    use super::other_language;
+    use crate::codes;
     use crate::editions::v0_8::testing::{findings, in_actions, of_actions, workflow};
+    use crate::reader::{Options, read};
+    use crate::resource::MapResources;
 
     #[test]
     fn what_is_wrong_with_expressions() {
@@ -456,6 +486,34 @@ mod tests {
         ] {
             assert_eq!(of_actions(&format!("{{{action}}}")), expected, "{action}");
         }
+    }
+
+    #[test]
+    fn expressions_of_another_language_are_told_how_to_say_it() {
+        for (text, hint) in [
+            ("$.a[?(@.b > 1)]", "JSONPath"),
+            (".a[?(@.b > 1)]", "JSONPath"),
+            ("$", "JSONPath"),
+            ("{{ $.a }}", "'{{ }}' is of edition 0.5"),
+            ("fn(e)", "'fn:NAME'"),
+        ] {
+            let body = in_actions(&format!("{{functionRef: f, condition: '{text}'}}"));
+            let document = format!("id: t\nversion: 1.0.0\nspecVersion: '0.8'\n{body}");
+            let resources = MapResources::default();
+            let reading = read(document.as_bytes(), &resources, &Options::default());
+            let hints: Vec<&str> = reading
+                .diagnostics
+                .iter()
+                .filter(|finding| finding.code == codes::BAD_EXPRESSION)
+                .filter_map(|finding| finding.hint.as_deref())
+                .collect();
+            assert!(
+                matches!(hints[..], [one] if one.contains(hint)),
+                "{text}: {hints:?}"
+            );
+        }
+        assert_eq!(other_language(Language::Jq, ".a |"), None);
+        assert_eq!(other_language(Language::JsonPath, "$.a"), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::ctx::{Ctx, Obj, Spot, and, words};
 use crate::codes::{self, Code};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::source::Node;
+use crate::suggest;
 
 impl Ctx<'_> {
     pub fn spot(&self, node: &Node) -> Spot {
@@ -155,13 +156,59 @@ impl Ctx<'_> {
         );
     }
 
+    /// Says nothing where one of the names is there but for a slip, which has its finding: there is one mistake.
     pub fn missing(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
+        if self.is_misspelt(obj.node, names) {
+            return;
+        }
         let message = format!("{what} needs {}", words(names));
         let hint = match names {
             [name] => format!("add '{name}'"),
             _ => format!("add one of {}", words(names)),
         };
         self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
+    }
+
+    /// Whether a property of the object was found to be one of these names but for a slip.
+    fn is_misspelt(&self, node: &Node, names: &[&str]) -> bool {
+        let own: Vec<String> = names
+            .iter()
+            .map(|name| self.own_words(format!("'{name}'")).replace('\'', ""))
+            .collect();
+        let is_near = |key: &str| {
+            let all = names.iter().copied().chain(own.iter().map(String::as_str));
+            suggest::did_you_mean(key, all).is_some()
+        };
+        let members = node.members().unwrap_or_default().iter();
+        members
+            .filter(|member| is_near(member.key()))
+            .any(|member| {
+                let place = self.place(member.key_place()).place;
+                self.diagnostics.iter().any(|found| {
+                    found.code == codes::UNKNOWN_PROPERTY
+                        && (&found.pointer, found.line, found.column)
+                            == (&place.pointer, place.line, place.column)
+                })
+            })
+    }
+
+    /// A property that is `name` but for a slip, in an object whose reading ends because `name` is
+    /// missing: its properties are never compared with those that the language defines.
+    pub fn misspelt(&mut self, node: &Node, what: &str, name: &str) {
+        if node.get(name).is_some() {
+            return;
+        }
+        for member in node.members().unwrap_or_default() {
+            // Names such as `$schema` are of another language.
+            let is_near = !member.key().starts_with('$')
+                && suggest::did_you_mean(member.key(), [name]).is_some();
+            if is_near {
+                let spot = self.place(member.key_place());
+                let message = format!("{what} has no property '{}'", member.key());
+                let hint = format!("did you mean '{name}'?");
+                self.error_at(&spot, codes::UNKNOWN_PROPERTY, message, hint);
+            }
+        }
     }
 
     /// A property that has no effect where it stands.

@@ -194,7 +194,19 @@ impl Ctx<'_> {
         flow
     }
 
+    /// Says nothing where a way may be missing for another mistake.
     fn check_unreachable(&mut self, main: &HashSet<StateId>, run_before: &HashSet<StateId>) {
+        let hides = [
+            codes::MISSING_PROPERTY,
+            codes::UNKNOWN_PROPERTY,
+            codes::UNKNOWN_STATE,
+        ];
+        let mut findings = self.diagnostics.iter();
+        if findings.any(|found| {
+            found.is_error() && hides.contains(&found.code) && found.pointer.contains("/states")
+        }) {
+            return;
+        }
         let lost: Vec<(String, Spot)> = self
             .heads()
             .filter(|(state, head)| {

@@ -54,7 +54,6 @@ impl Ctx<'_> {
         true
     }
 
-    /// The parsed document at a URI; `None` after a finding.
     /// Of another runtime: read as a file beside the definition (decision 96).
     pub fn warn_classpath(&mut self, node: &Node, uri: &str) {
         if let Some(name) = crate::resource::classpath(uri) {
@@ -64,16 +63,16 @@ impl Ctx<'_> {
         }
     }
 
+    /// The parsed document at a URI; `None` after a finding.
     pub fn fetch(&mut self, node: &Node, uri: &str) -> Option<Node> {
         self.warn_classpath(node, uri);
         let bytes = match self.resources.fetch(uri, None) {
             Ok(bytes) => bytes,
             Err(error) => {
-                let message = format!("'{uri}' cannot be had: {error}");
                 self.error(
                     node,
                     codes::RESOURCE_NOT_FOUND,
-                    message,
+                    error.to_string(),
                     "a definition is deployed with all that it refers to: check the URI".to_owned(),
                 );
                 return None;

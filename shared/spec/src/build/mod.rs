@@ -8,9 +8,11 @@
 //! folders have free functions that take `&mut Ctx`.
 
 mod check;
+mod condition;
 mod correlation;
 pub(crate) mod ctx;
 pub(crate) mod dialect;
+pub(crate) mod elsewhere;
 pub(crate) mod expression;
 mod findings;
 pub(crate) mod flow;

@@ -1,6 +1,6 @@
 //! What is declared by name: functions, events, errors, retries, auth.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use swirl_model::workflow::{AuthId, ErrorId, EventId, FunctionId, FunctionKind, StateId, Throw};
 
@@ -98,6 +98,8 @@ pub(crate) struct Problems {
     pub definitions: Table<ProblemEntry>,
     pub handlers: Table<Shared>,
     pub policies: Table<Shared>,
+    /// The handlers and policies that something refers to: they have been read there.
+    pub read: HashSet<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

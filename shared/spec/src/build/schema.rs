@@ -26,6 +26,7 @@ impl Ctx<'_> {
             let message = format!("{what} needs 'schema'");
             let hint = "put the JSON Schema (or its URI) under 'schema'".to_owned();
             self.error(node, codes::MISSING_PROPERTY, message, hint);
+            self.misspelt(node, &what, "schema");
             return None;
         }
         let obj = self.object(node, &what, &["schema", "failOnValidationErrors"])?;

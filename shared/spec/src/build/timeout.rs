@@ -84,7 +84,8 @@ impl Ctx<'_> {
         if !obj.has("duration") {
             self.missing(obj, "'workflowExecTimeout'", &["duration"]);
         }
-        let duration = self.timeout(obj, "duration")?;
+        // No name in quotes: where it has another one it isn't this property's.
+        let duration = self.positive(obj.get("duration")?, "the duration of the timeout")?;
         Some((
             ContinuedTimeout {
                 interrupt,

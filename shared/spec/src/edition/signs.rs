@@ -7,7 +7,7 @@ use crate::source::Node;
 /// One sign: a property that is there, maybe with a value.
 pub(super) struct Sign {
     part: Part,
-    property: &'static str,
+    pub property: &'static str,
     test: Test,
     /// The editions whose documents have it.
     pub of: &'static [Edition],

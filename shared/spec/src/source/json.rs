@@ -8,6 +8,10 @@ use super::{Limits, Result_, fatal, quoted, scalar};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 
+/// The hint of the finding for a comment.
+pub(super) const NO_COMMENTS: &str =
+    "JSON has no comments: remove it, or write the document in YAML";
+
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
     let budget = Budget::new(limits);
     let mut parser = Parser {
@@ -72,6 +76,12 @@ impl Parser<'_> {
     }
 
     fn expected(&self, wanted: &str) -> Box<Diagnostic> {
+        let rest = self.rest.as_str();
+        if rest.starts_with("//") || rest.starts_with("/*") {
+            let mut error = self.wrong(format!("expected {wanted}, found a comment"));
+            error.hint = Some(NO_COMMENTS.to_owned());
+            return error;
+        }
         match self.peek() {
             Some(c) => self.wrong(format!("expected {wanted}, found {c:?}")),
             None => self.wrong(format!("expected {wanted}, but the document ends here")),
@@ -398,6 +408,27 @@ mod tests {
         }
         let long = format!("{{\"{}\": 1}}", "k".repeat(5000));
         assert!(show(&long).ends_with(":1}"));
+    }
+
+    #[test]
+    fn comments_are_told_to_be_none_of_json() {
+        for text in [
+            "{\n// x\n\"a\": 1}",
+            "[1 /* x */]",
+            // In YAML these would be keys and values that nobody meant.
+            "{\"a\": 1, // x\n \"b\": 2}",
+            "{\"a\": // x\n 2}",
+        ] {
+            let parsed = crate::source::read(text.as_bytes(), &Limits::default());
+            let hint = parsed
+                .diagnostics
+                .iter()
+                .find_map(|found| found.hint.clone());
+            assert!(
+                hint.is_some_and(|hint| hint.contains("no comments")),
+                "{text}"
+            );
+        }
     }
 
     #[test]

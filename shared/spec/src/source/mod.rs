@@ -83,7 +83,11 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
                 diagnostics = as_json;
                 Some(root)
             }
-            Err(json_error) if json_error.code != codes::SYNTAX_ERROR => {
+            Err(json_error)
+                if json_error.code != codes::SYNTAX_ERROR
+                    // YAML would take a comment of JavaScript's for a part of the next key.
+                    || json_error.hint.as_deref() == Some(json::NO_COMMENTS) =>
+            {
                 diagnostics.push(*json_error);
                 None
             }

@@ -130,6 +130,9 @@ impl<'t> Builder<'t> {
             _ if info.contains("mapping values") => {
                 Some("put the text in quotes if it has a colon and a space in it")
             }
+            _ if info.contains("expected ',' or") => {
+                Some("within '{ }' and '[ ]' a text with braces, brackets or a comma, such as '${ .x }', stands in quotes")
+            }
             _ => None,
         }
         .map(str::to_owned);
@@ -371,6 +374,21 @@ mod tests {
 
     fn show(text: &str) -> String {
         show_with(text, &Limits::default())
+    }
+
+    #[test]
+    fn unquoted_expressions_within_braces_are_told_to_need_quotes() {
+        for text in ["a: {b: ${ .c }, d: 1}", "a: [${ .c }]"] {
+            let parsed = read(text.as_bytes(), &Limits::default());
+            let hint = parsed
+                .diagnostics
+                .iter()
+                .find_map(|found| found.hint.clone());
+            assert!(
+                hint.is_some_and(|hint| hint.contains("stands in quotes")),
+                "{text}"
+            );
+        }
     }
 
     #[test]

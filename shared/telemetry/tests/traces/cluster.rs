@@ -4,14 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use swirl_coordinator::{Deployment, Service, StartRequest, Started};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_engine::Definition;
 use swirl_model::ids::InstanceId;
 use swirl_model::trace::TraceContext;
 use swirl_model::{CloudEvent, Data, WorkflowError, data};
-use swirl_ports::{CallRequest, FunctionCaller, Secrets, Store, Tasks};
+use swirl_ports::{CallRequest, ExecutionStore, FunctionCaller, InstanceRecords, Secrets, Tasks};
 use swirl_runtime::{Driver, Registry, Settings};
+use swirl_service::{Deployment, Service, StartRequest, Started};
+use swirl_system::{Calls, System};
 use swirl_telemetry::{Protocol, Telemetry};
 
 pub const SECRET: &str = "open-sesame";
@@ -62,16 +63,9 @@ impl Cluster {
         let clock = Arc::new(SystemClock);
         let lower = Box::new(|_: &_| Err("all are cached".to_owned()));
         let registry = Arc::new(Registry::new(store.clone(), lower));
-        let service = Service {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
-            clock: clock.clone(),
-            registry: registry.clone(),
-            installation: "".into(),
-            carries_out: false,
-            observer: None,
-        };
+        let system = System::new(store.clone(), store.clone(), queue.clone(), clock, registry)
+            .carrying_out(false);
+        let service = system.service();
         let outside = Arc::new(Outside::default());
         let telemetry: Vec<_> = [("a", Protocol::Grpc), ("b", Protocol::Http)]
             .into_iter()
@@ -89,17 +83,16 @@ impl Cluster {
                 Telemetry::new(&settings, store.clone()).unwrap()
             })
             .collect();
-        let driver = |telemetry: &Arc<Telemetry>| Driver {
-            store: store.clone(),
-            events: store.clone(),
-            queue: queue.clone(),
-            caller: outside.clone(),
-            secrets: outside.clone(),
-            clock: clock.clone(),
-            effects: Arc::new(service.clone()),
-            registry: registry.clone(),
-            settings: Settings::default(),
-            observer: Some(telemetry.clone()),
+        let driver = |telemetry: &Arc<Telemetry>| {
+            let calls = Calls {
+                caller: outside.clone(),
+                secrets: outside.clone(),
+            };
+            let observed = System {
+                observer: Some(telemetry.clone()),
+                ..system.clone()
+            };
+            observed.driver(calls, Arc::new(service.clone()), Settings::default())
         };
         Cluster {
             drivers: telemetry.iter().map(driver).collect(),
@@ -120,7 +113,7 @@ impl Cluster {
             .unwrap_or_else(|| panic!("{:?}", reading.diagnostics));
         self.service
             .registry
-            .insert(Definition::compile(workflow.clone()).unwrap(), "");
+            .insert(Definition::compile(workflow.clone()).unwrap(), "", 0);
         let deployment = Deployment {
             name: String::new(),
             document: document.to_owned(),
@@ -155,6 +148,8 @@ impl Cluster {
                     self.turn += 1;
                     driver.drive(&task.scope).await.unwrap();
                 }
+                // A retry may still be due.
+                Err(_) if self.store.next_timer().await.unwrap().is_some() => {}
                 Err(_) => return,
             }
         }

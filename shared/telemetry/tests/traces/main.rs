@@ -10,7 +10,8 @@ use cluster::{Cluster, SECRET};
 use swirl_collector::{Receiver, Span};
 use swirl_model::event::Event;
 use swirl_model::trace::TraceContext;
-use swirl_ports::Store;
+use swirl_ports::InstanceQueries;
+use swirl_servers::eventually;
 
 const ORDER: &str = r#"
 id: order
@@ -157,6 +158,69 @@ async fn nothing_is_sent_of_what_is_not_sampled() {
     assert!(cluster.is_completed(&id).await);
     cluster.shutdown().await;
     assert!(receiver.spans().is_empty());
+}
+
+/// A state that fails says which error it failed for, by name.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_have_their_names() {
+    let (receiver, endpoint) = Receiver::serve().await;
+    let mut cluster = Cluster::new(Some(&endpoint), 1.0);
+    let document = r#"
+id: charge
+version: "1.0.0"
+specVersion: "0.8"
+secrets: [token]
+functions:
+  - {name: charge, operation: "http://h/openapi.json#charge"}
+states:
+  - name: Charge
+    type: operation
+    actions: [{functionRef: {refName: charge, arguments: {token: "${ $SECRETS.token }"}}}]
+    end: true
+"#;
+    cluster.deploy(document).await;
+    cluster.start("charge", None).await;
+    cluster.settle().await;
+    cluster.shutdown().await;
+    let spans = receiver.spans();
+    for name in [
+        "call charge",
+        "action Charge",
+        "state Charge",
+        "workflow charge",
+    ] {
+        let mut found = spans.iter().filter(|(_, span)| {
+            span.name == name || name.starts_with("action") && span.name.starts_with("action")
+        });
+        let (_, span) = found.next().unwrap_or_else(|| panic!("{name}: {spans:#?}"));
+        let busy = swirl_collector::Value::StringValue("Busy".to_owned());
+        let error = swirl_collector::attribute(span, "error.type");
+        assert_eq!(error, Some(busy), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_collector_does_not_take_is_counted() {
+    // Nobody listens there.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let mut cluster = Cluster::new(Some(&endpoint), 1.0);
+    cluster.deploy(SHIPPING).await;
+    cluster.start("shipping", None).await;
+    cluster.settle().await;
+    let lost = |process: usize| {
+        let text = cluster.telemetry[process].metrics().text().unwrap();
+        let mut lines = text.lines().filter(|line| {
+            line.starts_with("swirl_export_failures_total{") && line.contains("\"traces\"")
+        });
+        let line = lines.next().unwrap_or_else(|| panic!("{text}"));
+        line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()
+    };
+    eventually("a failure that is counted", async || {
+        (lost(0) + lost(1) > 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use swirl_coordinator::Service;
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{CallRequest, Clock, FunctionCaller, Secrets};
 use swirl_runtime::Effects;
+use swirl_service::Service;
 use swirl_world::VirtualClock;
 
 use super::faults::Mutant;

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::task::{ArcWake, waker};
-use swirl_coordinator::Service;
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Clock, DefinitionRecord};
 use swirl_runtime::{Driver, Registry, Settings};
+use swirl_service::Service;
+use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
 
 use super::faults::Mutant;
@@ -90,17 +91,16 @@ impl Process {
         let store = shared.store.clone();
         let registry = Registry::new(store.clone(), Box::new(lower)).within(crate::plans::sizes());
         let registry = Arc::new(registry);
-        let service = Service {
-            store: store.clone(),
-            events: store.clone(),
-            queue: shared.messages.clone(),
-            clock: clock.clone(),
-            registry: registry.clone(),
-            // Some do, as while a setting is changed.
-            installation: "".into(),
-            carries_out: (skew_ms + life as i64) % 3 != 1,
-            observer: None,
-        };
+        let system = System::new(
+            store.clone(),
+            store,
+            shared.messages.clone(),
+            clock.clone(),
+            registry,
+        )
+        // Some do, as while a setting is changed.
+        .carrying_out((skew_ms + life as i64) % 3 != 1);
+        let service = system.service();
         let watch = Arc::new(Watch {
             service: service.clone(),
             outside: shared.outside.clone(),
@@ -109,26 +109,24 @@ impl Process {
             Mutant::TimersEarly => AHEAD_MS,
             _ => 0,
         };
-        let driver = Arc::new(Driver {
-            store: store.clone(),
-            events: store.clone(),
-            queue: shared.messages.clone(),
+        let calls = Calls {
             caller: shared.outside.clone(),
             secrets: Arc::new(NoSecrets),
+        };
+        let settings = Settings {
+            lease_ms: 4_000,
+            renew_ms: Some(1_500),
+            keeps_one: (skew_ms + ahead_ms) % 2 == 0,
+            ..Settings::default()
+        };
+        let driving = System {
             clock: Arc::new(SkewedClock {
                 truth: shared.clock.clone(),
                 skew_ms: skew_ms + ahead_ms,
             }),
-            effects: watch.clone(),
-            registry,
-            observer: None,
-            settings: Settings {
-                lease_ms: 4_000,
-                renew_ms: Some(1_500),
-                keeps_one: (skew_ms + ahead_ms) % 2 == 0,
-                ..Settings::default()
-            },
-        });
+            ..system
+        };
+        let driver = Arc::new(driving.driver(calls, watch.clone(), settings));
         let mut process = Process {
             service,
             driver,

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::wait::block_on;
 use anyhow::{Result, bail};
-use swirl_coordinator::{Action, Deployment, Service, StartRequest};
 use swirl_engine::derive;
 use swirl_model::event::Event;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
-use swirl_ports::{Clock, DefinitionRecord, Filter, Store};
+use swirl_ports::{
+    Clock, DefinitionRecord, ExecutionStore, Filter, InstanceQueries, InstanceRecords,
+};
+use swirl_service::{Action, Deployment, Service, StartRequest};
 use swirl_world::VirtualClock;
 
 use super::faults::{Faults, Mutant};
@@ -24,6 +25,7 @@ use super::store::{Counts, Logged, SharedStore};
 use crate::random::Random;
 use crate::reference::Outcome;
 use crate::rig::START;
+use crate::wait::block_on;
 
 /// What clients and operators do.
 #[derive(Debug, Clone)]
@@ -172,6 +174,7 @@ pub fn run(plan: &Plan, faults: &Faults, mutant: Mutant) -> Result<Trace> {
 fn deployment(text: &str) -> Result<Deployment> {
     let record = DefinitionRecord {
         deleted: None,
+        interests: None,
         id: swirl_model::ids::DefinitionId {
             workflow: "".into(),
             version: "".into(),
@@ -510,6 +513,8 @@ impl Cluster {
                 output: state.output.clone().unwrap_or_default(),
                 error: state.error.as_ref().map(|error| error.name.clone()),
                 at: state.ended_at.map_or(0, |at| at.0 - START),
+                // In clusters only how instances end is compared.
+                warned: 0,
             };
             trace.outputs.insert(id.to_string(), outcome);
             for entry in block_on(inner.history(id))? {

@@ -83,7 +83,6 @@ pub struct State {
     /// By fork: how many branches said that they were done, and with what.
     reports: BTreeMap<(InstanceId, String), usize>,
     ended: BTreeSet<InstanceId>,
-    deployed: u64,
 }
 
 fn open(folder: Option<&PathBuf>) -> anyhow::Result<Arc<Embedded>> {
@@ -114,7 +113,6 @@ impl SharedStore {
                 counts: Counts::default(),
                 reports: BTreeMap::new(),
                 ended: BTreeSet::new(),
-                deployed: 0,
             }),
         })
     }
@@ -265,7 +263,7 @@ impl SharedStore {
                     state.leases.remove(&logged.scope);
                 }
             }
-            Ok(Committed::News) | Err(_) => {}
+            Ok(Committed::News | Committed::Full(_)) | Err(_) => {}
         }
         committed
     }
@@ -311,7 +309,7 @@ impl SharedStore {
         self.run_out(&scope);
         if let Ok(Acquired::Held(held)) = block_on(inner.acquire(&scope, 1)) {
             commit.lease = held.lease;
-            if let store::Record::Scope(stored) = held.record {
+            if let execution::Record::Scope(stored) = held.record {
                 commit.scope.rev = stored.rev;
             }
         }
@@ -334,7 +332,7 @@ impl SharedStore {
 }
 
 #[async_trait]
-impl Store for SharedStore {
+impl ExecutionStore for SharedStore {
     async fn create(&self, new: NewInstance) -> Result<Created> {
         self.call(|inner| self.create_now(inner, new)).await
     }
@@ -373,7 +371,7 @@ impl Store for SharedStore {
             self.expire_leases();
             let mut acquired = block_on(inner.acquire(scope, lease_ms))?;
             if let Acquired::Held(held) = &mut acquired {
-                let calls = matches!(&held.record, store::Record::Scope(scope)
+                let calls = matches!(&held.record, execution::Record::Scope(scope)
                     if scope.pending_call().is_some());
                 if calls || held.closed {
                     let until = self.clock.now().plus_ms(lease_ms);
@@ -509,32 +507,11 @@ impl Store for SharedStore {
         self.call(|inner| block_on(inner.runnable(limit))).await
     }
 
-    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
-        self.call(|inner| block_on(inner.instance(id))).await
-    }
-
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.call(|inner| block_on(inner.list(filter))).await
-    }
-
-    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
-        self.call(|inner| block_on(inner.history(id))).await
-    }
-
-    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
-        self.call(|inner| block_on(inner.scopes(id))).await
-    }
-
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool> {
         self.call(|inner| block_on(inner.note(id, entry))).await
     }
 
-    async fn suspend(
-        &self,
-        id: &InstanceId,
-        on: bool,
-        at: Timestamp,
-    ) -> Result<Option<Vec<ScopeRef>>> {
+    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.call(|inner| block_on(inner.suspend(id, on, at))).await
     }
 
@@ -550,6 +527,28 @@ impl Store for SharedStore {
     /// In a cluster nobody tells another process: it looks again soon.
     async fn timers_changed(&self) {
         self.clock.sleep_until(self.clock.now().plus_ms(400)).await;
+    }
+}
+
+#[async_trait]
+impl InstanceRecords for SharedStore {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>> {
+        self.call(|inner| block_on(inner.instance(id))).await
+    }
+
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>> {
+        self.call(|inner| block_on(inner.scopes(id))).await
+    }
+}
+
+#[async_trait]
+impl InstanceQueries for SharedStore {
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        self.call(|inner| block_on(inner.list(filter))).await
+    }
+
+    async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
+        self.call(|inner| block_on(inner.history(id))).await
     }
 }
 

@@ -7,7 +7,8 @@ use swirl_model::workflow::{
 };
 
 use super::data::{Params, condition, eval, merge_to, merged, set_path, template};
-use super::flow::{Fail, Instance, Path, after, thrown};
+use super::errors::{Fail, thrown};
+use super::flow::{Instance, Path, after};
 use super::world::NEVER;
 use crate::functions::{answer, weight};
 
@@ -22,14 +23,14 @@ pub struct Put {
 
 /// How often something was retried, and how long was waited before the last time.
 #[derive(Default, Clone, Copy)]
-struct Waited {
+pub struct Waited {
     retries: u32,
     ms: f64,
 }
 
 impl Waited {
     /// When the next attempt is due, if the policy allows one (decisions 20 and 21).
-    fn next(&mut self, policy: &Retry, at: i64) -> Option<i64> {
+    pub fn next(&mut self, policy: &Retry, at: i64) -> Option<i64> {
         if policy.retries_max.is_some_and(|max| self.retries >= max) {
             return None;
         }
@@ -133,7 +134,7 @@ impl Instance<'_> {
                     RetryErrors::All => true,
                     RetryErrors::Only(list) => list.iter().any(|id| self.is(*id, &fail)),
                     RetryErrors::Except(list) => !list.iter().any(|id| self.is(*id, &fail)),
-                    RetryErrors::When(_) => false,
+                    RetryErrors::When(test) => self.fits(&ErrorSet::When(*test), &fail, path)?,
                 };
                 if fits && let Some(due) = by_rule.next(&rule.policy, fail.at) {
                     now = path.in_time(due)?;
@@ -141,7 +142,11 @@ impl Instance<'_> {
                 }
             }
             let sets = action.on_errors.iter().map(|handler| &handler.errors);
-            let Some(index) = handler.or_else(|| self.first_fit(sets, &fail)) else {
+            let index = match handler {
+                Some(index) => Some(index),
+                None => self.first_fit(sets, &fail, path)?,
+            };
+            let Some(index) = index else {
                 return Err(fail);
             };
             if let Some(due) = self.again(action, index, &mut by_handler, fail.at) {
@@ -220,6 +225,7 @@ impl Instance<'_> {
                 let result = answer.result.map(Some).map_err(|error| Fail {
                     at: then,
                     code: error.code,
+                    message: error.message.into(),
                     ..Fail::named(&error.name)
                 });
                 bounded(then, result)

@@ -6,7 +6,7 @@ use swirl_expr::{Env, Limits, Program};
 use swirl_model::Data;
 use swirl_model::workflow::{ExprId, PathId, Template, TextPart, Workflow};
 
-use super::flow::Fail;
+use super::errors::Fail;
 
 pub type Params = Vec<(Arc<str>, Data)>;
 
@@ -70,12 +70,11 @@ pub fn template(
     })
 }
 
+/// `$.a.b`, `.a.b` or `$['a']['b']`: generated names have no signs of their own.
 fn names(wf: &Workflow, path: PathId) -> Vec<String> {
-    let text = wf[path]
-        .text
-        .trim_start_matches('$')
-        .trim_start_matches('.');
-    text.split('.').map(ToOwned::to_owned).collect()
+    let parts = wf[path].text.split(['.', '[', ']', '\'', '$']);
+    let names = parts.filter(|part| !part.is_empty());
+    names.map(ToOwned::to_owned).collect()
 }
 
 pub fn at_path(wf: &Workflow, path: PathId, data: &Data) -> Data {

@@ -4,67 +4,16 @@ use std::collections::BTreeMap;
 
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{
-    ActionId, Body, ErrorSet, ExprId, FlowId, Next, Period, Produce, Schedule, StateId, Template,
-    Then, Throw, When, Workflow,
+    Body, ErrorSet, ExprId, FlowId, Next, Period, Produce, Schedule, Schema, StateId, Then, When,
+    Workflow,
 };
 use swirl_model::{CloudEvent, Data};
 
-use super::actions::Put;
+use super::actions::{Put, Waited};
 use super::data::{Params, eval, template};
+use super::errors::{Fail, thrown};
+use super::tests::{exists, fits};
 use super::world::{Ended, NEVER, World};
-
-/// An error on its way to who handles it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fail {
-    pub at: i64,
-    pub name: String,
-    pub code: Option<String>,
-    /// An action's handler leads out of the state, by its own way.
-    pub left_by: Option<(ActionId, usize)>,
-}
-
-impl Fail {
-    pub fn named(name: &str) -> Fail {
-        Fail {
-            at: NEVER,
-            name: name.to_owned(),
-            code: None,
-            left_by: None,
-        }
-    }
-
-    pub fn timeout(name: &str, at: i64) -> Fail {
-        Fail {
-            at,
-            code: Some("timeout".to_owned()),
-            ..Fail::named(name)
-        }
-    }
-
-    /// Type and status, where errors are described.
-    fn described(&self) -> (&'static str, u16) {
-        if self.code.as_deref() == Some("timeout") {
-            return ("timeout", 408);
-        }
-        match self.name.as_str() {
-            "InputValidation" | "OutputValidation" => ("validation", 400),
-            "ExpressionError"
-            | "ConditionNotBoolean"
-            | "CollectionNotArray"
-            | "MergeTypeMismatch"
-            | "InvalidValue" => ("expression", 400),
-            "SubflowNotFound" => ("configuration", 400),
-            "FunctionError" => ("communication", 500),
-            _ => ("runtime", 500),
-        }
-    }
-
-    /// Errors of expressions arise at once.
-    pub fn at(mut self, at: i64) -> Fail {
-        self.at = self.at.min(at);
-        self
-    }
-}
 
 /// A path of its own: the instance, a branch, an iteration.
 #[derive(Debug, Clone, Default)]
@@ -120,11 +69,19 @@ pub struct Instance<'a> {
     pub goes_on_as: Option<(String, Data)>,
     /// Branches that nobody waits for, with when they begin.
     pub apart: Vec<(Body, Path, i64)>,
+    /// How often data didn't fit a schema that only warns.
+    pub warned: usize,
 }
 
 pub fn after(at: i64, period: &Period) -> i64 {
     let duration = period.fixed().unwrap_or_default();
     duration.add_to(Timestamp(at + crate::rig::START)).0 - crate::rig::START
+}
+
+/// Where an attempt at a state led.
+enum Attempt<'a> {
+    Again,
+    Done(Option<&'a Next>),
 }
 
 enum Went {
@@ -151,6 +108,7 @@ impl<'a> Instance<'a> {
             with_parent: Vec::new(),
             goes_on_as: None,
             apart: Vec::new(),
+            warned: 0,
         }
     }
 
@@ -203,58 +161,76 @@ impl<'a> Instance<'a> {
         path: &mut Path,
         at: i64,
     ) -> Result<(i64, Option<&'a Next>, bool), Fail> {
-        let state = &self.wf[id];
         let outer = path.deadline;
-        let own = state.timeout.map(|timeout| after(at, &timeout));
+        let own = self.wf[id].timeout.map(|timeout| after(at, &timeout));
         path.within(own.map(|until| (until, "StateTimeout")));
-        let ran = self.filtered(id, path, at);
+        let worked = self.attempts_of(id, path, at, own);
         path.deadline = outer;
-        let fail = match ran {
-            Ok((then, way)) => return Ok((then, way, true)),
-            Err(fail) => fail,
-        };
-        if let Some((action, handler)) = fail.left_by {
-            return match &self.wf[action].on_errors[handler].then {
-                Then::Next(next) => Ok((fail.at, Some(next), false)),
-                _ => Err(fail),
-            };
-        }
-        let fail = fail.at(own.unwrap_or(NEVER));
-        let sets = state.on_errors.iter().map(|handler| &handler.errors);
-        let Some(index) = self.first_fit(sets, &fail) else {
-            return Err(fail);
-        };
-        match &state.on_errors[index].then {
-            Then::Next(next) => Ok((fail.at, Some(next), false)),
-            Then::Continue => Ok((fail.at, state.next.as_ref(), false)),
-            Then::Rethrow => Err(fail),
-            Then::Throw(throw) => Err(thrown(throw, fail)),
-        }
+        worked
     }
 
-    /// The first set that an error fits; the one of all errors is asked last.
-    pub fn first_fit<'s>(
-        &self,
-        sets: impl Iterator<Item = &'s ErrorSet>,
-        fail: &Fail,
-    ) -> Option<usize> {
-        let mut any = None;
-        for (index, set) in sets.enumerate() {
-            let fits = match set {
-                ErrorSet::Any => {
-                    any = any.or(Some(index));
-                    false
+    /// A state as a whole, as often as its rules and handlers repeat it (decision 26). What its actions gave stays
+    /// in the data.
+    fn attempts_of(
+        &mut self,
+        id: StateId,
+        path: &mut Path,
+        at: i64,
+        until: Option<i64>,
+    ) -> Result<(i64, Option<&'a Next>, bool), Fail> {
+        let state = &self.wf[id];
+        let mut by_rule = vec![Waited::default(); state.retries.len()];
+        let mut by_handler = vec![Waited::default(); state.on_errors.len()];
+        let (mut now, mut entered) = (at, false);
+        loop {
+            let fail = match self.filtered(id, path, now, &mut entered, &mut by_rule) {
+                Ok((then, Attempt::Again)) => {
+                    now = path.in_time(then)?;
+                    continue;
                 }
-                ErrorSet::These(list) => list.iter().any(|id| self.is(*id, fail)),
-                ErrorSet::Except(list) => !list.iter().any(|id| self.is(*id, fail)),
-                ErrorSet::Text(text) => fail.name == *text || fail.code.as_ref() == Some(text),
-                ErrorSet::When(_) => false,
+                Ok((then, Attempt::Done(way))) => return Ok((then, way, true)),
+                Err(fail) => fail,
             };
-            if fits {
-                return Some(index);
+            if let Some((action, handler)) = fail.left_by {
+                return match &self.wf[action].on_errors[handler].then {
+                    Then::Next(next) => Ok((fail.at, Some(next), false)),
+                    _ => Err(fail),
+                };
             }
+            let mut fail = fail.at(until.unwrap_or(NEVER));
+            fail.state.get_or_insert_with(|| (&*state.name).into());
+            let mut due = None;
+            for (rule, waited) in state.retries.iter().zip(&mut by_rule) {
+                if self.fits(&rule.errors, &fail, path)? {
+                    due = waited.next(&rule.policy, fail.at);
+                    break;
+                }
+            }
+            if let Some(due) = due {
+                now = path.in_time(due)?;
+                continue;
+            }
+            let sets = state.on_errors.iter().map(|handler| &handler.errors);
+            let Some(index) = self.first_fit(sets, &fail, path)? else {
+                return Err(fail);
+            };
+            let handler = &state.on_errors[index];
+            let retry = handler.retry.as_ref();
+            if let Some(due) = retry.and_then(|it| by_handler[index].next(&it.policy, fail.at)) {
+                now = path.in_time(due)?;
+                continue;
+            }
+            let way = match &handler.then {
+                Then::Next(next) => Some(next),
+                Then::Continue => state.next.as_ref(),
+                Then::Rethrow => return Err(fail),
+                Then::Throw(throw) => return Err(thrown(throw, fail)),
+            };
+            if let Some(filter) = &handler.data {
+                self.keep(filter, &fail, path)?;
+            }
+            return Ok((fail.at, way, false));
         }
-        any
     }
 
     fn filtered(
@@ -262,13 +238,51 @@ impl<'a> Instance<'a> {
         id: StateId,
         path: &mut Path,
         at: i64,
-    ) -> Result<(i64, Option<&'a Next>), Fail> {
+        entered: &mut bool,
+        by_rule: &mut [Waited],
+    ) -> Result<(i64, Attempt<'a>), Fail> {
         let state = &self.wf[id];
-        self.filter(state.input, path, at)?;
+        if !std::mem::replace(entered, true) {
+            self.filter(state.input, path, at)?;
+            self.check(state.input_schema.as_ref(), "InputValidation", path, at)?;
+        }
         let (then, way) = self.state(id, path, at)?;
         let then = path.in_time(then)?;
+        for (rule, waited) in state.retries.iter().zip(by_rule) {
+            let ErrorSet::When(test) = &rule.errors else {
+                continue;
+            };
+            let found = |path: &Path| eval(self.wf, *test, &path.data, &path.params);
+            if rule.results && exists(&found(path).map_err(|fail| fail.at(then))?) {
+                match waited.next(&rule.policy, then) {
+                    Some(due) => return Ok((due, Attempt::Again)),
+                    None => break,
+                }
+            }
+        }
         self.filter(state.output, path, then)?;
-        Ok((then, way.or(state.next.as_ref())))
+        self.check(state.output_schema.as_ref(), "OutputValidation", path, then)?;
+        Ok((then, Attempt::Done(way.or(state.next.as_ref()))))
+    }
+
+    /// Data that doesn't fit is an error, or counted (decision 19).
+    fn check(
+        &mut self,
+        schema: Option<&Schema>,
+        error: &str,
+        path: &Path,
+        at: i64,
+    ) -> Result<(), Fail> {
+        match schema {
+            Some(schema) if !fits(schema, &path.data) => match schema.fail {
+                true => Err(Fail::named(error).at(at)),
+                false => {
+                    self.warned += 1;
+                    Ok(())
+                }
+            },
+            _ => Ok(()),
+        }
     }
 
     /// What a filter doesn't select leaves the data as it is (decision 11).
@@ -281,21 +295,6 @@ impl<'a> Instance<'a> {
             }
         }
         Ok(())
-    }
-
-    /// By its description, else by the code, without one by the name (decision 24).
-    pub fn is(&self, id: swirl_model::workflow::ErrorId, fail: &Fail) -> bool {
-        let def = &self.wf[id];
-        if let Some(problem) = &def.problem {
-            let (kind, status) = fail.described();
-            let named = |wanted: &String| wanted.rsplit('/').next() == Some(kind);
-            return problem.kind.as_ref().is_none_or(named)
-                && problem.status.is_none_or(|wanted| wanted == status);
-        }
-        match &def.code {
-            Some(code) => fail.code.as_ref() == Some(code),
-            None => def.name == fail.name,
-        }
     }
 
     fn take(
@@ -384,20 +383,6 @@ impl<'a> Instance<'a> {
         }
         self.world.publish(event, at);
         Ok(())
-    }
-}
-
-/// The error that a handler throws in place of another.
-pub fn thrown(throw: &Throw, fail: Fail) -> Fail {
-    let kind = match &throw.kind {
-        Some(Template::Literal(kind)) => Some(kind.to_text()),
-        _ => None,
-    };
-    let last = kind.as_deref().and_then(|kind| kind.rsplit('/').next());
-    let name = throw.name.as_deref().or(last).unwrap_or(&fail.name);
-    Fail {
-        at: fail.at,
-        ..Fail::named(name)
     }
 }
 

@@ -7,8 +7,10 @@
 
 mod actions;
 mod data;
+mod errors;
 mod flow;
 mod states;
+mod tests;
 mod world;
 
 pub use world::{Outcome, World};

@@ -2,12 +2,14 @@
 
 use swirl_model::workflow::{
     Body, Count, EventFilter, EventId, EventState, Foreach, IterationMode, ListId, Next, Parallel,
-    StateId, StateKind, SwitchEvents, Test,
+    StateId, StateKind, SwitchEvents,
 };
 use swirl_model::{CloudEvent, Data};
 
-use super::data::{at_path, condition, eval, merge_to, set_path};
-use super::flow::{Fail, Instance, Path, after};
+use super::data::{at_path, eval, merge_to, set_path};
+use super::errors::Fail;
+use super::flow::{Instance, Path, after};
+use super::tests::holds;
 use super::world::NEVER;
 
 type Done<'a> = Result<(i64, Option<&'a Next>), Fail>;
@@ -29,10 +31,7 @@ impl<'a> Instance<'a> {
             StateKind::Sleep(duration) => plain(after(at, duration)),
             StateKind::Switch(switch) => {
                 for choice in &switch.conditions {
-                    let Test::Holds(test) = choice.test else {
-                        return Err(Fail::named("not known here").at(at));
-                    };
-                    let holds = condition(wf, test, &path.data, &path.params);
+                    let holds = holds(wf, &choice.test, &path.data, &path.params);
                     if holds.map_err(|fail| fail.at(at))? {
                         return Ok((at, Some(&choice.next)));
                     }

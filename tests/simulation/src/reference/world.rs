@@ -7,7 +7,8 @@ use swirl_model::workflow::{Correlation, EventDef, EventId, StateKind, Workflow}
 use swirl_model::{CloudEvent, Data};
 
 use super::data::{Params, template};
-use super::flow::{Fail, Instance, is_open};
+use super::errors::Fail;
+use super::flow::{Instance, is_open};
 
 /// Later than anything.
 pub const NEVER: i64 = i64::MAX / 4;
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub error: Option<String>,
     /// When it ended.
     pub at: i64,
+    /// How often data didn't fit a schema that only warns.
+    pub warned: usize,
 }
 
 pub struct World {
@@ -90,6 +93,7 @@ impl World {
                 output: Data::NULL,
                 error: None,
                 at: ended.at,
+                warned: 0,
             });
         }
         self.outcomes.borrow_mut().push(Outcome {
@@ -98,6 +102,7 @@ impl World {
             output,
             error,
             at: ended.at,
+            warned: instance.warned,
         });
         if let Some((next, input)) = instance.goes_on_as.take() {
             self.start(&next, input, ended.at, Vec::new());

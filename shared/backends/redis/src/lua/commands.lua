@@ -83,7 +83,9 @@ local function tell(name)
 end
 
 local function count(fork, result, by)
+  local before = kib(fork.bytes)
   fork.bytes = math.max(fork.bytes + by * #result, 0)
+  weigh(kib(fork.bytes) - before)
   if string.sub(result, 1, 7) == '{"Done"' then
     fork.done = fork.done + by
     return false
@@ -121,6 +123,7 @@ commands['fork'] = function()
   local origin, total, open, needed = take(), take_number(), take_number(), take_number()
   local most = take_number()
   local name = parent .. '.' .. number
+  weigh(kib(#origin))
   write('f:' .. name, origin)
   put_fork(name, {
     total = total, open = open, needed = needed, told = 0, closed = 0, tellings = 0,

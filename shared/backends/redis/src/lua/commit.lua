@@ -2,17 +2,17 @@
 -- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
 -- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt
 -- and 15 the stamp that was seen, where the token is 0: who looked at the scope and left it to others
--- until now; then counted lists: ids of consumed inputs; events that came too late (digests); timers
+-- until now, 16 the KiB that it adds at most, 17 those that the instance may hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers
 -- that may be due again (sequence, time, kind); lines of history, and elements that hold them; then commands.
 -- KEYS: those of Span::All; 10.. the listings, where a command needs them.
--- Returns { 'refused' }, { 'news' } or { 'done', ids of effects, woken scopes, the mark if it is
+-- Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for } or { 'done', ids of effects, woken scopes, the mark if it is
 -- dirty, was given back, the token if the lease is taken now or 0, and if it is dirty what it waits
 -- for }. An effect's id comes with the instance that is to end, or '' where the caller knows the
 -- effect.
 
-begin('n', 'hn', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
+begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
-cursor, effects, outbox = 15, {}, nil
+cursor, effects, outbox = 17, {}, nil
 ME = SCOPE
 gone = ARGV[8] == '1'
 local untaken = ARGV[4] == '0'
@@ -58,6 +58,15 @@ do
   end
 end
 
+local adds = tonumber(ARGV[16])
+if adds > 0 then
+  local before = kib_of('r:' .. SCOPE)
+  local others, most = math.max((tonumber(read('z')) or 0) - before, 0), tonumber(ARGV[17])
+  if adds > before and others + adds > most then
+    return { 'full', string.format('%d', math.max(most - others, before)) }
+  end
+end
+
 local fired = consume()
 -- Events that came too late are free for others of the instance, with this commit.
 for _ = 1, take_number() do
@@ -83,6 +92,7 @@ if lines > 0 then
     local oldest = tonumber(string.match(call('LINDEX', HISTORY, 0) or '', '^%d+'))
     if not oldest or lines - oldest < keep then break end
     call('LPOP', HISTORY)
+    call('HINCRBY', K, 'hd', oldest)
     lines = lines - oldest
   end
   write('hn', lines)

@@ -3,7 +3,7 @@
 -- KEYS: 10 keys by which instances were started, 11.. listings.
 -- Returns nothing, or the header of the instance that is there.
 
-begin()
+begin('z')
 if STATUS then
   return read('h')
 end

@@ -1,9 +1,14 @@
 -- What a namespace is like; it is settled when it is first used. KEYS: 1 its notes. ARGV: 1 shards,
--- 2 layout, 3 a name that nobody else has. Returns shards, layout and name as they are.
+-- 2 layout, 3 a name that nobody else has, 4 the format of the records that the process writes. Returns shards, layout, name
+-- and format as they are; the format as it was before.
 
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  redis.call('HSET', KEYS[1], 'shards', ARGV[1], 'layout', ARGV[2])
+  redis.call('HSET', KEYS[1], 'shards', ARGV[1], 'layout', ARGV[2], 'format', ARGV[4])
 end
 redis.call('HSETNX', KEYS[1], 'installation', ARGV[3])
-local found = redis.call('HMGET', KEYS[1], 'shards', 'layout', 'installation')
-return { found[1] or '', found[2] or '', found[3] }
+local found = redis.call('HMGET', KEYS[1], 'shards', 'layout', 'installation', 'format')
+local format = found[4] or '1'
+if found[1] == ARGV[1] and found[2] == ARGV[2] and tonumber(format) < tonumber(ARGV[4]) then
+  redis.call('HSET', KEYS[1], 'format', ARGV[4])
+end
+return { found[1] or '', found[2] or '', found[3], format }

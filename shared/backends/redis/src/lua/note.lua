@@ -12,6 +12,7 @@ for _ = 1, 1000 do
   local oldest = tonumber(string.match(call('LINDEX', history, 0) or '', '^%d+'))
   if not oldest or lines - oldest < keep then break end
   call('LPOP', history)
+  call('HINCRBY', K, 'hd', oldest)
   lines = lines - oldest
 end
 write('hn', lines)

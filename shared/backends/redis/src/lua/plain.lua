@@ -8,7 +8,7 @@
 -- ARGV: 1 instance, 2 namespace, 3 scope, 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1':
 -- the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give
 -- the lease back, c closes a fork, f forks, p reports, e ends; 12 lease in milliseconds, 13 holder, 14 its
--- attempt, 15 the stamp that was seen; then a counted list: ids of consumed inputs; lines of history, and a
+-- attempt, 15 the stamp that was seen, 16 the KiB that it adds at most, 17 those that the instance may hold; then a counted list: ids of consumed inputs; lines of history, and a
 -- counted list of elements that hold them; then what the letters need: number of the fork to close; number, origin, total, open, needed and most bytes of the new one; the
 -- result; status, output and error.
 -- Returns 'general' if it is none of these, else in one text, since lists cost more: '1' if the lease was
@@ -25,6 +25,9 @@ local TRIMMED = 1000
 local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local BYTES, MOST = 11, 12
 
+local KIB = 1024
+
+local function kib(bytes) return math.floor(bytes / KIB) end
 local function has(letters, letter) return find(letters, letter, 1, true) end
 local function fork_of(text) return text and unpacked(text) end
 local function short(id) return #id > 40 and redis.sha1hex(id) or id end
@@ -51,12 +54,13 @@ end
 
 -- Lines of history, when the oldest elements that are not needed are gone, but for those of later commits. Nothing is
 -- half done where the list isn't what it should be.
-local function trim(list, lines, keep)
+local function trim(K, list, lines, keep)
   for _ = 1, TRIMMED do
     if lines <= keep then break end
     local oldest = tonumber(match(call('LINDEX', list, 0) or '', '^%d+'))
     if not oldest or lines - oldest < keep then break end
     call('LPOP', list)
+    call('HINCRBY', K, 'hd', oldest)
     lines = lines - oldest
   end
   return lines
@@ -69,30 +73,31 @@ local function main(KEYS, ARGV)
   end
   local K, READY, INST, S, letters = KEYS[1], KEYS[2], ARGV[1], ARGV[3], ARGV[11]
   local gone, untaken = ARGV[8] == '1', ARGV[4] == '0'
-  local history = 17 + ARGV[16]
+  local history = 19 + ARGV[18]
   local lines, elements = tonumber(ARGV[history]), tonumber(ARGV[history + 1])
   local rest = history + elements + 2
   local closing = has(letters, 'c') and ARGV[rest]
   if closing then rest = rest + 1 end
 
   -- What there is.
-  local number, index, name, found, kept
+  local number, index, name, found, kept, held
   if S == 'r' then
     if has(letters, 'e') then
       found = call('HMGET', K, 's', 'p', 'm:r', 'l:r', 'q:r', 't:r', 'n', 'x:r', 'F:r', 'g:r.' .. (closing or ''),
-        'lw', 'w', 'k', 'key', 'out', 'err', 'end', 'O', 'hn')
-      kept = found[19]
+        'lw', 'w', 'k', 'key', 'out', 'err', 'end', 'O', 'hn', 'z')
+      kept, held = found[19], found[20]
     else
-      found = call('HMGET', K, 's', 'p', 'm:r', 'l:r', 'q:r', 't:r', 'n', 'x:r', 'F:r', 'g:r.' .. (closing or ''), 'hn')
-      kept = found[11]
+      found = call('HMGET', K, 's', 'p', 'm:r', 'l:r', 'q:r', 't:r', 'n', 'x:r', 'F:r', 'g:r.' .. (closing or ''), 'hn',
+        'z')
+      kept, held = found[11], found[12]
     end
   else
     number, index = match(S, '^r%.(%d+)%.(%d+)$')
     if not number then return GENERAL end
     name = 'r.' .. number
     found = call('HMGET', K, 's', 'p', 'm:' .. S, 'l:' .. S, 'q:' .. S, 't:' .. S, 'n', 'x:' .. S, 'F:' .. S, 'b:' .. S,
-      'g:' .. name, 'm:r', 'l:r', 'q:r', 'x:r', 'hn')
-    kept = found[16]
+      'g:' .. name, 'm:r', 'l:r', 'q:r', 'x:r', 'hn', 'z')
+    kept, held = found[16], found[17]
   end
   local mark, lease, inbox, counter, seen, list = found[3], found[4], found[5], found[7], found[8], found[9]
   if found[1] ~= 'r' or found[2] or lines > WIDE
@@ -110,11 +115,22 @@ local function main(KEYS, ARGV)
     return GENERAL
   end
 
+  -- How much the instance holds, as in scopes.lua.
+  local weight, by = tonumber(held) or 0, 0
+  if held or #ARGV[6] >= KIB then
+    local before = mark and kib(call('HSTRLEN', K, 'r:' .. S)) or 0
+    local adds = tonumber(ARGV[16])
+    if adds > before and weight - before + adds > tonumber(ARGV[17]) then return GENERAL end
+    by = (gone and S ~= 'r' and 0 or kib(#ARGV[6])) - before
+  elseif tonumber(ARGV[16]) > tonumber(ARGV[17]) then
+    return GENERAL
+  end
+
   -- The inbox.
   local items = inbox and unpacked(inbox)
   if items then
     local wanted = {}
-    for at = 17, history - 1 do wanted[ARGV[at]] = true end
+    for at = 19, history - 1 do wanted[ARGV[at]] = true end
     if has(letters, 'q') or #items > WIDE then return GENERAL end
     for _, item in ipairs(items) do
       if not wanted[item[2]] or item[3] == 't' then return GENERAL end
@@ -134,7 +150,9 @@ local function main(KEYS, ARGV)
       local result = ARGV[rest]
       local place = sub(result, 1, 7) == '{"Done"' and DONE or FAILED
       fork[place] = fork[place] + 1
+      by = by - kib(fork[BYTES] or 0)
       fork[BYTES], fork[MOST] = (fork[BYTES] or 0) + #result, fork[MOST] or 0
+      by = by + kib(fork[BYTES])
       if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and place == DONE then return GENERAL end
       if fork[TOLD] == 0 and (place == FAILED or fork[DONE] >= fork[NEEDED]) then
         if fork[FAILED] > 0 or fork[OPEN] ~= fork[NEEDED] or fork[OPEN] == fork[TOTAL] then
@@ -167,10 +185,12 @@ local function main(KEYS, ARGV)
     closed = fork_of(found[10])
     if not closed or #closed < 10 or closed[CLOSED] == 1 or closed[LIVE] > 0
       or closed[DONE] + closed[FAILED] < closed[OPEN] or closed[TOTAL] > WIDE then return GENERAL end
+    if held then by = by - kib(call('HSTRLEN', K, 'f:r.' .. closing)) - kib(closed[BYTES] or 0) end
   end
   local forking = has(letters, 'f') and ARGV[rest]
   local open = forking and tonumber(ARGV[rest + 3])
   if forking and (open < 1 or open > WIDE) then return GENERAL end
+  if forking then by = by + kib(#ARGV[rest + 1]) end
   local forks
   if closing or forking then
     forks = {}
@@ -186,7 +206,7 @@ local function main(KEYS, ARGV)
   if ends then
     if found[13] or not found[11] or (forks and forks[1] or not forks and list) then return GENERAL end
     local fields = 4 + (items and #items or 0)
-    for at = 4, 19 do
+    for at = 4, 20 do
       if found[at] then fields = fields + 1 end
     end
     if closed then fields = fields + 1 + closed[DONE] + closed[FAILED] end
@@ -229,9 +249,19 @@ local function main(KEYS, ARGV)
     d = d + 2
     fork[LIVE] = fork[LIVE] - 1
   end
+  if by ~= 0 then
+    weight = math.max(weight + by, 0)
+    if weight > 0 then
+      set[s + 1], set[s + 2] = 'z', string.format('%d', weight)
+      s = s + 2
+    elseif held then
+      d = d + 1
+      del[d] = 'z'
+    end
+  end
   if lines > 0 then
     call('RPUSH', KEYS[4], unpack(ARGV, history + 2, history + elements + 1))
-    set[s + 1], set[s + 2] = 'hn', trim(KEYS[4], (tonumber(kept) or 0) + lines, tonumber(ARGV[10]))
+    set[s + 1], set[s + 2] = 'hn', trim(K, KEYS[4], (tonumber(kept) or 0) + lines, tonumber(ARGV[10]))
     s = s + 2
   end
   if closed then

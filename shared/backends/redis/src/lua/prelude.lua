@@ -9,8 +9,9 @@
 -- m:<scope> marks ("rev flags stamp": e ended, d detached, g goes on by itself; when it was written),
 -- l:<scope> lease, q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed,
 -- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
+-- hn lines of history that are kept, hd lines that are gone,
 -- a:<scope> attempts that may have ended a worker (attempts.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children,
--- nk the key of the key that people call it by.
+-- nk the key of the key that people call it by, z how much it holds (KiB, scopes.lua).
 
 local KEYS, ARGV
 local K, READY, TIMERS, DIRTY, EVENTS, HAD

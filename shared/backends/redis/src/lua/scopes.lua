@@ -90,8 +90,25 @@ local function correlate(name, value)
   end
 end
 
+-- How much the instance holds, in KiB: the records of its scopes, what its forks begin with, and their results. What
+-- is smaller than one counts nothing, so that most instances have no such field.
+local function kib(bytes) return math.floor(bytes / 1024) end
+
+local function kib_of(field)
+  local value = known[field]
+  if value == nil then return kib(call('HSTRLEN', K, field)) end
+  return value and kib(#value) or 0
+end
+
+local function weigh(by)
+  if by == 0 then return end
+  local weight = math.max((tonumber(read('z')) or 0) + by, 0)
+  if weight > 0 then write('z', string.format('%d', weight)) else erase('z') end
+end
+
 -- The record and its marks; a branch that has one is counted by its fork.
 local function put_scope(scope, record, rev, flags)
+  if #record >= 1024 or read('z') then weigh(kib(#record) - kib_of('r:' .. scope)) end
   if not marks_of(scope) then
     local name = branch_of(scope)
     local fork = name and fork_of(name)
@@ -151,6 +168,7 @@ local function prune_fork(name)
   if not fork or fork.closed == 0 or fork.live > 0 then return end
   forks[name] = false
   counted[name] = nil
+  if read('z') then weigh(-kib_of('f:' .. name) - kib(fork.bytes)) end
   erase('f:' .. name)
   erase('g:' .. name)
   if fork.done + fork.failed > 0 then
@@ -180,6 +198,7 @@ local function remove_scope(scope)
   end
   marks[scope] = false
   leases[scope] = false
+  if read('z') then weigh(-kib_of('r:' .. scope)) end
   erase('r:' .. scope)
   erase('m:' .. scope)
   erase('l:' .. scope)

@@ -16,6 +16,7 @@ local function main(KEYS, ARGV)
   local micros = time[1] .. string.sub('00000' .. time[2], -6)
   local place = ARGV[5] .. '\1' .. micros .. '\1' .. ARGV[6] .. '\1' .. INST
   call('HSET', K, 's', 'r', 'h', ARGV[2], 'lw', place, 'r:r', ARGV[3], 'm:r', '0 ' .. ARGV[4] .. ' ' .. micros)
+  if #ARGV[3] >= 1024 then call('HSET', K, 'z', string.format('%d', math.floor(#ARGV[3] / 1024))) end
   if key ~= '' then
     call('HSET', K, 'key', key)
     call('ZADD', KEYS[3], 0, key .. '\1' .. INST)

@@ -1,9 +1,20 @@
--- ARGV: 4 '1' to suspend, '0' to resume. KEYS: those of Span::Ready. Returns nothing where there is
--- no such active instance, else the scopes that have something to do.
+-- ARGV: 4 '1' to suspend, '0' to resume, 5 the effect that follows. KEYS: those of Span::All, 10 those that are
+-- suspended. Returns nothing where there is no such active instance, else the id of the effect and the scopes that have
+-- something to do.
 
-begin()
+begin('O', 'n')
 if STATUS ~= 'r' then return false end
 SUSPENDED = ARGV[4] == '1'
-if SUSPENDED then write('p', '1') else erase('p') end
+if SUSPENDED then
+  write('p', '1')
+  call('SADD', KEYS[10], INST)
+else
+  erase('p')
+  call('SREM', KEYS[10], INST)
+end
+local id = next_number()
+write('o:' .. id, ARGV[5])
+write('O', (read('O') or '') .. ' ' .. id)
+call('ZADD', KEYS[7], 'NX', MILLIS, INST)
 local found = refresh_all(fields_of())
-return SUSPENDED and {} or found
+return { id, SUSPENDED and {} or found }

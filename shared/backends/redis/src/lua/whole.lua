@@ -21,6 +21,10 @@ local function main(KEYS, ARGV)
     'end', ARGV[11],
   }
   local n = 14
+  if #ARGV[3] >= 1024 then
+    set[n + 1], set[n + 2] = 'z', string.format('%d', math.floor(#ARGV[3] / 1024))
+    n = n + 2
+  end
   if key ~= '' then
     set[n + 1], set[n + 2] = 'key', key
     n = n + 2

@@ -8,7 +8,17 @@ use crate::build::names::{EventEntry, EventUse};
 use crate::codes;
 use crate::source::Node;
 
-const PROPERTIES: &[&str] = &["name", "source", "type", "correlationToken", "metadata"];
+const PROPERTIES: &[&str] = &[
+    "name",
+    "source",
+    "type",
+    "correlationToken",
+    "metadata",
+    KIND,
+];
+
+/// Documents from the time of the editions that followed have it.
+const KIND: &str = "kind";
 
 impl Reader<'_, '_> {
     pub fn event_definitions(&mut self, node: &Node) {
@@ -25,6 +35,13 @@ impl Reader<'_, '_> {
 
     fn event_definition(&mut self, node: &Node) -> Option<()> {
         let obj = self.object(node, "an event", PROPERTIES)?;
+        if let Some(node) = obj.get(KIND) {
+            self.word(obj, KIND, &["consumed", "produced"]);
+            let message =
+                "'kind' is of a later edition: here an event may be consumed and produced";
+            let hint = "remove 'kind'".to_owned();
+            self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+        }
         let metadata = self.metadata(obj);
         let source = self.attribute(obj, "source");
         let kind = self.attribute(obj, "type");

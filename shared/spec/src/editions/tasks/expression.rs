@@ -62,7 +62,11 @@ impl Reader<'_, '_> {
                     self.missing(obj, "an expression", &["body"]);
                     return None;
                 };
-                (body, language?)
+                let Some(language) = language else {
+                    self.string(body, "'body'");
+                    return None;
+                };
+                (body, language)
             }
         };
         let outer = std::mem::replace(&mut self.ctx.language, language);

@@ -73,6 +73,14 @@ impl Reader<'_, '_> {
         let node = obj.get("errorDataFilter");
         let inner = self.filter(obj, "errorDataFilter", &[], &[OUTPUT]);
         let path = inner.and_then(|obj| self.named(obj, OUTPUT.0, OUTPUT.1));
+        if let Some(path) = path.filter(|path| path.as_str().is_none()) {
+            self.wrong_type(
+                path,
+                &format!("'{}'", OUTPUT.0),
+                "an expression in a string",
+            );
+            return None;
+        }
         let (Some(path), Some(text)) = (path, path.and_then(Node::as_str)) else {
             let place = node.unwrap_or(obj.node);
             return Some(ErrorFilter {

@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
         let kind = self.function_kind(obj);
         let resource = self.named(obj, "resource", &["operation"]);
         if resource.is_none() {
-            self.missing(obj, "a function", &["resource"]);
+            self.without_resource(obj, kind.as_ref());
         }
         let operation = resource.and_then(|node| self.string(node, "'resource'"));
         let name = self.need_string(obj, "a function", "name")?;
@@ -75,6 +75,19 @@ impl Reader<'_, '_> {
             metadata,
         });
         Some(())
+    }
+
+    /// Real documents leave the resource out where the type says it all (decision 96).
+    fn without_resource(&mut self, obj: Obj<'_>, kind: Option<&FunctionKind>) {
+        match kind {
+            Some(FunctionKind::Custom(word)) => {
+                let message = format!(
+                    "the function has no 'resource': what carries out '{word}' goes by its name and metadata"
+                );
+                self.loose(obj.node, message, "add 'resource'".to_owned());
+            }
+            _ => self.missing(obj, "a function", &["resource"]),
+        }
     }
 
     /// A function that nothing here has a document for is refused unless something carries out its

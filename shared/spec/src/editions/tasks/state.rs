@@ -108,6 +108,7 @@ impl Reader<'_, '_> {
     fn state_kind(&mut self, node: &Node) -> Option<&'static Kind> {
         let obj = Obj { node };
         let word = self.variant.state;
+        self.misspelt(node, &format!("a {word}"), "type");
         let text = self.need_string(obj, &format!("a {word}"), "type")?;
         let (inject, other) = self.variant.inject;
         let text = text.trim().to_ascii_lowercase();

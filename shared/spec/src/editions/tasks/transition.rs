@@ -14,9 +14,12 @@ impl Reader<'_, '_> {
         let transition = obj.get("transition").filter(|node| !is_nothing(node));
         let end = obj.get("end").filter(|node| !is_nothing(node));
         match (transition, end) {
-            (Some(_), Some(_)) => {
+            (Some(transition), Some(end)) => {
                 let what = format!("a {}", self.variant.state);
                 self.exclusive(obj, &what, &["transition", "end"]);
+                // What is wrong within them is told as well.
+                self.transition(transition);
+                self.end(end);
                 None
             }
             (Some(node), None) => self.transition(node).map(Next::Transition),

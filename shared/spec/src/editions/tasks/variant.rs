@@ -21,6 +21,8 @@ pub(crate) struct Variant {
     pub conditions: Pair,
     /// A branch is waited for only if it says so (`waitForCompletion`).
     pub branches_awaited_if_said: bool,
+    /// `Exists` with the value `false` asks whether nothing is there: no other operator does.
+    pub exists_false: bool,
 }
 
 pub(crate) type Pair = (&'static str, &'static str);
@@ -35,6 +37,7 @@ pub(crate) static TASKS: Variant = Variant {
     produced: ("eventRef", "nameRef"),
     conditions: ("dataConditions", "choices"),
     branches_awaited_if_said: false,
+    exists_false: false,
 };
 
 pub(crate) static RELEASE: Variant = Variant {
@@ -47,4 +50,5 @@ pub(crate) static RELEASE: Variant = Variant {
     produced: ("nameRef", "eventRef"),
     conditions: ("choices", "dataConditions"),
     branches_awaited_if_said: true,
+    exists_false: true,
 };

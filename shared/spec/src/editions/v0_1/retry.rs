@@ -2,7 +2,7 @@
 //! another state when that has happened too often (section "Retry Definition", decisions 20, 22, 55).
 
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{ActionHandler, ErrorSet, Retry, Then};
+use swirl_model::workflow::{ActionHandler, ErrorSet, Next, Retry, Then};
 
 use super::Reader;
 use crate::build::ctx::Obj;
@@ -23,10 +23,12 @@ impl Reader<'_, '_> {
     fn retry_object(&mut self, node: &Node) -> Option<ActionHandler> {
         let obj = self.ctx.object(node, "'retry'", PROPERTIES)?;
         let max = obj.get("max-retry").map(|node| self.count(node));
-        let (count, delay) = match obj.get("retry-interval") {
-            Some(node) => self.interval(node)?,
-            None => (None, None),
+        let interval = match obj.get("retry-interval") {
+            Some(node) => self.interval(node),
+            None => Some((None, None)),
         };
+        let (next, text) = (self.retry_next(obj), self.retry_match(obj));
+        let (count, delay) = interval?;
         // The smaller one holds where both are given (decision 22); no count at all is the schema's 0.
         let max = match (max, count) {
             (Some(max), None) => max?,
@@ -38,23 +40,6 @@ impl Reader<'_, '_> {
             let why = "'max-retry' allows no retry";
             self.ctx.ignored(node, "retry-interval", why);
         }
-        let next = match obj.get("next-state") {
-            Some(node) => self.transition(node, "'next-state'"),
-            None => {
-                self.ctx.missing(obj, "'retry'", &["next-state"]);
-                None
-            }
-        };
-        let text = match obj.get("match") {
-            Some(node) => match node.as_bool() {
-                Some(flag) => Some(flag.to_string()),
-                None => self.ctx.text(node, "'match'"),
-            },
-            None => {
-                self.ctx.missing(obj, "'retry'", &["match"]);
-                None
-            }
-        };
         Some(ActionHandler {
             errors: ErrorSet::Text(text?),
             results: true,
@@ -66,6 +51,25 @@ impl Reader<'_, '_> {
             data: None,
             then: Then::Next(next?),
         })
+    }
+
+    fn retry_next(&mut self, obj: Obj<'_>) -> Option<Next> {
+        let Some(node) = obj.get("next-state") else {
+            self.ctx.missing(obj, "'retry'", &["next-state"]);
+            return None;
+        };
+        self.transition(node, "'next-state'")
+    }
+
+    fn retry_match(&mut self, obj: Obj<'_>) -> Option<String> {
+        let Some(node) = obj.get("match") else {
+            self.ctx.missing(obj, "'retry'", &["match"]);
+            return None;
+        };
+        match node.as_bool() {
+            Some(flag) => Some(flag.to_string()),
+            None => self.ctx.text(node, "'match'"),
+        }
     }
 
     /// The length, and how often if it says so: `R5/PT15M` five times, `R/PT15M` for ever.

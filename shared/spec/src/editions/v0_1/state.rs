@@ -75,6 +75,7 @@ impl Reader<'_, '_> {
         let obj = Obj { node };
         let Some(place) = obj.get("type") else {
             self.ctx.missing(obj, "a state", &["type"]);
+            self.ctx.misspelt(node, "a state", "type");
             return None;
         };
         let words: Vec<&'static str> = states::KINDS.iter().map(|kind| kind.word).collect();

@@ -12,8 +12,11 @@ use crate::source::Node;
 pub(super) fn next(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {
     let end = obj.get("end").filter(|node| node.as_bool() != Some(false));
     match (obj.get("transition"), end) {
-        (Some(_), Some(_)) => {
+        (Some(transition), Some(end)) => {
             ctx.exclusive(obj, what, &["transition", "end"]);
+            // What is wrong within them is told as well.
+            self::transition(ctx, transition);
+            self::end(ctx, end);
             None
         }
         (Some(node), None) => transition(ctx, node).map(Next::Transition),

@@ -17,6 +17,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/events").with(names),
     Rule::at("/events/*").unknown(&["dataOnly"]),
     Rule::at("/functions/*").unknown(&["authRef"]),
+    Rule::at("/functions/*[resource]").with(resource),
+    Rule::at("/states/*/default").with(default),
+    Rule::at("/states/**/transition").with(produce_event),
+    Rule::at("/states/**/end").with(produce_event),
     Rule::at("/retries/*").with(later_retry),
     Rule::at("/retries/*[multiplier]").with(multiplier),
     Rule::at("/retries/*[!maxAttempts]").with(no_attempts),
@@ -55,6 +59,53 @@ fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
         }
     }
     *items = all;
+}
+
+/// Documents from the summer before the text say `resource`, often a mere name: what carries that out is
+/// for whoever deploys it to say.
+fn resource(ctx: &mut Ctx<'_>, function: &mut Node) {
+    let (Some(resource), None) = (function.get("resource").cloned(), function.get("operation"))
+    else {
+        return;
+    };
+    older(ctx, &resource, "resource", "operation");
+    function.rename("resource", "operation");
+    let is_address = resource.as_str().is_none_or(|text| text.contains('#'));
+    if !is_address && function.get("type").is_none() {
+        function.put("type", resource.text_here("custom"));
+    }
+}
+
+/// One event, where the text has a list of them.
+fn produce_event(ctx: &mut Ctx<'_>, way: &mut Node) {
+    if way.get("produceEvents").is_some() {
+        return;
+    }
+    if let Some(event) = way.take("produceEvent") {
+        older(ctx, &event, "produceEvent", "produceEvents");
+        way.put("produceEvents", event.list_here(vec![event.clone()]));
+    }
+}
+
+/// `default` was the transition itself.
+fn default(ctx: &mut Ctx<'_>, default: &mut Node) {
+    let is_transition = default.get("nextState").is_some()
+        && default.get("transition").is_none()
+        && default.get("end").is_none();
+    if is_transition {
+        let message = "'default' is a transition here, as in an older edition; it is taken as that";
+        let spot = ctx.spot(default);
+        let hint = "write 'default: {transition: {nextState: ...}}'".to_owned();
+        ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
+        *default = default.object_here([("transition", default.clone())]);
+    }
+}
+
+fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
+    let message = format!("'{name}' is what an older edition calls '{here}'; it is taken as that");
+    let spot = ctx.spot(node);
+    let hint = format!("write '{here}'");
+    ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);
 }
 
 /// Real documents take these from the edition that came next.

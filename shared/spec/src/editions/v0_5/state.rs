@@ -134,6 +134,7 @@ fn schema(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Schema> {
 }
 
 fn kind(ctx: &mut Ctx<'_>, node: &Node) -> Option<&'static Kind> {
+    ctx.misspelt(node, "a state", "type");
     let word = ctx.need_string(Obj { node }, "a state", "type")?;
     let mut kinds = states::KINDS.iter();
     let kind = kinds.find(|kind| kind.word.eq_ignore_ascii_case(&word));

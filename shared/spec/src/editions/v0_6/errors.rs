@@ -64,11 +64,14 @@ fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
         }
         return None;
     };
-    let name = error.as_str().unwrap_or_default().to_owned();
+    let Some(name) = ctx.string(&error, "'error'") else {
+        // Stands for the one that cannot be read.
+        handler.put("errorRef", error.text_here("*"));
+        return None;
+    };
     let Some(code) = code else {
         handler.put("errorRef", error.clone());
-        return (!name.is_empty() && name != "*")
-            .then(|| error.object_here([("name", error.clone())]));
+        return (name != "*").then(|| error.object_here([("name", error.clone())]));
     };
     if name == "*" {
         let why = "'*' is for all errors, whatever their code is";

@@ -8,6 +8,7 @@ mod snapshots;
 mod states;
 
 use super::v0_7::{function_word, name_for_id, state_ids, state_word};
+use super::v0_8::loose::in_action;
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::{Rule, Value};
@@ -38,6 +39,8 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*").with(in_action),
+    Rule::at("/states/*/action").with(in_action),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
     Rule::at("").with(snapshots::start_in_a_state),

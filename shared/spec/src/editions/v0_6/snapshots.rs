@@ -24,6 +24,9 @@ pub(super) fn start_in_a_state(ctx: &mut Ctx<'_>, root: &mut Node) {
             "start",
             "'start' of the workflow names its first state",
         );
+        if start.members().is_some() {
+            ctx.object(&start, "'start'", &["kind", "schedule"]);
+        }
         if start.as_bool() == Some(false) {
             continue;
         }

@@ -21,15 +21,19 @@ pub(super) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
 
 /// `execTimeout` of the workflow is `timeouts.workflowExecTimeout`.
 pub(super) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
-    if let Some(timeout) = root.get("execTimeout")
+    if let Some(timeout) = root.get("execTimeout").cloned()
         && timeout.members().is_some()
         && timeout.get("duration").is_none()
     {
-        let spot = ctx.spot(timeout);
+        let spot = ctx.spot(&timeout);
+        let placeholder = timeout.text_here("P1D");
         let message = "'execTimeout' needs 'duration'".to_owned();
         let hint = "add 'duration'".to_owned();
         ctx.error_as_is(&spot, codes::MISSING_PROPERTY, message, hint);
-        root.take("execTimeout");
+        // Stands for it, so that the rest is read.
+        if let Some(timeout) = root.get_mut("execTimeout") {
+            timeout.put("duration", placeholder);
+        }
     }
     move_timeout(ctx, root, "execTimeout", "workflowExecTimeout");
 }
@@ -142,6 +146,12 @@ pub(super) fn workflow_for_actions(ctx: &mut Ctx<'_>, node: &mut Node) {
 
 /// `completionType` is `and`, `xor` or `n_of_m` with `n`.
 pub(super) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
+    if let Some(kind) = state.get("completionType")
+        && kind.as_str().is_none()
+    {
+        ctx.wrong_type(kind, "'completionType'", "'and', 'xor' or 'n_of_m'");
+        state.take("completionType");
+    }
     let word = state.get("completionType").and_then(Node::as_str);
     let word = word.unwrap_or("and").to_ascii_lowercase();
     if word != "n_of_m"

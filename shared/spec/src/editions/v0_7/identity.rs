@@ -33,7 +33,7 @@ const REFERENCES: [&str; 6] = [
 
 /// A state may have an `id`. It identifies nothing that the name doesn't, but a transition may
 /// name it: then the state's name is put there.
-pub(in crate::editions) fn state_ids(_ctx: &mut Ctx<'_>, root: &mut Node) {
+pub(in crate::editions) fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
     let mut by_id: HashMap<String, Option<String>> = HashMap::new();
     let mut names: Vec<String> = Vec::new();
     for state in root.get_mut("states").into_iter().flat_map(Node::items_mut) {
@@ -41,6 +41,9 @@ pub(in crate::editions) fn state_ids(_ctx: &mut Ctx<'_>, root: &mut Node) {
             let name = state.get("name").and_then(Node::as_str).map(str::to_owned);
             names.extend(name.clone());
             let id = state.take("id");
+            if let Some(id) = &id {
+                ctx.text(id, "'id'");
+            }
             let id = id.as_ref().map(|id| id.as_str().unwrap_or(id.raw()));
             if let (Some(id), Some(name)) = (id, name) {
                 // One id of several states names none of them.

@@ -7,6 +7,7 @@ mod identity;
 mod later;
 mod words;
 
+use super::v0_8::loose::in_action;
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
 use crate::build::rewrite::Rule;
@@ -28,6 +29,8 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*").with(in_action),
+    Rule::at("/states/*/action").with(in_action),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
     Rule::at("/states/*").with(words::state_of_0_6),

@@ -83,7 +83,7 @@ impl Ctx<'_> {
             ..Sight::PLAIN
         };
         let name = self.opt_name(obj, "name");
-        let condition = self.opt_expression(obj, "condition", sight.with_secrets());
+        let condition = self.opt_condition(obj, "condition", sight.with_secrets());
         let (sleep_before, sleep_after) = self.sleeps(obj);
         let kind = self.invocation(obj);
         let detached = kind.as_ref().is_some_and(is_detached);
@@ -193,6 +193,15 @@ impl Ctx<'_> {
             Some(name) => self.call(name, Some(obj)),
             None => {
                 self.missing(obj, "a functionRef", &["refName"]);
+                // The rest of it is checked all the same.
+                let params = self.params.clone();
+                let sight = Sight {
+                    params: &params,
+                    secrets: true,
+                    args: false,
+                };
+                self.arguments(obj, sight);
+                self.invoke_async(obj);
                 None
             }
         }

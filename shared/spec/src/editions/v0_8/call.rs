@@ -130,7 +130,8 @@ impl Ctx<'_> {
     fn warn_unmarked(&mut self, node: &Node) {
         if let Some(text) = node.as_str()
             && looks_like_an_expression(text)
-            && self.compiles(text.trim())
+            // SonataFlow calls the secrets `$SECRET`.
+            && self.compiles(&text.trim().replace("$SECRET.", "$SECRETS."))
         {
             let pair = self.dialect.delimiters.pair();
             let message = format!("'{text}' looks like an expression, and is sent as this text");
@@ -146,10 +147,15 @@ impl Ctx<'_> {
     }
 }
 
-/// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`.
+/// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`, `"Hello " + .name`, `"Hello \(.name)"`.
 fn looks_like_an_expression(text: &str) -> bool {
-    const BEGINNINGS: [&str; 5] = ["$WORKFLOW.", "$CONST.", "$SECRETS.", "$.", "."];
+    const BEGINNINGS: [&str; 6] = ["$WORKFLOW.", "$CONST.", "$SECRETS.", "$SECRET.", "$.", "."];
     let text = text.trim();
+    if text.starts_with('"') {
+        let parts = text.split('"').skip(2).step_by(2);
+        let mut outside = parts.filter(|part| part.contains('+'));
+        return outside.any(|part| part.contains(['.', '$'])) || text.contains("\\(");
+    }
     let path = BEGINNINGS.iter().find_map(|begin| text.strip_prefix(begin));
     path.is_some_and(|path| path.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }

@@ -36,13 +36,18 @@ impl Ctx<'_> {
         let kind = self.opt_string(obj, "type");
         let data_only = self.boolean(obj, "dataOnly", true);
         let correlation = self.correlations(obj, produced);
-        let Some(name) = self.need_string(obj, "an event", "name") else {
+        let name = self.need_string(obj, "an event", "name");
+        if !produced && source.is_none() && !obj.has("type") {
+            let what = match &name {
+                Some(name) => format!("the event '{name}'"),
+                None => "an event".to_owned(),
+            };
+            self.missing(obj, &what, &["source", "type"]);
+        }
+        let Some(name) = name else {
             self.names.events.unread = true;
             return;
         };
-        if !produced && source.is_none() && !obj.has("type") {
-            self.missing(obj, &format!("the event '{name}'"), &["source", "type"]);
-        }
         if produced && !obj.has("type") {
             self.warn(
                 node,

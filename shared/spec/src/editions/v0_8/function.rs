@@ -177,7 +177,10 @@ impl Ctx<'_> {
                 args: true,
             };
             let spot = self.spot(node);
-            self.check(&spot, &text, sight, false);
+            // Told here, and not once more by each that calls it.
+            if !self.check(&spot, &text, sight, false) {
+                return None;
+            }
         }
         Some(text)
     }

@@ -41,6 +41,7 @@ impl Ctx<'_> {
             true => {
                 let key = root
                     .get("key")
+                    .filter(|node| self.text(node, "'key'").is_some())
                     .map(|node| self.template(node, Sight::PLAIN));
                 self.workflow.instance_key = key.flatten();
                 None

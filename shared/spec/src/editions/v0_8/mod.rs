@@ -13,6 +13,7 @@ mod event_ref;
 mod filter;
 mod function;
 mod identity;
+pub(super) mod loose;
 mod start;
 mod state;
 pub(crate) mod states;
@@ -34,5 +35,5 @@ pub(super) fn read_rewritten(ctx: &mut Ctx<'_>, root: &Node, rules: &'static [Ru
 }
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
-    ctx.read_workflow(root);
+    read_rewritten(ctx, root, loose::RULES);
 }

@@ -4,6 +4,7 @@ use swirl_model::workflow::{State, Workflow};
 
 use super::states::{self, Kind};
 use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
+use crate::build::elsewhere;
 use crate::codes;
 use crate::source::Node;
 
@@ -111,6 +112,7 @@ impl Ctx<'_> {
 
     fn state_kind(&mut self, node: &Node) -> Option<&'static Kind> {
         let obj = Obj { node };
+        self.misspelt(node, "a state", "type");
         let word = self.need_string(obj, "a state", "type")?;
         let kind = states::KINDS.iter().find(|kind| kind.word == word);
         if kind.is_none() {
@@ -119,6 +121,7 @@ impl Ctx<'_> {
                 .iter()
                 .find(|known| known.eq_ignore_ascii_case(&word))
                 .map(|known| format!("write '{known}': case matters"))
+                .or_else(|| elsewhere::word(&word, &all).map(str::to_owned))
                 .or_else(|| did_you_mean(&word, all.iter().copied()))
                 .unwrap_or_else(|| format!("use {}", words(&all)));
             let place = obj.get("type").unwrap_or(node);
@@ -176,11 +179,11 @@ mod tests {
             ("name: A, type: inject, data: {}, transition: Z", ""),
             (
                 "name: A, type: inject, data: {}",
-                "error missing-property /states/0 5\nwarning unreachable-state /states/1 6",
+                "error missing-property /states/0 5",
             ),
             (
                 "name: A, type: inject, data: {}, transition: Z, end: true",
-                "error exclusive-properties /states/0 5\nwarning unreachable-state /states/1 6",
+                "error exclusive-properties /states/0 5",
             ),
             (
                 "name: A, type: inject, data: {}, transition: Z, end: false",
@@ -204,15 +207,15 @@ mod tests {
             ),
             (
                 "name: A, type: inject, data: {}, transition: Y",
-                "error unknown-state /states/0/transition 5\nwarning unreachable-state /states/1 6",
+                "error unknown-state /states/0/transition 5",
             ),
             (
                 "name: A, type: inject, data: {}, transition: {nextState: z}",
-                "error unknown-state /states/0/transition/nextState 5\nwarning unreachable-state /states/1 6",
+                "error unknown-state /states/0/transition/nextState 5",
             ),
             (
                 "name: A, type: inject, dat: {}, transition: Z",
-                "error missing-property /states/0 5\nerror unknown-property /states/0/dat 5",
+                "error unknown-property /states/0/dat 5",
             ),
             (
                 "name: Z, type: inject, data: {}, transition: Z",
@@ -256,7 +259,7 @@ mod tests {
             ),
             (
                 "name: A, type: switch, transition: Z",
-                "warning switch-without-default /states/0 5\nerror missing-property /states/0 5\nerror unknown-property /states/0/transition 5\nwarning unreachable-state /states/1 6",
+                "warning switch-without-default /states/0 5\nerror missing-property /states/0 5\nerror unknown-property /states/0/transition 5",
             ),
             (
                 "name: A, type: switch, dataConditions: [{condition: .a, transition: Z}], defaultCondition: {end: true}",
@@ -336,7 +339,7 @@ mod tests {
             ),
             (
                 "name: A, type: inject, data: {}, end: {continueAs: {workflowExecTimeout: {runBefore: x}}}",
-                "error missing-property /states/0/end/continueAs 5\nerror missing-property /states/0/end/continueAs/workflowExecTimeout 5\nwarning unreachable-state /states/1 6",
+                "error missing-property /states/0/end/continueAs 5\nerror missing-property /states/0/end/continueAs/workflowExecTimeout 5",
             ),
         ] {
             let found = of_state(state);

@@ -17,8 +17,11 @@ impl Ctx<'_> {
         // `end: false` is no end (decision 69).
         let end = obj.get("end").filter(|node| node.as_bool() != Some(false));
         match (transition, end) {
-            (Some(_), Some(_)) => {
+            (Some(transition), Some(end)) => {
                 self.exclusive(obj, what, &["transition", "end"]);
+                // What is wrong within them is told as well.
+                self.transition(transition);
+                self.end(end);
                 None
             }
             (Some(node), None) => self.transition(node).map(Next::Transition),

@@ -22,6 +22,8 @@ pub(super) fn configuration(ctx: &mut Ctx<'_>, node: &Node) {
         }
         for item in list(ctx, obj, "handlers") {
             if let Some((name, shared)) = named(ctx, item, "an error handler") {
+                ctx.problems.handlers.unread |= name.is_none();
+                let name = name.unwrap_or_else(|| nameless(item));
                 if ctx.problems.handlers.get(&name).is_some() {
                     ctx.duplicate(item, "error handler", &name);
                 }
@@ -30,6 +32,8 @@ pub(super) fn configuration(ctx: &mut Ctx<'_>, node: &Node) {
         }
         for item in list(ctx, obj, "policies") {
             if let Some((name, shared)) = named(ctx, item, "an error policy") {
+                ctx.problems.policies.unread |= name.is_none();
+                let name = name.unwrap_or_else(|| nameless(item));
                 if ctx.problems.policies.get(&name).is_some() {
                     ctx.duplicate(item, "error policy", &name);
                 }
@@ -52,12 +56,18 @@ fn list<'n>(ctx: &mut Ctx<'_>, obj: Obj<'n>, name: &str) -> &'n [Node] {
     }
 }
 
-fn named(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<(String, Shared)> {
+/// A name for what has none, so that it is checked all the same: one that nothing can refer to.
+fn nameless(node: &Node) -> String {
+    format!("\0{}", node.pointer())
+}
+
+fn named(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<(Option<String>, Shared)> {
     if node.members().is_none() {
         ctx.wrong_type(node, what, "an object");
         return None;
     }
-    let name = ctx.need_string(Obj { node }, what, "name")?;
+    ctx.misspelt(node, what, "name");
+    let name = ctx.need_string(Obj { node }, what, "name");
     let origin = ctx.origin.clone();
     let node = node.clone();
     Some((name, Shared { node, origin }))
@@ -118,10 +128,14 @@ fn status(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<u16> {
     let text = ctx.text(node, "'status'")?;
     let status = text.trim().parse().ok();
     if status.is_none() {
-        let message = format!("'status' cannot be '{text}': it is a number such as 503");
-        ctx.error(node, codes::BAD_NUMBER, message, None);
+        no_status(ctx, node, &text);
     }
     status
+}
+
+fn no_status(ctx: &mut Ctx<'_>, node: &Node, text: &str) {
+    let message = format!("'status' cannot be '{text}': it is a number such as 503");
+    ctx.error(node, codes::BAD_NUMBER, message, None);
 }
 
 /// A JSON pointer into the definition.
@@ -217,6 +231,10 @@ pub(super) fn throw(ctx: &mut Ctx<'_>, node: &Node) -> Option<Throw> {
     }
     let mut template = |name: &str| {
         let node = obj.get(name)?;
+        match name {
+            "status" => thrown_status(ctx, node)?,
+            _ => drop(ctx.string(node, &format!("'{name}'"))?),
+        }
         let params = ctx.params.clone();
         let sight = Sight {
             params: &params,
@@ -231,6 +249,15 @@ pub(super) fn throw(ctx: &mut Ctx<'_>, node: &Node) -> Option<Throw> {
         title: template("title"),
         detail: template("detail"),
     })
+}
+
+/// A number, a text with one, or an expression.
+fn thrown_status(ctx: &mut Ctx<'_>, node: &Node) -> Option<()> {
+    let text = ctx.text(node, "'status'")?;
+    if !text.contains("${") && text.trim().parse::<u16>().is_err() {
+        no_status(ctx, node, &text);
+    }
+    Some(())
 }
 
 pub(super) fn others_ignored(ctx: &mut Ctx<'_>, obj: Obj<'_>, but: &str) {

@@ -9,7 +9,7 @@ use swirl_model::workflow::{ActionHandler, ErrorSet, Handler, HandlerRetry, Retr
 
 use super::errors::{errors_of, others_ignored, throw};
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
-use crate::build::names::Shared;
+use crate::build::names::{Problems, Shared, Table};
 use crate::codes;
 use crate::source::Node;
 
@@ -69,11 +69,14 @@ fn on_errors(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<Read> {
         }
         return Vec::new();
     };
-    there(ctx, &shared, |ctx, node| {
-        let items = node.get("handlers").and_then(Node::items);
-        let items = items.unwrap_or_default();
-        items.iter().filter_map(|item| handler(ctx, item)).collect()
-    })
+    ctx.problems.read.insert(format!("policy {name}"));
+    there(ctx, &shared, in_policy)
+}
+
+fn in_policy(ctx: &mut Ctx<'_>, node: &Node) -> Vec<Read> {
+    let items = node.get("handlers").and_then(Node::items);
+    let items = items.unwrap_or_default();
+    items.iter().filter_map(|item| handler(ctx, item)).collect()
 }
 
 /// Reads in the document that it stands in.
@@ -91,6 +94,8 @@ fn handler(ctx: &mut Ctx<'_>, node: &Node) -> Option<Read> {
     };
     others_ignored(ctx, obj, "refName");
     let shared = handler_ref(ctx, name)?;
+    let name = name.as_str().unwrap_or_default();
+    ctx.problems.read.insert(format!("handler {name}"));
     there(ctx, &shared, |ctx, node| parts(ctx, Obj { node }))
 }
 
@@ -126,9 +131,17 @@ fn parts(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Read> {
 }
 
 fn retry(ctx: &mut Ctx<'_>, node: &Node) -> Option<Retry> {
-    match node.members() {
-        Some(_) => ctx.inline_retry(node),
-        None => ctx.retry_ref(node),
+    match (node.members(), node.as_str()) {
+        (Some(_), _) => ctx.inline_retry(node),
+        (None, Some(_)) => ctx.retry_ref(node),
+        (None, None) => {
+            ctx.wrong_type(
+                node,
+                "'retry'",
+                "the name of a retry definition or an object",
+            );
+            None
+        }
     }
 }
 
@@ -170,6 +183,37 @@ fn outcome(ctx: &mut Ctx<'_>, node: &Node) -> Option<Then> {
             None
         }
     }
+}
+
+/// Reads the handlers and policies that nothing refers to for their findings: their transitions
+/// lead on from nowhere.
+pub(super) fn check_unused(ctx: &mut Ctx<'_>) {
+    let (edges, ends, terminates) = (ctx.edges.len(), ctx.ends.len(), ctx.terminates);
+    let params = ctx.all_params.clone();
+    let outer = std::mem::replace(&mut ctx.params, params);
+    for (name, shared) in unread(ctx, "policy", |problems| &problems.policies) {
+        ctx.problems.read.insert(name);
+        there(ctx, &shared, in_policy);
+    }
+    for (_, shared) in unread(ctx, "handler", |problems| &problems.handlers) {
+        there(ctx, &shared, |ctx, node| parts(ctx, Obj { node }));
+    }
+    ctx.params = outer;
+    ctx.edges.truncate(edges);
+    ctx.ends.truncate(ends);
+    ctx.terminates = terminates;
+}
+
+fn unread(
+    ctx: &Ctx<'_>,
+    kind: &str,
+    table: fn(&Problems) -> &Table<Shared>,
+) -> Vec<(String, Shared)> {
+    let table = table(&ctx.problems);
+    let all = table.names().map(|name| format!("{kind} {name}"));
+    let all = all.zip(table.values().cloned());
+    all.filter(|(name, _)| !ctx.problems.read.contains(name))
+        .collect()
 }
 
 /// What can be said of handlers and policies before anything refers to them.

@@ -43,6 +43,7 @@ pub(super) const DIALECT: Dialect = Dialect {
             definitions: errors::configuration,
             of_state: handlers::of_state,
             of_action: handlers::of_action,
+            unused: handlers::check_unused,
         }),
         function: Some(FunctionReader {
             kinds: &[("http", FunctionKind::Http)],

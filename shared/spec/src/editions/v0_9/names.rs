@@ -3,6 +3,7 @@
 
 use crate::build::ctx::Ctx;
 use crate::codes;
+use crate::edition::is_conventional;
 use crate::source::Node;
 
 pub(super) fn check(ctx: &mut Ctx<'_>, root: &mut Node) {
@@ -80,7 +81,7 @@ fn own(ctx: &mut Ctx<'_>, node: &Node, what: &str) {
     let Some(name) = node.as_str().filter(|name| !name.is_empty()) else {
         return;
     };
-    if follows(name) {
+    if is_conventional(name) {
         return;
     }
     let message = format!(
@@ -91,16 +92,6 @@ fn own(ctx: &mut Ctx<'_>, node: &Node, what: &str) {
         None => "write for example 'check-applicant'".to_owned(),
     };
     ctx.error(node, codes::BAD_NAME, message, hint);
-}
-
-/// `^[a-z0-9](-?[a-z0-9])*$`
-fn follows(name: &str) -> bool {
-    name.split('-').all(|part| {
-        !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    })
 }
 
 /// The name as the convention would have it: `CheckApplicant` and `check applicant` are
@@ -123,7 +114,7 @@ fn conventional(name: &str) -> Option<String> {
         }
     }
     let made = made.trim_end_matches('-').to_owned();
-    follows(&made).then_some(made)
+    is_conventional(&made).then_some(made)
 }
 
 fn items(list: Option<&Node>) -> &[Node] {
@@ -137,10 +128,10 @@ mod tests {
     #[test]
     fn names_by_the_convention() {
         for name in ["a", "a1", "check-applicant", "0-9"] {
-            assert!(follows(name), "{name}");
+            assert!(is_conventional(name), "{name}");
         }
         for name in ["", "-", "a-", "-a", "a--b", "A", "a b", "a_b", "ä"] {
-            assert!(!follows(name), "{name}");
+            assert!(!is_conventional(name), "{name}");
         }
         for (name, expected) in [
             ("CheckApplicant", "check-applicant"),

@@ -4,7 +4,7 @@ use swirl_embedded::Embedded;
 use swirl_model::event::Input;
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::scope::BranchResult;
-use swirl_ports::{InboxItem, Store as _};
+use swirl_ports::{ExecutionStore as _, InboxItem};
 
 use super::State;
 use crate::cluster::Mutant;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
-use swirl_ports::{DefinitionRecord, Definitions, Result};
+use swirl_ports::{Changes, DefinitionRecord, Definitions, Result};
 
 use super::SharedStore;
 use crate::wait::block_on;
@@ -11,12 +11,10 @@ use crate::wait::block_on;
 #[async_trait]
 impl Definitions for SharedStore {
     async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
-        self.state().deployed += 1;
         self.call(|inner| block_on(inner.put(record))).await
     }
 
     async fn replace(&self, record: DefinitionRecord) -> Result<()> {
-        self.state().deployed += 1;
         self.call(|inner| block_on(inner.replace(record))).await
     }
 
@@ -24,13 +22,8 @@ impl Definitions for SharedStore {
         self.call(|inner| block_on(inner.get(id))).await
     }
 
-    async fn all(&self) -> Result<Vec<DefinitionRecord>> {
-        self.call(|inner| block_on(inner.all())).await
-    }
-
-    /// The embedded store has none: it is made for one process.
-    async fn revision(&self) -> Result<u64> {
-        self.call(|_| Ok(self.state().deployed)).await
+    async fn changes(&self, since: u64) -> Result<Changes> {
+        self.call(|inner| block_on(inner.changes(since))).await
     }
 
     async fn mark(&self, name: &str) -> Result<Option<Timestamp>> {

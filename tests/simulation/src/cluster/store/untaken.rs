@@ -15,8 +15,8 @@ impl SharedStore {
             Acquired::Busy | Acquired::Gone => return Ok(Committed::Refused),
         };
         let rev = match &held.record {
-            store::Record::Scope(stored) => stored.rev,
-            store::Record::Branch { .. } => 0,
+            execution::Record::Scope(stored) => stored.rev,
+            execution::Record::Branch { .. } => 0,
         };
         if rev != commit.scope.rev {
             block_on(inner.release(&held.lease))?;
@@ -47,7 +47,7 @@ impl SharedStore {
                 }
             }
             Committed::Done { .. } => {}
-            Committed::Refused | Committed::News => {
+            Committed::Refused | Committed::News | Committed::Full(_) => {
                 block_on(inner.release(&held.lease))?;
             }
         }

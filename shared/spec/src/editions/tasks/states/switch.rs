@@ -250,9 +250,15 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
         operator,
         None | Some("exists" | "notexists" | "null" | "isnull" | "notnull" | "custom")
     );
+    let absent =
+        operator == Some("exists") && reader.variant.exists_false && value.is_some_and(is_false);
     match value {
         None if needed => reader.missing(obj, "a condition", &["value"]),
-        Some(node) if !needed && is_false(node) => {
+        Some(node) if needed && (node.members().is_some() || node.items().is_some()) => {
+            reader.wrong_type(node, "'value'", "a text, a number, true or false");
+            return None;
+        }
+        Some(node) if !needed && !absent && is_false(node) => {
             let word = operator.unwrap_or_default();
             let why = format!("'{word}' does not look at it");
             reader.ignored(node, "value", &why);
@@ -272,6 +278,7 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
     };
     let not = |test| Test::Not(Box::new(test));
     Some(match operator {
+        "exists" if absent => not(compare(Comparison::Present, &Data::NULL)),
         "exists" => compare(Comparison::Present, &Data::NULL),
         "notexists" => not(compare(Comparison::Present, &Data::NULL)),
         "null" | "isnull" => compare(Comparison::Null, &Data::NULL),

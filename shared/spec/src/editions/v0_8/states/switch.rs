@@ -114,7 +114,7 @@ fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
     if !obj.has("condition") {
         ctx.missing(obj, "a data condition", &["condition"]);
     }
-    let test = ctx.opt_expression(obj, "condition", Sight::PLAIN.with_secrets());
+    let test = ctx.opt_condition(obj, "condition", Sight::PLAIN.with_secrets());
     let next = next(ctx, obj, "a data condition");
     Some(Condition {
         name,

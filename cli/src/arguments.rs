@@ -1,0 +1,41 @@
+//! What commands that run workflows are given: how definitions are loaded, secrets and JSON.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use swirl_deployment::Loader;
+use swirl_embedded::SystemClock;
+use swirl_functions::Settings;
+use swirl_functions::http::HttpConfig;
+use swirl_functions::resources::Hosts;
+use swirl_functions::secrets::{Chain, Environment, Fixed};
+
+/// `hosts`: from which hosts documents may be fetched, beside this machine.
+/// `settings`: what carries out functions, as the operator says.
+pub fn loader(hosts: &[String], settings: Settings) -> anyhow::Result<Loader> {
+    let (hosts, clock) = (Hosts::parse(hosts)?, Arc::new(SystemClock));
+    Ok(Loader::new(hosts, HttpConfig::default(), settings, clock)?)
+}
+
+/// Values given on the command line first, then those of the environment.
+pub fn secrets(given: &[String]) -> anyhow::Result<Arc<Chain>> {
+    let fixed = Fixed::parse(given)?;
+    Ok(Arc::new(Chain::new().then(fixed).then(Environment::new())))
+}
+
+/// JSON as it is, `@FILE`, or `-` for stdin.
+pub fn json_argument(argument: &str) -> anyhow::Result<swirl_model::Data> {
+    let text = match argument.strip_prefix('@') {
+        Some(file) => {
+            std::fs::read(PathBuf::from(file)).with_context(|| format!("{file} cannot be read"))?
+        }
+        None if argument == "-" => {
+            let mut text = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text)?;
+            text
+        }
+        None => argument.as_bytes().to_vec(),
+    };
+    swirl_model::Data::parse(&text).with_context(|| format!("'{argument}' is no JSON"))
+}

@@ -1,0 +1,27 @@
+//! Which server a client talks to, and as whom.
+
+use std::path::PathBuf;
+
+use swirl_config::Secret;
+
+/// A server as a client is made for it.
+#[derive(Debug)]
+pub struct Target {
+    /// Servers that stand for one another.
+    pub urls: Vec<String>,
+    pub namespace: Option<String>,
+    pub token: Option<Secret>,
+    pub ca: Option<PathBuf>,
+}
+
+impl Target {
+    /// One that asks for no token.
+    pub fn open(url: &str) -> Target {
+        Target {
+            urls: vec![url.to_owned()],
+            namespace: None,
+            token: None,
+            ca: None,
+        }
+    }
+}

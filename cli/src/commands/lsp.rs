@@ -1,0 +1,94 @@
+//! `swirl lsp`
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use lsp_server::{Connection, Message, Notification, Response};
+use serde_json::json;
+use swirl_authoring::lsp::{Session, Source};
+use swirl_deployment::RESOURCE_BYTES_MAX;
+use swirl_spec::resource::{FileResources, Resources};
+use url::Url;
+
+use crate::terminal::Terminal;
+
+/// Serves editors: findings as you type, completion, hover, rename and more.
+///
+/// It speaks the Language Server Protocol on stdin and stdout; editors start it. How to set up VS Code, JetBrains, Neovim and Helix
+/// stands in docs/editors.md.
+///
+/// Exit code 0 when the editor has ended it, 2 when what came is not the protocol.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl lsp")]
+pub struct Args {}
+
+/// Documents beside the one that an editor has open.
+struct Files;
+
+impl Source for Files {
+    fn beside(&self, uri: &str) -> Box<dyn Resources> {
+        let path = Url::parse(uri).ok().and_then(|uri| uri.to_file_path().ok());
+        let folder = path.as_deref().and_then(Path::parent).map(PathBuf::from);
+        Box::new(FileResources::new(folder.unwrap_or_default(), RESOURCE_BYTES_MAX).anywhere())
+    }
+}
+
+pub fn run(_: &Args, _: &Terminal) -> anyhow::Result<u8> {
+    let (connection, threads) = Connection::stdio();
+    let (id, _) = connection
+        .initialize_start()
+        .context("the editor did not begin")?;
+    let version = env!("CARGO_PKG_VERSION");
+    let about = json!({
+        "capabilities": Session::capabilities(),
+        "serverInfo": {"name": "swirl", "version": version},
+    });
+    connection
+        .initialize_finish(id, about)
+        .context("the editor did not begin")?;
+    serve(&connection)?;
+    drop(connection);
+    threads.join().context("the editor could not be reached")?;
+    Ok(0)
+}
+
+fn serve(connection: &Connection) -> anyhow::Result<()> {
+    let mut session = Session::new(Box::new(Files));
+    loop {
+        let message = match connection.receiver.try_recv() {
+            Ok(message) => message,
+            Err(_) => {
+                // Nothing waits: now somebody has time to read findings.
+                for params in session.findings() {
+                    let method = "textDocument/publishDiagnostics".to_owned();
+                    connection
+                        .sender
+                        .send(Notification { method, params }.into())?;
+                }
+                match connection.receiver.recv() {
+                    Ok(message) => message,
+                    Err(_) => return Ok(()),
+                }
+            }
+        };
+        match message {
+            Message::Request(request) => {
+                if connection.handle_shutdown(&request)? {
+                    return Ok(());
+                }
+                let response = match session.answer(&request.method, &request.params) {
+                    Ok(result) => Response::new_ok(request.id, result),
+                    Err((code, message)) => Response::new_err(request.id, code, message),
+                };
+                connection.sender.send(response.into())?;
+            }
+            Message::Notification(notification) => {
+                session.notify(&notification.method, &notification.params);
+            }
+            // We ask nothing.
+            Message::Response(_) => {}
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a scenario does to the cluster, in real time.
+
+use std::time::Duration;
+
+use swirl_model::CloudEvent;
+use swirl_model::ids::InstanceId;
+use swirl_model::time::Timestamp;
+use swirl_nats::Streams;
+use swirl_ports::{Filter, InstanceQueries};
+use swirl_scenario::RunError;
+use swirl_service::Action;
+use swirl_world::{Act, Which};
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{Client, Repeat};
+
+pub struct Actor<'a> {
+    pub api: &'a Client,
+    pub nats: &'a async_nats::Client,
+    pub namespace: &'a str,
+    pub queries: &'a dyn InstanceQueries,
+    /// Virtual time zero.
+    pub zero: Timestamp,
+}
+
+fn failed(error: impl std::fmt::Display) -> RunError {
+    RunError::Failed(error.to_string())
+}
+
+impl Actor<'_> {
+    pub async fn carry_out(&self, mut plan: Vec<(Timestamp, Act)>) -> Result<(), RunError> {
+        plan.sort_by_key(|(at, _)| *at);
+        let begun = Instant::now();
+        for (at, act) in plan {
+            let offset_ms = u64::try_from(at.0 - self.zero.0).unwrap_or(0);
+            sleep_until(begun + Duration::from_millis(offset_ms)).await;
+            self.act(act).await?;
+        }
+        Ok(())
+    }
+
+    async fn act(&self, act: Act) -> Result<(), RunError> {
+        match act {
+            Act::Start(request) => {
+                let mut headers = vec![("content-type", "application/json")];
+                if let Some(key) = &request.key {
+                    headers.push(("idempotency-key", key.as_str()));
+                }
+                let query: Vec<(&str, &str)> = request
+                    .version
+                    .iter()
+                    .filter(|version| !version.is_empty())
+                    .map(|version| ("version", version.as_str()))
+                    .collect();
+                let path = ["workflows", request.workflow.as_str(), "instances"];
+                let body = request.input.to_string().into_bytes();
+                let repeat = match request.key {
+                    Some(_) => Repeat::Safe,
+                    None => Repeat::Never,
+                };
+                let answer = self.api.post(&path, &query, &headers, body, repeat).await;
+                let answer = answer.map_err(failed)?;
+                match answer.status {
+                    // Whoever asked is told; the world goes on without the instance.
+                    200..300 | 409 | 422 => Ok(()),
+                    _ => Err(failed(format!(
+                        "a start was refused: {}",
+                        answer.body["detail"]
+                    ))),
+                }
+            }
+            Act::Event(event) => self.publish(&event).await,
+            Act::Operate {
+                name,
+                which,
+                action,
+            } => self.operate(&name, &which, &action).await,
+        }
+    }
+
+    async fn publish(&self, event: &CloudEvent) -> Result<(), RunError> {
+        let subject = format!("{}.scenario", Streams::default_events(self.namespace));
+        let payload = serde_json::to_vec(event).map_err(failed)?;
+        let context = async_nats::jetstream::new(self.nats.clone());
+        let sent = context.publish(subject, payload.into()).await;
+        sent.map_err(failed)?.await.map_err(failed)?;
+        Ok(())
+    }
+
+    async fn operate(&self, name: &str, which: &Which, action: &Action) -> Result<(), RunError> {
+        let word = match action {
+            Action::Cancel => "cancel",
+            Action::Suspend => "suspend",
+            Action::Resume => "resume",
+            Action::Retry => "retry",
+            Action::Skip(_) | Action::Rerun(_) => return Err(failed("no scenario can say this")),
+        };
+        let id = self.find(which).await?;
+        let id = id.ok_or_else(|| failed(format!("{name}: there is no instance {which}")))?;
+        let path = ["instances", id.as_str(), word];
+        let answer = self.api.post(&path, &[], &[], Vec::new(), Repeat::Never);
+        let answer = answer.await;
+        let answer = answer.map_err(failed)?;
+        match answer.status {
+            // As in virtual time, an instance that isn't in a state for it stays as it is.
+            200..300 | 409 => Ok(()),
+            _ => Err(failed(format!("{word}: {}", answer.body["detail"]))),
+        }
+    }
+
+    async fn find(&self, which: &Which) -> Result<Option<InstanceId>, RunError> {
+        let index = match which {
+            Which::Id(id) => return Ok(Some(InstanceId::new(id.as_str()))),
+            Which::Index(index) => *index,
+        };
+        let filter = Filter {
+            limit: 10_000,
+            ..Filter::default()
+        };
+        let mut all = self.queries.list(&filter).await.map_err(failed)?;
+        all.reverse();
+        let mut roots = all.iter().filter(|one| one.header.parent.is_none());
+        Ok(roots.nth(index).map(|found| found.header.id.clone()))
+    }
+}

@@ -1,0 +1,286 @@
+//! One scenario after another, each in a namespace of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use swirl_engine::Definition;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+use swirl_redis::Redis;
+use swirl_scenario::answer::Answers;
+use swirl_scenario::file::CLOCK_DEFAULT;
+use swirl_scenario::run::{VirtualRunner, plan, read_all};
+use swirl_scenario::{Observed, ObservedCall, RunError, Runner, Scenario};
+use swirl_spec::Reading;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::documents::{self, Document};
+use super::mock::Mock;
+use super::observe::{Produced, observe};
+use super::plan::Actor;
+use super::processes::Processes;
+use super::settings::Settings;
+use crate::client::{Client, Target};
+
+/// A scenario that takes longer in virtual time is skipped.
+const VIRTUAL_MAX_MS: i64 = 10_000;
+/// What must hold must hold still after so long.
+const SETTLE: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(20);
+
+pub struct ClusterRunner {
+    settings: Settings,
+    runtime: Runtime,
+    /// Begins the names of this run's namespaces.
+    prefix: String,
+    count: AtomicU64,
+}
+
+fn failed(error: impl std::fmt::Display) -> RunError {
+    RunError::Failed(format!("{error:#}"))
+}
+
+impl ClusterRunner {
+    /// # Errors
+    /// The runtime cannot be started.
+    pub fn new(settings: Settings) -> std::io::Result<ClusterRunner> {
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |now| now.as_millis());
+        Ok(ClusterRunner {
+            settings,
+            runtime: tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?,
+            prefix: format!("test-{:x}-{}", now, std::process::id()),
+            count: AtomicU64::new(0),
+        })
+    }
+}
+
+impl Runner for ClusterRunner {
+    fn run(&self, scenario: &Scenario) -> Result<Observed, RunError> {
+        if let Some(why) = cannot(scenario) {
+            return Err(RunError::Skipped(why.to_owned()));
+        }
+        // What comes of it in virtual time says how long it takes, and when it is over.
+        let imagined = VirtualRunner.run(scenario)?;
+        if imagined.stopped_ms > VIRTUAL_MAX_MS {
+            let why = "it takes more than ten seconds of virtual time";
+            return Err(RunError::Skipped(why.to_owned()));
+        }
+        let readings = read_all(scenario)?;
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let namespace = format!("{}-{number}", self.prefix);
+        self.runtime
+            .block_on(self.run_in(scenario, &imagined, readings, &namespace))
+    }
+}
+
+/// Why a scenario cannot be run in real time.
+fn cannot(scenario: &Scenario) -> Option<&'static str> {
+    let expect = &scenario.expect;
+    let listed = expect.instances.iter().flatten();
+    let mut all = listed.chain([&expect.single]);
+    let exact = |wanted: &swirl_scenario::expect::Wanted| {
+        let calls = wanted.calls.iter().chain(&wanted.calls_unordered).flatten();
+        wanted.elapsed.is_some() || calls.into_iter().any(|call| call.at_ms.is_some())
+    };
+    if all.any(exact) {
+        return Some("it expects exact times");
+    }
+    if Timestamp::parse(CLOCK_DEFAULT).is_ok_and(|clock| clock != scenario.clock) {
+        return Some("it sets the clock");
+    }
+    None
+}
+
+impl ClusterRunner {
+    async fn run_in(
+        &self,
+        scenario: &Scenario,
+        imagined: &Observed,
+        readings: Vec<(String, Reading)>,
+        namespace: &str,
+    ) -> Result<Observed, RunError> {
+        let mock = Mock::new(Answers::new(&scenario.functions));
+        let address = mock.serve().await.map_err(failed)?;
+        let connector = format!("http://{address}/call");
+        let secrets = scenario.secrets.to_string();
+        let options = swirl_nats::Options::new(vec![self.settings.nats.clone()], "swirl test");
+        let nats = swirl_nats::connect(&options).await.map_err(failed)?;
+        let mut processes = Processes::start(&self.settings, namespace, &connector, &secrets)
+            .await
+            .map_err(failed)?;
+        let options = swirl_redis::Options {
+            namespace: namespace.to_owned(),
+            shards: 4,
+            ..swirl_redis::Options::single(&*self.settings.redis)
+        };
+        let redis = Redis::connect(options).await.map_err(failed)?;
+        let server = processes.apis.first().cloned().unwrap_or_default();
+        let api = Client::new(&Target::open(&server)).map_err(failed)?;
+        let run = async {
+            if let Some(rejected) = &imagined.rejected {
+                refuse(scenario, &api).await?;
+                return Ok(Observed {
+                    rejected: Some(rejected.clone()),
+                    ..Observed::default()
+                });
+            }
+            let first = deploy(scenario, &api, &readings).await?;
+            let produced = Produced::listen(&nats, namespace).await.map_err(failed)?;
+            let actor = Actor {
+                api: &api,
+                nats: &nats,
+                namespace,
+                queries: &redis,
+                zero: scenario.clock,
+            };
+            actor.carry_out(plan(scenario, &first)?).await?;
+            let patience = self.settings.patience;
+            until_well(scenario, imagined, patience, &redis, &mock, &produced).await
+        };
+        let result = run.await;
+        let ended = processes.ended();
+        processes.stop().await;
+        clean_up(&nats, namespace, &redis).await;
+        if let Some(how) = ended {
+            return Err(RunError::Failed(format!(
+                "a process ended by itself: {how}"
+            )));
+        }
+        result
+    }
+}
+
+/// Deploys the definitions; returns the id of the first.
+async fn deploy(
+    scenario: &Scenario,
+    api: &Client,
+    readings: &[(String, Reading)],
+) -> Result<DefinitionId, RunError> {
+    let mut first = None;
+    for (source, (_, reading)) in scenario.workflows.iter().zip(readings) {
+        let Some(workflow) = &reading.workflow else {
+            continue;
+        };
+        first.get_or_insert_with(|| Definition::id_of(workflow));
+        let used = reading.resources_used.iter();
+        let used: Vec<(String, String)> = used
+            .map(|(uri, content)| (uri.clone(), String::from_utf8_lossy(content).into_owned()))
+            .collect();
+        let edition = reading.edition.as_ref().map(|detected| detected.edition);
+        let document = documents::mocked(scenario, source, (workflow, edition), &used)?;
+        let answer = send(api, &document).await?;
+        if answer.refused() {
+            return Err(failed(format!(
+                "the deployment was refused: {}",
+                answer.body
+            )));
+        }
+    }
+    first.ok_or_else(|| failed("there is no workflow"))
+}
+
+/// The API must refuse what virtual time refused.
+async fn refuse(scenario: &Scenario, api: &Client) -> Result<(), RunError> {
+    for source in &scenario.workflows {
+        let answer = send(api, &documents::plain(scenario, source)?).await?;
+        if answer.status == 422 {
+            return Ok(());
+        }
+    }
+    Err(failed("the API took what is refused in virtual time"))
+}
+
+async fn send(api: &Client, document: &Document) -> Result<crate::client::Answer, RunError> {
+    let sent = api
+        .deploy(&document.name, &document.text, &document.resources)
+        .await;
+    sent.map_err(failed)
+}
+
+/// Looks until all that is expected holds, and still holds a moment later. If it never does, what
+/// was seen last tells the differences.
+async fn until_well(
+    scenario: &Scenario,
+    imagined: &Observed,
+    patience: Duration,
+    redis: &Redis,
+    mock: &Mock,
+    produced: &Produced,
+) -> Result<Observed, RunError> {
+    let virtual_ms = u64::try_from(imagined.stopped_ms).unwrap_or(0);
+    // What never happens in virtual time must not happen here: so long is waited for it.
+    let quiet = !imagined
+        .instances
+        .iter()
+        .all(|one| one.elapsed_ms.is_some());
+    let least = Duration::from_millis(if quiet { virtual_ms } else { 0 });
+    let begun = Instant::now();
+    let until = begun + Duration::from_millis(virtual_ms) + patience;
+    loop {
+        let mut seen = observe(redis, mock, produced).await?;
+        in_order(&mut seen, imagined);
+        let well = scenario.expect.check(&seen).is_empty()
+            && seen.instances.len() == imagined.instances.len();
+        if well && begun.elapsed() >= least {
+            sleep(SETTLE).await;
+            let mut again = observe(redis, mock, produced).await?;
+            in_order(&mut again, imagined);
+            if scenario.expect.check(&again).is_empty() {
+                return Ok(again);
+            }
+        }
+        if Instant::now() >= until {
+            return Ok(seen);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Calls of one virtual instant stand in the order of branches and iterations (decision 71). In
+/// real time they come in any, so that such calls are put into that order if they are the same ones.
+fn in_order(seen: &mut Observed, imagined: &Observed) {
+    // What the API answers to a start or an operator is seen to where it is sent.
+    seen.refused_starts.clone_from(&imagined.refused_starts);
+    seen.idle.clone_from(&imagined.idle);
+    for (seen, imagined) in seen.instances.iter_mut().zip(&imagined.instances) {
+        if seen.calls.len() != imagined.calls.len() {
+            continue;
+        }
+        let mut from = 0;
+        for same in imagined.calls.chunk_by(|a, b| a.at_ms == b.at_ms) {
+            let slice = &mut seen.calls[from..from + same.len()];
+            from += same.len();
+            let mut left: Vec<&ObservedCall> = slice.iter().collect();
+            let is_same = same.iter().all(|wanted| {
+                let found = left.iter().position(|call| {
+                    call.function == wanted.function && call.arguments == wanted.arguments
+                });
+                found.map(|found| left.swap_remove(found)).is_some()
+            });
+            if is_same {
+                slice.clone_from_slice(same);
+            }
+        }
+    }
+}
+
+/// Nothing of the scenario stays on the servers. What cannot be removed does no harm.
+async fn clean_up(nats: &async_nats::Client, namespace: &str, redis: &Redis) {
+    let streams = swirl_nats::Streams::new(
+        nats.clone(),
+        namespace,
+        Vec::new(),
+        swirl_nats::StreamOptions::default(),
+    );
+    let context = async_nats::jetstream::new(nats.clone());
+    for name in [streams.tasks(), streams.events(), streams.dead()] {
+        let _ = timeout(Duration::from_secs(5), context.delete_stream(&name)).await;
+    }
+    let _ = timeout(Duration::from_secs(10), redis.remove_namespace()).await;
+}

@@ -1,0 +1,286 @@
+//! The console over HTTP, without a browser: each page shows what is there, and each form does what it says.
+
+use std::cell::RefCell;
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{having, started, waiting};
+use crate::http::Answer;
+use crate::process::Dev;
+
+/// A browser that keeps its cookie and knows the token of its forms.
+struct Browser<'a> {
+    dev: &'a Dev,
+    cookie: RefCell<String>,
+    csrf: RefCell<String>,
+}
+
+impl<'a> Browser<'a> {
+    async fn new(dev: &'a Dev) -> Browser<'a> {
+        let browser = Browser {
+            dev,
+            cookie: RefCell::default(),
+            csrf: RefCell::default(),
+        };
+        let page = dev.get("/console/events").await;
+        let cookie = page.headers["set-cookie"].to_str().unwrap();
+        *browser.cookie.borrow_mut() = cookie.split(';').next().unwrap().to_owned();
+        let (_, rest) = page.text.split_once("name=\"csrf\" value=\"").unwrap();
+        *browser.csrf.borrow_mut() = rest.split_once('"').unwrap().0.to_owned();
+        browser
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let cookie = self.cookie.borrow().clone();
+        let headers = [("cookie", cookie.as_str())];
+        let path = format!("/console{path}");
+        let answer = self.dev.send(Method::GET, &path, &headers, "").await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        answer.text
+    }
+
+    /// The page that follows.
+    async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let cookie = self.cookie.borrow().clone();
+        let headers = [
+            ("cookie", cookie.as_str()),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ];
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        body.append_pair("csrf", &self.csrf.borrow());
+        let body = body.extend_pairs(fields).finish();
+        let path = format!("/console{path}");
+        self.dev.send(Method::POST, &path, &headers, body).await
+    }
+}
+
+#[track_caller]
+fn has(text: &str, all: &[&str]) {
+    for words in all {
+        assert!(text.contains(words), "{words} is missing in {text}");
+    }
+}
+
+const DOCUMENT: &str = "id: written\nversion: '1'\nspecVersion: '0.8'\ndataInputSchema: {schema: {type: object, \
+properties: {name: {type: string, title: Your name}, age: {type: integer}}, required: [name]}, failOnValidationErrors: true}\n\
+states:\n  - {name: Only, type: inject, data: {a: 1}, end: true}\n";
+
+pub async fn check(dev: &Dev) {
+    let browser = Browser::new(dev).await;
+    instances(dev, &browser).await;
+    failures(dev, &browser).await;
+    definitions(dev, &browser).await;
+    events(dev, &browser).await;
+    schedules(&browser).await;
+    has(
+        &browser.page("/system").await,
+        &["This server is ready", "Memory of this process"],
+    );
+}
+
+async fn instances(dev: &Dev, browser: &Browser<'_>) {
+    let id = waiting(dev, "<b>console</b>").await;
+    let listed = browser
+        .page("/instances?workflow=waiter&status=waiting")
+        .await;
+    has(&listed, &[&id, "◷", "waiting", "Wait"]);
+    let page = browser.page(&format!("/instances/{id}")).await;
+    has(
+        &page,
+        &[
+            "It waits for an event in the state “Wait”.",
+            "Event <b>Go</b>",
+            "<code>test.go</code>",
+            "&lt;b&gt;console&lt;/b&gt;",
+            "class=\"chart\"",
+            "card here",
+            "class=\"timeline\"",
+            "state Wait",
+            "Suspend…",
+        ],
+    );
+    assert!(!page.contains("<b>console</b>"), "data is escaped");
+    assert!(
+        !page.contains("Try again…"),
+        "only what is possible is offered"
+    );
+    let path = format!("/instances/{id}");
+    let suspended = browser
+        .send(&format!("{path}/suspend"), &[("reason", "lunch")])
+        .await;
+    assert_eq!(suspended.status, 200);
+    has(
+        &suspended.text,
+        &[
+            "The instance is suspended.",
+            "Let it go on…",
+            "because: lunch",
+        ],
+    );
+    // It has moved on since the page was loaded.
+    let again = browser.send(&format!("{path}/suspend"), &[]).await;
+    assert_eq!(again.status, 409);
+    has(
+        &again.text,
+        &["That is not possible now", "suspended already"],
+    );
+    browser.send(&format!("{path}/resume"), &[]).await;
+    let cancelled = browser.send(&format!("{path}/cancel"), &[]).await;
+    has(&cancelled.text, &["is being cancelled"]);
+    having(dev, &id, "cancelled").await;
+    let page = browser.page(&format!("{path}?from=1")).await;
+    has(&page, &["Lines 2 to", "Earlier"]);
+    let none = dev.get("/console/instances/none").await;
+    assert_eq!(none.status, 404);
+    has(&none.text, &["There is nothing here"]);
+}
+
+async fn failures(dev: &Dev, browser: &Browser<'_>) {
+    let input = json!({"key": "console", "failures": 100});
+    let id = started(dev, "faulty", input).await;
+    having(dev, &id, "faulted").await;
+    let overview = browser.page("/").await;
+    has(&overview, &["What fails", "faulty", "Work", "faulted"]);
+    let path = format!("/instances/{id}");
+    let page = browser.page(&path).await;
+    has(
+        &page,
+        &[
+            "Try again…",
+            "Skip the step…",
+            "failed here",
+            "It failed in the state “Work”.",
+        ],
+    );
+    let wrong = browser
+        .send(&format!("{path}/skip"), &[("result", "{")])
+        .await;
+    assert_eq!(wrong.status, 400);
+    has(&wrong.text, &["not valid JSON"]);
+    let skipped = browser
+        .send(&format!("{path}/skip"), &[("result", "{\"by\": \"hand\"}")])
+        .await;
+    assert_eq!(skipped.status, 200);
+    let done = having(dev, &id, "completed").await;
+    assert_eq!(done["output"]["result"], json!({"by": "hand"}));
+}
+
+async fn definitions(dev: &Dev, browser: &Browser<'_>) {
+    has(
+        &browser.page("/definitions").await,
+        &["waiter", "latest", "Start"],
+    );
+    has(
+        &browser.page("/definitions/waiter/1.0.0").await,
+        &["class=\"chart\"", "onEvents", "Start an instance"],
+    );
+    let wrong = DOCUMENT.replace("end: true", "edn: true");
+    let refused = browser.send("/definitions", &[("document", &wrong)]).await;
+    assert_eq!(refused.status, 422);
+    has(
+        &refused.text,
+        &["line 6", "unknown-property", "edn", "id: written"],
+    );
+    let deployed = browser
+        .send(
+            "/definitions",
+            &[("document", &DOCUMENT.replace('\n', "\r\n"))],
+        )
+        .await;
+    assert_eq!(deployed.status, 200, "{}", deployed.text);
+    has(
+        &deployed.text,
+        &["The definition is deployed.", "id: written"],
+    );
+    let form = browser.page("/start/written/1").await;
+    has(&form, &["Your name", "p-age", "(required)"]);
+    let (_, key) = form.split_once("name=\"key\" value=\"").unwrap();
+    let key = key.split_once('"').unwrap().0;
+    let wrong = [("key", key), ("p-name", "Ada"), ("p-age", "old")];
+    let refused = browser.send("/start/written/1", &wrong).await;
+    assert_eq!(refused.status, 400);
+    has(&refused.text, &["“age” must be a number", "value=\"Ada\""]);
+    let good = [("key", key), ("p-name", "Ada"), ("p-age", "36")];
+    let first = browser.send("/start/written/1", &good).await;
+    has(&first.text, &["The instance is started."]);
+    let again = browser.send("/start/written/1", &good).await;
+    assert_eq!(again.status, 200, "the same form starts one instance");
+    let listed = dev.get("/api/v1/instances?workflow=written").await.is(200);
+    let all = listed["instances"].as_array().unwrap();
+    assert_eq!(all.len(), 1, "{listed:#}");
+    let id = all[0]["id"].as_str().unwrap();
+    let done = having(dev, id, "completed").await;
+    assert_eq!(done["input"], json!({"name": "Ada", "age": 36}));
+    let deleted = browser.send("/definitions/written/1/delete", &[]).await;
+    has(
+        &deleted.text,
+        &["Nothing starts of this definition any more."],
+    );
+    dev.get("/api/v1/definitions/written/1")
+        .await
+        .refused(404, "unknown-workflow");
+}
+
+async fn events(dev: &Dev, browser: &Browser<'_>) {
+    let id = waiting(dev, "console-event").await;
+    let event = json!({"specversion": "1.0", "id": "c1", "source": "/test", "type": "test.go", "order": "other"});
+    let text = event.to_string();
+    let explained = browser
+        .send("/events", &[("event", &text), ("do", "explain")])
+        .await;
+    assert_eq!(explained.status, 200);
+    has(
+        &explained.text,
+        &[
+            "Nobody would take it",
+            "console-event",
+            "<span class=\"tag\">order</span>",
+        ],
+    );
+    let text = text.replace("other", "console-event");
+    let sent = browser
+        .send("/events", &[("event", &text), ("do", "send")])
+        .await;
+    has(&sent.text, &["The event was sent", &id, "Recent events"]);
+    having(dev, &id, "completed").await;
+    let wrong = browser
+        .send("/events", &[("event", "{}"), ("do", "send")])
+        .await;
+    assert_eq!(wrong.status, 400);
+    has(&wrong.text, &["role=\"alert\"", "specversion"]);
+    let none = dev.get("/console/dead-letters/7").await;
+    assert_eq!(none.status, 404);
+}
+
+async fn schedules(browser: &Browser<'_>) {
+    has(
+        &browser.page("/schedules").await,
+        &["hourly", "0 * * * *", "Starts next", "Make up for a time"],
+    );
+    let paused = browser.send("/schedules/hourly/pause", &[]).await;
+    has(
+        &paused.text,
+        &[
+            "The schedule is paused.",
+            "Would start next",
+            "Let it go on",
+        ],
+    );
+    browser.send("/schedules/hourly/resume", &[]).await;
+    let time = [
+        ("from", "2024-02-01T00:00"),
+        ("to", "2024-02-01T02:00"),
+        ("do", "show"),
+    ];
+    let shown = browser.send("/schedules/hourly/backfill", &time).await;
+    assert_eq!(
+        shown.text.matches("would be started</td>").count(),
+        2,
+        "{}",
+        shown.text
+    );
+    let fired = browser.send("/schedules/hourly/fire", &[]).await;
+    assert_eq!(fired.status, 200);
+    has(&fired.text, &["An instance is started."]);
+}

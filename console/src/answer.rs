@@ -1,0 +1,128 @@
+//! Pages as answers, and pages that say what went wrong.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use serde_json::Value;
+
+use crate::asking::Refusal;
+
+/// The result of a page's handler.
+pub type Answer = Result<Response, Failure>;
+
+/// A page.
+pub fn page(template: &impl Template) -> Answer {
+    with_status(StatusCode::OK, template)
+}
+
+pub fn with_status(status: StatusCode, template: &impl Template) -> Answer {
+    match template.render() {
+        Ok(text) => Ok((status, Html(text)).into_response()),
+        Err(error) => {
+            let detail = format!("the page cannot be written: {error}");
+            Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        }
+    }
+}
+
+/// On to another page, so that loading it again sends no form once more.
+pub fn go_to(path: &str) -> Answer {
+    Ok(Redirect::to(path).into_response())
+}
+
+/// A reason for which there is no page.
+#[derive(Debug)]
+pub struct Failure {
+    pub status: StatusCode,
+    pub detail: String,
+    code: String,
+}
+
+impl Failure {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Failure {
+        Failure {
+            status,
+            detail: detail.into(),
+            code: String::new(),
+        }
+    }
+
+    pub fn not_found(what: &str) -> Failure {
+        Failure::new(StatusCode::NOT_FOUND, what)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure {
+            status: refusal.status,
+            detail: refusal.detail,
+            code: refusal.code,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "failure.html")]
+struct FailurePage {
+    title: &'static str,
+    detail: String,
+    code: String,
+    help: &'static str,
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        if self.status == StatusCode::UNAUTHORIZED {
+            return self.status.into_response();
+        }
+        let (title, help) = match self.status {
+            StatusCode::FORBIDDEN => (
+                "You may not do this",
+                "Ask whoever runs this server for a token with the role that is named above, and sign in with that.",
+            ),
+            StatusCode::NOT_FOUND => (
+                "There is nothing here",
+                "It may have been removed after its time, or the address has a mistake in it.",
+            ),
+            StatusCode::CONFLICT => (
+                "That is not possible now",
+                "Things have moved on, or somebody else was faster. Go back, load the page again, and look.",
+            ),
+            StatusCode::SERVICE_UNAVAILABLE => (
+                "The server cannot answer now",
+                "Try again in a moment. If it stays like this, look at the server's log.",
+            ),
+            status if status.is_client_error() => (
+                "This was not understood",
+                "Go back, and correct what is named above.",
+            ),
+            _ => (
+                "Something went wrong",
+                "This is no fault of yours. The server's log says more.",
+            ),
+        };
+        let page = FailurePage {
+            title,
+            detail: self.detail,
+            code: self.code,
+            help,
+        };
+        let text = page.render().unwrap_or_else(|_| title.to_owned());
+        (self.status, Html(text)).into_response()
+    }
+}
+
+/// A member that is text; empty if it is none.
+pub fn text(value: &Value, name: &str) -> String {
+    match &value[name] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The members of a list.
+pub fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,133 @@
+//! Requests to the API, without a socket between.
+
+use std::net::IpAddr;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, StatusCode, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use tower::ServiceExt;
+use url::form_urlencoded::Serializer;
+
+/// The largest answer, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// As RFC 3986 has it for a segment of a path.
+const KEPT: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A text as a segment of a path.
+pub fn segment(text: &str) -> String {
+    utf8_percent_encode(text, &KEPT).to_string()
+}
+
+/// Asks in the name of a visitor.
+pub struct Asking {
+    pub router: Router,
+    pub token: Option<String>,
+    /// Where the visitor's request comes from.
+    pub from: Option<CameFrom>,
+}
+
+/// The address of a visitor: for whoever mounts the console to say, and to be told with each request to the
+/// API.
+#[derive(Debug, Clone, Copy)]
+pub struct CameFrom(pub IpAddr);
+
+/// The API refuses, or failed.
+#[derive(Debug)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub code: String,
+    pub detail: String,
+    pub body: Value,
+}
+
+impl Asking {
+    pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
+        let bytes = self.ask(Method::GET, path, query, &[], "").await?;
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// An answer that isn't JSON.
+    pub async fn text(&self, path: &[&str]) -> Result<String, Refusal> {
+        let bytes = self.ask(Method::GET, path, &[], &[], "").await?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    pub async fn post(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Value, Refusal> {
+        let bytes = self.ask(Method::POST, path, query, headers, body).await?;
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    pub async fn delete(&self, path: &[&str]) -> Result<Value, Refusal> {
+        let bytes = self.ask(Method::DELETE, path, &[], &[], "").await?;
+        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Vec<u8>, Refusal> {
+        let mut uri = match path {
+            // At the root.
+            [one] if one.starts_with('/') => (*one).to_owned(),
+            path => path.iter().fold("/api/v1".to_owned(), |uri, part| {
+                format!("{uri}/{}", segment(part))
+            }),
+        };
+        // Whether a server is ready is an answer, too.
+        let is_root = path.first().is_some_and(|one| one.starts_with('/'));
+        if !query.is_empty() {
+            let query = Serializer::new(String::new()).extend_pairs(query).finish();
+            uri = format!("{uri}?{query}");
+        }
+        let mut request = Request::builder().method(method).uri(uri);
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let broken = |detail: String| Refusal {
+            status: StatusCode::BAD_REQUEST,
+            code: "invalid-request".to_owned(),
+            detail,
+            body: Value::Null,
+        };
+        let request = request.body(Body::from(body.to_owned()));
+        let mut request = request.map_err(|error| broken(error.to_string()))?;
+        if let Some(from) = self.from {
+            request.extensions_mut().insert(from);
+        }
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
+        let bytes = bytes.map_err(|error| broken(error.to_string()))?;
+        if status.is_success() || is_root && status == StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(bytes.to_vec());
+        }
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        Err(Refusal {
+            status,
+            code: text("code"),
+            detail: text("detail"),
+            body,
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! Files that pages refer to. They change with the build only, and so does their address.
+
+use axum::extract::Path;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+const CSS: &str = include_str!("../assets/console.css");
+const SCRIPT: &str = include_str!("../assets/console.js");
+const ICON: &str = include_str!("../assets/icon.svg");
+
+pub async fn asset(Path(name): Path<String>) -> Response {
+    let (kind, text) = match name.as_str() {
+        "console.css" => ("text/css", CSS.to_owned()),
+        // The style sheet of pictures, for pictures only.
+        "chart.css" => (
+            "text/css",
+            format!(".chart {{ {} }}", swirl_presentation::style()),
+        ),
+        "console.js" => ("text/javascript", SCRIPT.to_owned()),
+        "icon.svg" => ("image/svg+xml", ICON.to_owned()),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    let mut response = text.into_response();
+    let kind = format!("{kind}; charset=utf-8");
+    if let Ok(kind) = HeaderValue::try_from(kind) {
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    }
+    response
+}

@@ -1,0 +1,189 @@
+//! Definitions: what is deployed, one with its picture and document, and deployment with findings.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use super::Done;
+use super::instance::bare;
+use crate::answer::{Answer, go_to, list, page, text, with_status};
+use crate::asking::segment;
+use crate::shell::Shell;
+use crate::visitor::{Form, Visitor};
+
+#[derive(Template)]
+#[template(path = "definitions.html")]
+struct List {
+    shell: Shell,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    id: String,
+    version: String,
+    path: String,
+    workflow_path: String,
+    deployed: String,
+    latest: bool,
+}
+
+pub async fn index(visitor: Visitor, Query(done): Query<Done>) -> Answer {
+    let shell = Shell::new(&visitor, "definitions", "Definitions").await?;
+    let found = visitor.asking.get(&["definitions"], &[]).await?;
+    let mut rows: Vec<Row> = list(&found, "definitions").iter().map(row).collect();
+    // By name, the newest version first.
+    rows.reverse();
+    rows.sort_by(|a, b| a.id.cmp(&b.id));
+    page(&List {
+        shell: shell.with_done(done.done.as_deref()),
+        rows,
+    })
+}
+
+fn row(row: &Value) -> Row {
+    let (id, version) = (text(row, "id"), text(row, "version"));
+    Row {
+        path: format!("{}/{}", segment(&id), segment(&version)),
+        workflow_path: segment(&id),
+        id,
+        version,
+        deployed: text(row, "deployedAt"),
+        latest: row["latest"] == true,
+    }
+}
+
+#[derive(Template)]
+#[template(path = "definition.html")]
+struct Page {
+    shell: Shell,
+    id: String,
+    version: String,
+    path: String,
+    workflow_path: String,
+    name: String,
+    deployed: String,
+    digest: String,
+    resources: Vec<String>,
+    document: String,
+    chart: String,
+}
+
+pub async fn show(
+    visitor: Visitor,
+    Path((id, version)): Path<(String, String)>,
+    Query(done): Query<Done>,
+) -> Answer {
+    let shell = Shell::new(&visitor, "definitions", format!("{id} {version}")).await?;
+    let path = ["definitions", id.as_str(), version.as_str()];
+    let found = visitor.asking.get(&path, &[]).await?;
+    let drawn = ["definitions", id.as_str(), version.as_str(), "diagram"];
+    let chart = visitor.asking.text(&drawn).await?;
+    let resources = list(&found, "resources").iter().filter_map(Value::as_str);
+    page(&Page {
+        shell: shell.with_done(done.done.as_deref()),
+        path: format!("{}/{}", segment(&id), segment(&version)),
+        workflow_path: segment(&id),
+        name: text(&found, "name"),
+        deployed: text(&found, "deployedAt"),
+        digest: text(&found, "digest"),
+        resources: resources.map(str::to_owned).collect(),
+        document: text(&found, "document"),
+        chart: bare(&chart),
+        id,
+        version,
+    })
+}
+
+#[derive(Template)]
+#[template(path = "deploy.html")]
+struct Editor {
+    shell: Shell,
+    document: String,
+    refused: String,
+    findings: Vec<Finding>,
+}
+
+struct Finding {
+    severity: String,
+    place: String,
+    code: String,
+    message: String,
+    hint: String,
+}
+
+pub async fn editor(visitor: Visitor) -> Answer {
+    let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
+    page(&Editor {
+        shell,
+        document: String::new(),
+        refused: String::new(),
+        findings: Vec::new(),
+    })
+}
+
+pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
+    // Browsers end lines as mail does.
+    let document = form.get("document").replace("\r\n", "\n");
+    let query = [("name", "definition written in the console")];
+    let sent = visitor
+        .asking
+        .post(&["definitions"], &query, &[], &document);
+    match sent.await {
+        Ok(body) => {
+            let (id, version) = (text(&body, "id"), text(&body, "version"));
+            let done = match body["outcome"] == "unchanged" {
+                true => "unchanged",
+                false => "deployed",
+            };
+            let path = format!("{}/{}", segment(&id), segment(&version));
+            go_to(&format!("/console/definitions/{path}?done={done}"))
+        }
+        Err(refusal) => {
+            let is_about_it = matches!(
+                refusal.status,
+                StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT
+            );
+            if !is_about_it {
+                return Err(refusal.into());
+            }
+            let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
+            let findings = list(&refusal.body, "diagnostics").iter().map(finding);
+            let editor = Editor {
+                shell,
+                findings: findings.collect(),
+                refused: refusal.detail,
+                document,
+            };
+            with_status(refusal.status, &editor)
+        }
+    }
+}
+
+fn finding(finding: &Value) -> Finding {
+    let line = finding["line"]
+        .as_u64()
+        .or(finding["position"]["line"].as_u64());
+    let path = text(finding, "path");
+    Finding {
+        severity: text(finding, "severity"),
+        place: match (line, path.is_empty()) {
+            (Some(line), _) => format!("line {line}"),
+            (None, false) => path,
+            (None, true) => String::new(),
+        },
+        code: text(finding, "code"),
+        message: text(finding, "message"),
+        hint: text(finding, "hint"),
+    }
+}
+
+pub async fn delete(
+    visitor: Visitor,
+    Path((id, version)): Path<(String, String)>,
+    _: Form,
+) -> Answer {
+    let path = ["definitions", id.as_str(), version.as_str()];
+    visitor.asking.delete(&path).await?;
+    go_to("/console/definitions?done=deleted")
+}

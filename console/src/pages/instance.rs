@@ -1,0 +1,353 @@
+//! One instance: what it does and why, where it has been, its data, and what can be done with it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swirl_model::time::Timestamp;
+use swirl_presentation::timeline::{Tone, describe, error};
+
+use crate::answer::{Answer, Failure, go_to, list, page, text};
+use crate::asking::segment;
+use crate::shell::Shell;
+use crate::timeline::{timeline, took};
+use crate::tree::tree;
+use crate::visitor::{Form, Visitor};
+use crate::words::{Awaited, Pill, awaited, doing, status, timer};
+
+/// How many lines of the history are on a page.
+const LINES: usize = 100;
+/// How many places are shown in full.
+const PLACES_MAX: usize = 20;
+
+#[derive(Template)]
+#[template(path = "instance.html")]
+struct Page {
+    shell: Shell,
+    id: String,
+    path: String,
+    workflow: String,
+    version: String,
+    definition_path: String,
+    key: String,
+    pill: Pill,
+    started: String,
+    ended: String,
+    took: String,
+    places: Vec<Place>,
+    more_places: usize,
+    fault: String,
+    relatives: Vec<Relative>,
+    chart: String,
+    bars: String,
+    data: Vec<Tree>,
+    lines: Vec<Line>,
+    first: usize,
+    total: usize,
+    earlier: Option<usize>,
+    later: Option<usize>,
+    may: May,
+    states: Vec<String>,
+}
+
+/// The actions that are possible as it stands.
+struct May {
+    cancel: bool,
+    suspend: bool,
+    resume: bool,
+    go_on: bool,
+}
+
+struct Place {
+    sentence: String,
+    scope: String,
+    awaited: Vec<Awaited>,
+    timers: Vec<Timer>,
+    error: String,
+}
+
+struct Timer {
+    at: String,
+    told: &'static str,
+}
+
+struct Relative {
+    what: &'static str,
+    id: String,
+    path: String,
+}
+
+struct Tree {
+    title: String,
+    html: String,
+    open: bool,
+}
+
+struct Line {
+    number: usize,
+    at: String,
+    tone: &'static str,
+    place: String,
+    text: String,
+    data: String,
+}
+
+#[derive(Deserialize, Default)]
+pub struct Look {
+    #[serde(default)]
+    done: Option<String>,
+    /// The first line of the history that is shown.
+    #[serde(default)]
+    from: Option<usize>,
+}
+
+pub async fn show(visitor: Visitor, Path(id): Path<String>, Query(look): Query<Look>) -> Answer {
+    let found = visitor.asking.get(&["instances", &id], &[]).await?;
+    let id = text(&found, "id");
+    let (workflow, version) = (text(&found, "workflow"), text(&found, "version"));
+    let shell = Shell::new(&visitor, "instances", format!("{workflow} – instance")).await?;
+    let path = ["instances", id.as_str(), "history"];
+    let lines = LINES.to_string();
+    let history = match look.from {
+        Some(from) => {
+            let from = from.to_string();
+            let query = [("after", from.as_str()), ("limit", lines.as_str())];
+            visitor.asking.get(&path, &query).await?
+        }
+        None => visitor.asking.get(&path, &[("last", &lines)]).await?,
+    };
+    let chart = visitor.asking.text(&["instances", &id, "diagram"]).await;
+    let pill = status(&found);
+    let has_ended = !matches!(pill.class, "running" | "waiting" | "suspended");
+    let count = |name: &str| history[name].as_u64().unwrap_or_default() as usize;
+    let (first, total) = (count("before"), count("total"));
+    let shown = list(&history, "entries").len();
+    let all_places = list(&found, "scopes");
+    let runs = !has_ended;
+    let now = now();
+    page(&Page {
+        may: May {
+            cancel: runs,
+            suspend: runs && found["suspended"] != true,
+            resume: runs && found["suspended"] == true,
+            go_on: pill.class == "faulted",
+        },
+        states: states(&history),
+        places: all_places.iter().take(PLACES_MAX).map(place).collect(),
+        more_places: all_places.len().saturating_sub(PLACES_MAX),
+        fault: match &found["error"] {
+            Value::Null => String::new(),
+            found => error(found),
+        },
+        relatives: relatives(&found),
+        chart: chart.map(|svg| bare(&svg)).unwrap_or_default(),
+        bars: timeline(&history, now, has_ended).unwrap_or_default(),
+        data: data(&found, all_places),
+        lines: list(&history, "entries")
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| line(first + index + 1, entry))
+            .collect(),
+        earlier: (first > 0).then(|| first.saturating_sub(LINES)),
+        later: (first + shown < total).then_some(first + shown),
+        first: first + 1,
+        total,
+        took: lasted(&found, now),
+        started: text(&found, "startedAt"),
+        ended: text(&found, "endedAt"),
+        key: match text(&found, "key") {
+            key if key.starts_with("drawn-") => String::new(),
+            key => key,
+        },
+        definition_path: format!("{}/{}", segment(&workflow), segment(&version)),
+        path: segment(&id),
+        id,
+        workflow,
+        version,
+        shell: match (look.from, has_ended) {
+            (None, false) => shell.with_news(),
+            _ => shell,
+        }
+        .with_done(look.done.as_deref()),
+        pill,
+    })
+}
+
+fn now() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ms = now.map_or(0, |now| now.as_millis());
+    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+fn lasted(found: &Value, now: Timestamp) -> String {
+    let at = |name: &str| Timestamp::parse(&text(found, name)).ok();
+    let Some(began) = at("startedAt") else {
+        return String::new();
+    };
+    let until = at("endedAt").unwrap_or(now);
+    took(until.0.saturating_sub(began.0).max(0))
+}
+
+fn place(place: &Value) -> Place {
+    let timers = list(place, "timers").iter().map(|one| Timer {
+        at: text(one, "due"),
+        told: timer(&text(one, "kind")),
+    });
+    let scope = text(place, "scope");
+    Place {
+        sentence: doing(place),
+        scope: if scope == "r" { String::new() } else { scope },
+        awaited: awaited(place),
+        timers: timers.collect(),
+        error: match &place["error"] {
+            Value::Null => String::new(),
+            found => error(found),
+        },
+    }
+}
+
+fn relatives(found: &Value) -> Vec<Relative> {
+    let all = [("Called by", "parent"), ("Continues", "continuedFrom")];
+    all.into_iter()
+        .filter_map(|(what, name)| {
+            let id = found[name].as_str()?;
+            Some(Relative {
+                what,
+                path: segment(id),
+                id: id.to_owned(),
+            })
+        })
+        .collect()
+}
+
+fn data(found: &Value, places: &[Value]) -> Vec<Tree> {
+    let mut all = Vec::new();
+    let mut add = |title: String, value: &Value, open: bool| {
+        all.push(Tree {
+            title,
+            html: tree(value),
+            open,
+        });
+    };
+    if let Some(output) = found.get("output") {
+        add("Output".to_owned(), output, true);
+    }
+    for place in places.iter().take(PLACES_MAX) {
+        let title = match text(place, "scope").as_str() {
+            "r" => "State data".to_owned(),
+            scope => format!("State data of branch {scope}"),
+        };
+        if let Some(data) = place.get("data") {
+            add(title, data, all_open(places));
+        }
+    }
+    let open = found.get("output").is_none() && places.is_empty();
+    add("Input".to_owned(), &found["input"], open);
+    let correlation = &found["correlation"];
+    if correlation.as_object().is_some_and(|all| !all.is_empty()) {
+        add("Correlation".to_owned(), correlation, false);
+    }
+    all
+}
+
+fn all_open(places: &[Value]) -> bool {
+    places.len() == 1
+}
+
+fn line(number: usize, entry: &Value) -> Line {
+    let described = describe(entry);
+    Line {
+        number,
+        at: text(entry, "at"),
+        tone: match described.tone {
+            Tone::Good => "good",
+            Tone::Bad => "bad",
+            Tone::Plain => "",
+            Tone::Dim => "dim",
+        },
+        place: described.place(),
+        text: described.text.trim_start().to_owned(),
+        data: match &entry["data"] {
+            Value::Null => String::new(),
+            data => tree(data),
+        },
+    }
+}
+
+/// The names of states that the main path has been in: where it can be sent back to.
+fn states(history: &Value) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for entry in list(history, "entries") {
+        let name = text(entry, "name");
+        let of_root = entry["event"] == "state_entered" && entry["scope"] == "r";
+        if of_root && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// A picture without the style sheet that it brings along: pages have it once, in a file.
+pub fn bare(svg: &str) -> String {
+    let Some((before, rest)) = svg.split_once("<style>") else {
+        return svg.to_owned();
+    };
+    let Some((_, after)) = rest.split_once("</style>") else {
+        return svg.to_owned();
+    };
+    let before = before.replacen("<svg ", "<svg class=\"chart\" ", 1);
+    format!("{before}{after}")
+}
+
+pub async fn operate(
+    visitor: Visitor,
+    Path((id, action)): Path<(String, String)>,
+    form: Form,
+) -> Answer {
+    let reason = form.given("reason").map(|reason| ("reason", reason));
+    let query: Vec<(&str, &str)> = reason.into_iter().collect();
+    let json_type = [("content-type", "application/json")];
+    let body = match action.as_str() {
+        "cancel" | "suspend" | "resume" | "retry" => String::new(),
+        "rerun" => json!({"state": form.get("state")}).to_string(),
+        "skip" => {
+            let result = form.given("result").unwrap_or("null");
+            let parsed: Result<Value, _> = serde_json::from_str(result);
+            let wrong = |error| {
+                let detail = format!("the result is not valid JSON: {error}");
+                Failure::new(StatusCode::BAD_REQUEST, detail)
+            };
+            parsed.map_err(wrong)?.to_string()
+        }
+        _ => return Err(Failure::not_found("there is no such action")),
+    };
+    let path = ["instances", id.as_str(), action.as_str()];
+    visitor
+        .asking
+        .post(&path, &query, &json_type, &body)
+        .await?;
+    go_to(&format!(
+        "/console/instances/{}?done={action}",
+        segment(&id)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_keeps_all_but_its_style() {
+        let svg =
+            "<svg xmlns=\"x\" width=\"1\">\n<title>T</title>\n<style>.a{}</style>\n<g/></svg>";
+        let bare = bare(svg);
+        assert!(bare.starts_with("<svg class=\"chart\" xmlns"), "{bare}");
+        assert!(
+            !bare.contains("style>") && bare.ends_with("<g/></svg>"),
+            "{bare}"
+        );
+    }
+}

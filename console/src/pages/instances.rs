@@ -1,0 +1,161 @@
+//! Instances, newest first: what is searched for stands in the address.
+
+use askama::Template;
+use axum::extract::Query;
+use serde::Deserialize;
+use serde_json::Value;
+use url::form_urlencoded::Serializer;
+
+use crate::answer::{Answer, list, page, text};
+use crate::asking::segment;
+use crate::shell::Shell;
+use crate::visitor::Visitor;
+use crate::words::{Pill, short, status};
+
+/// How many are on a page.
+const PAGE: &str = "50";
+
+const STATUSES: [&str; 7] = [
+    "running",
+    "waiting",
+    "suspended",
+    "faulted",
+    "completed",
+    "cancelled",
+    "terminated",
+];
+
+#[derive(Template)]
+#[template(path = "instances.html")]
+struct Page {
+    shell: Shell,
+    asked: Asked,
+    statuses: Vec<Choice>,
+    workflows: Vec<Choice>,
+    rows: Vec<Row>,
+    /// The address of the next page; empty if there is none.
+    next: String,
+}
+
+struct Choice {
+    value: String,
+    chosen: bool,
+}
+
+struct Row {
+    id: String,
+    short: String,
+    path: String,
+    workflow: String,
+    version: String,
+    key: String,
+    pill: Pill,
+    state: String,
+    error: String,
+    started: String,
+    ended: String,
+}
+
+#[derive(Deserialize, Default)]
+pub struct Asked {
+    #[serde(default)]
+    workflow: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    key: String,
+    #[serde(default)]
+    after: String,
+}
+
+impl Asked {
+    /// The fields that were filled in, for the API and for addresses.
+    fn given(&self) -> Vec<(&str, &str)> {
+        [
+            ("workflow", &self.workflow),
+            ("status", &self.status),
+            ("key", &self.key),
+        ]
+        .into_iter()
+        .map(|(name, value)| (name, value.trim()))
+        .filter(|(_, value)| !value.is_empty())
+        .collect()
+    }
+}
+
+pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
+    let shell = Shell::new(&visitor, "instances", "Instances").await?;
+    let mut query = asked.given();
+    query.push(("limit", PAGE));
+    if !asked.after.is_empty() {
+        query.push(("after", &asked.after));
+    }
+    let found = visitor.asking.get(&["instances"], &query).await?;
+    let definitions = visitor.asking.get(&["definitions"], &[]).await?;
+    let mut workflows: Vec<String> = list(&definitions, "definitions")
+        .iter()
+        .map(|row| text(row, "id"))
+        .collect();
+    if !asked.workflow.is_empty() {
+        workflows.push(asked.workflow.clone());
+    }
+    workflows.sort();
+    workflows.dedup();
+    let workflows = workflows.into_iter().map(|value| Choice {
+        chosen: value == asked.workflow,
+        value,
+    });
+    let statuses = STATUSES.iter().map(|word| Choice {
+        value: (*word).to_owned(),
+        chosen: *word == asked.status,
+    });
+    let next = match found["next"].as_str() {
+        None => String::new(),
+        Some(next) => {
+            let mut query = Serializer::new(String::new());
+            query.extend_pairs(asked.given()).append_pair("after", next);
+            format!("/console/instances?{}", query.finish())
+        }
+    };
+    page(&Page {
+        shell: if asked.after.is_empty() {
+            shell.with_news()
+        } else {
+            shell
+        },
+        statuses: statuses.collect(),
+        workflows: workflows.collect(),
+        rows: list(&found, "instances").iter().map(row).collect(),
+        next,
+        asked,
+    })
+}
+
+fn row(row: &Value) -> Row {
+    let id = text(row, "id");
+    let key = match row["instanceKey"].is_null() {
+        true => text(row, "key"),
+        false => text(row, "instanceKey"),
+    };
+    Row {
+        short: short(&id),
+        path: segment(&id),
+        id,
+        workflow: text(row, "workflow"),
+        version: text(row, "version"),
+        // One that the client drew says nothing.
+        key: if key.starts_with("drawn-") {
+            String::new()
+        } else {
+            key
+        },
+        pill: status(row),
+        state: text(row, "state"),
+        error: match &row["error"] {
+            Value::Null => String::new(),
+            error => swirl_presentation::timeline::error(error),
+        },
+        started: text(row, "startedAt"),
+        ended: text(row, "endedAt"),
+    }
+}

@@ -1,0 +1,21 @@
+//! One file a page, or a few that belong together.
+
+pub mod definitions;
+pub mod events;
+pub mod instance;
+pub mod instances;
+pub mod letters;
+pub mod overview;
+pub mod schedules;
+pub mod sign_in;
+pub mod start;
+pub mod system;
+
+use serde::Deserialize;
+
+/// The word for what a form has just done, in the address of the page that follows.
+#[derive(Deserialize, Default)]
+pub struct Done {
+    #[serde(default)]
+    pub done: Option<String>,
+}

@@ -1,0 +1,143 @@
+//! Schedules: what they start next, paused or not; a start out of turn, and what a time that is over had.
+
+use askama::Template;
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::Done;
+use crate::answer::{Answer, Failure, go_to, list, text, with_status};
+use crate::asking::segment;
+use crate::shell::Shell;
+use crate::visitor::{Form, Visitor};
+use crate::words::short;
+
+#[derive(Template)]
+#[template(path = "schedules.html")]
+struct Page {
+    shell: Shell,
+    rows: Vec<Row>,
+    filled: Option<Filled>,
+}
+
+struct Row {
+    workflow: String,
+    path: String,
+    version: String,
+    told: String,
+    schedule: String,
+    zone: String,
+    next: Vec<String>,
+    paused: bool,
+    starts: bool,
+}
+
+struct Filled {
+    workflow: String,
+    dry_run: bool,
+    starts: Vec<Start>,
+}
+
+struct Start {
+    at: String,
+    short: String,
+    path: String,
+    new: bool,
+}
+
+pub async fn show(visitor: Visitor, Query(done): Query<Done>) -> Answer {
+    let mut page = Page::new(&visitor).await?;
+    page.shell = page.shell.with_done(done.done.as_deref());
+    with_status(StatusCode::OK, &page)
+}
+
+impl Page {
+    async fn new(visitor: &Visitor) -> Result<Page, Failure> {
+        let shell = Shell::new(visitor, "schedules", "Schedules").await?;
+        let found = visitor.asking.get(&["schedules"], &[("next", "3")]).await?;
+        Ok(Page {
+            shell,
+            rows: list(&found, "schedules").iter().map(row).collect(),
+            filled: None,
+        })
+    }
+}
+
+fn row(row: &Value) -> Row {
+    let workflow = text(row, "workflow");
+    let by_events = row["byEvents"] == true;
+    let told = match row["kind"].as_str() {
+        _ if by_events => "starts nothing: the workflow begins with events",
+        Some("cron") => "by a cron expression",
+        Some("interval") => "at each interval",
+        _ => "says when somebody may start one",
+    };
+    let next = list(row, "next").iter().filter_map(Value::as_str);
+    Row {
+        path: segment(&workflow),
+        workflow,
+        version: text(row, "version"),
+        told: told.to_owned(),
+        schedule: text(row, "schedule"),
+        zone: text(row, "timezone"),
+        next: next.map(str::to_owned).collect(),
+        paused: row["paused"] == true,
+        starts: !by_events && row["kind"] != "window",
+    }
+}
+
+pub async fn act(
+    visitor: Visitor,
+    Path((workflow, action)): Path<(String, String)>,
+    form: Form,
+) -> Answer {
+    let path = ["workflows", workflow.as_str(), "schedule", action.as_str()];
+    match action.as_str() {
+        "pause" | "resume" => {
+            visitor.asking.post(&path, &[], &[], "").await?;
+            go_to(&format!("/console/schedules?done={action}"))
+        }
+        "fire" => {
+            let body = visitor.asking.post(&path, &[], &[], "").await?;
+            let id = segment(&text(&body, "id"));
+            go_to(&format!("/console/instances/{id}?done=fire"))
+        }
+        "backfill" => {
+            let dry_run = form.get("do") != "start";
+            let time = json!({
+                "from": instant(form.get("from")),
+                "to": instant(form.get("to")),
+                "dryRun": dry_run,
+            });
+            let headers = [("content-type", "application/json")];
+            let time = time.to_string();
+            let body = visitor.asking.post(&path, &[], &headers, &time).await?;
+            let starts = list(&body, "starts").iter().map(|start| {
+                let id = text(start, "id");
+                Start {
+                    at: text(start, "at"),
+                    short: short(&id),
+                    path: segment(&id),
+                    new: start["new"] == true,
+                }
+            });
+            let mut page = Page::new(&visitor).await?;
+            page.filled = Some(Filled {
+                workflow,
+                dry_run,
+                starts: starts.collect(),
+            });
+            with_status(StatusCode::OK, &page)
+        }
+        _ => Err(Failure::not_found("there is no such action")),
+    }
+}
+
+/// The value of a browser's field for an instant, in UTC.
+fn instant(text: &str) -> String {
+    match (text.len(), text.ends_with('Z')) {
+        (16, false) => format!("{text}:00Z"),
+        (19, false) => format!("{text}Z"),
+        _ => text.to_owned(),
+    }
+}

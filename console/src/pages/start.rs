@@ -1,0 +1,101 @@
+//! Starting an instance, with a form made from the schema of its input.
+
+use askama::Template;
+use axum::extract::Path;
+use axum::http::StatusCode;
+
+use crate::answer::{Answer, go_to, text, with_status};
+use crate::asking::segment;
+use crate::form::{Field, fields, filled};
+use crate::shell::Shell;
+use crate::visitor::{Form, Visitor, draw};
+
+#[derive(Template)]
+#[template(path = "start.html")]
+struct Page {
+    shell: Shell,
+    id: String,
+    version: String,
+    path: String,
+    fields: Vec<Field>,
+    json: String,
+    /// The same form sent again starts the same instance.
+    key: String,
+    refused: String,
+}
+
+impl Page {
+    async fn new(
+        visitor: &Visitor,
+        id: &str,
+        version: &str,
+    ) -> Result<Page, crate::answer::Failure> {
+        let shell = Shell::new(visitor, "definitions", format!("Start {id}")).await?;
+        let found = visitor
+            .asking
+            .get(&["definitions", id, version], &[])
+            .await?;
+        Ok(Page {
+            shell,
+            path: format!("{}/{}", segment(id), segment(version)),
+            id: id.to_owned(),
+            version: version.to_owned(),
+            fields: fields(&found["inputSchema"]),
+            json: "{}".to_owned(),
+            key: format!("console-{}", &draw()?[..32]),
+            refused: String::new(),
+        })
+    }
+}
+
+pub async fn show(visitor: Visitor, Path((id, version)): Path<(String, String)>) -> Answer {
+    let page = Page::new(&visitor, &id, &version).await?;
+    with_status(StatusCode::OK, &page)
+}
+
+pub async fn start(
+    visitor: Visitor,
+    Path((id, version)): Path<(String, String)>,
+    form: Form,
+) -> Answer {
+    let mut page = Page::new(&visitor, &id, &version).await?;
+    for field in &mut page.fields {
+        field.value = form.get(&field.id).to_owned();
+    }
+    page.json = form.get("json").to_owned();
+    page.key = form.get("key").to_owned();
+    let input = match form.get("by") {
+        "json" => Ok(page.json.clone()),
+        _ => filled(&page.fields, &form).map(|input| input.to_string()),
+    };
+    let input = match input {
+        Ok(input) => input,
+        Err(wrong) => {
+            page.refused = wrong;
+            return with_status(StatusCode::BAD_REQUEST, &page);
+        }
+    };
+    let headers = [
+        ("content-type", "application/json"),
+        ("idempotency-key", page.key.as_str()),
+    ];
+    let path = ["workflows", id.as_str(), "instances"];
+    let query = [("version", version.as_str())];
+    match visitor.asking.post(&path, &query, &headers, &input).await {
+        Ok(body) => {
+            let id = text(&body, "id");
+            go_to(&format!("/console/instances/{}?done=started", segment(&id)))
+        }
+        Err(refusal) => {
+            let is_about_it = matches!(
+                refusal.status,
+                StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT
+            );
+            if !is_about_it {
+                return Err(refusal.into());
+            }
+            page.refused = refusal.detail;
+            with_status(refusal.status, &page)
+        }
+    }
+}

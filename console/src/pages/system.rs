@@ -1,0 +1,92 @@
+//! The server itself: whether all of it works.
+
+use askama::Template;
+use serde_json::Value;
+
+use crate::answer::{Answer, list, page, text};
+use crate::shell::Shell;
+use crate::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "system.html")]
+struct Page {
+    shell: Shell,
+    ready: bool,
+    detail: String,
+    limited: Vec<String>,
+    metrics: Vec<(String, String)>,
+}
+
+/// The figures that are shown, and what they are called.
+const FIGURES: [(&str, &str); 6] = [
+    ("swirl_instances", "Instances that are kept"),
+    ("swirl_running_instances", "Running instances"),
+    ("swirl_queue_pending", "Messages that wait for a process"),
+    (
+        "swirl_queue_oldest_seconds",
+        "Seconds that the oldest of them waits",
+    ),
+    (
+        "process_memory_usage_bytes",
+        "Memory of this process, in bytes",
+    ),
+    (
+        "process_cpu_time_seconds_total",
+        "Processor time of this process, in seconds",
+    ),
+];
+
+pub async fn show(visitor: Visitor) -> Answer {
+    let shell = Shell::new(&visitor, "system", "System").await?;
+    let ready = visitor.asking.get(&["/readyz"], &[]).await?;
+    let metrics = visitor.asking.text(&["/metrics"]).await.unwrap_or_default();
+    let limited = list(&ready, "limited").iter().filter_map(Value::as_str);
+    page(&Page {
+        shell: shell.with_news(),
+        ready: ready["status"] == "ready",
+        detail: text(&ready, "detail"),
+        limited: limited.map(str::to_owned).collect(),
+        metrics: figures(&metrics),
+    })
+}
+
+/// The sum of each figure over its labels.
+fn figures(metrics: &str) -> Vec<(String, String)> {
+    let of = |name: &str| {
+        let lines = metrics.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+        });
+        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.reduce(|sum, value| sum + value)
+    };
+    let all = FIGURES.iter().filter_map(|(name, title)| {
+        let value = of(name)?;
+        Some((
+            (*title).to_owned(),
+            format!("{}", (value * 100.0).round() / 100.0),
+        ))
+    });
+    all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_summed_over_their_labels() {
+        let text = "# HELP x\nswirl_running_instances{does=\"a\"} 2\nswirl_running_instances{does=\"b\"} 3\n\
+                    swirl_running_instances_other 9\nprocess_cpu_time_seconds_total 1.234\n";
+        assert_eq!(
+            figures(text),
+            [
+                ("Running instances".to_owned(), "5".to_owned()),
+                (
+                    "Processor time of this process, in seconds".to_owned(),
+                    "1.23".to_owned()
+                ),
+            ]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! The addresses of the pages.
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+
+use crate::answer::Failure;
+use crate::console::Console;
+use crate::{assets, pages, visitor};
+
+/// The pages, to be mounted at `/console`.
+pub fn router(console: Console) -> Router {
+    let instance = "/instances/{id}";
+    let definition = "/definitions/{id}/{version}";
+    Router::new()
+        .route("/", get(pages::overview::show))
+        .route(
+            "/sign-in",
+            get(pages::sign_in::show).post(pages::sign_in::sign_in),
+        )
+        .route("/sign-out", post(pages::sign_in::sign_out))
+        .route("/instances", get(pages::instances::show))
+        .route(instance, get(pages::instance::show))
+        .route("/instances/{id}/{action}", post(pages::instance::operate))
+        .route(
+            "/definitions",
+            get(pages::definitions::index).post(pages::definitions::deploy),
+        )
+        .route("/deploy", get(pages::definitions::editor))
+        .route(definition, get(pages::definitions::show))
+        .route(
+            "/definitions/{id}/{version}/delete",
+            post(pages::definitions::delete),
+        )
+        .route(
+            "/start/{id}/{version}",
+            get(pages::start::show).post(pages::start::start),
+        )
+        .route(
+            "/events",
+            get(pages::events::show).post(pages::events::send),
+        )
+        .route("/dead-letters/{number}", get(pages::letters::show))
+        .route("/dead-letters/{number}/{action}", post(pages::letters::act))
+        .route("/schedules", get(pages::schedules::show))
+        .route(
+            "/schedules/{workflow}/{action}",
+            post(pages::schedules::act),
+        )
+        .route("/system", get(pages::system::show))
+        .route("/assets/{name}", get(assets::asset))
+        .fallback(async || Failure::not_found("there is no such page in the console"))
+        .layer(from_fn_with_state(console.clone(), visitor::enter))
+        .with_state(console)
+}

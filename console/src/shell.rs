@@ -1,0 +1,88 @@
+//! The frame around each page: where one is, who one is, what one may do.
+
+use serde_json::Value;
+
+use crate::answer::{list, text};
+use crate::asking::Refusal;
+use crate::visitor::Visitor;
+
+pub struct Shell {
+    pub title: String,
+    /// Which entry of the navigation this is.
+    pub at: &'static str,
+    pub csrf: String,
+    pub namespace: String,
+    pub version: String,
+    /// Empty where nobody is asked for a token.
+    pub name: String,
+    pub roles: String,
+    pub may_operate: bool,
+    pub may_deploy: bool,
+    /// A sentence about what was just done.
+    pub done: &'static str,
+    /// The page looks for news by itself.
+    pub live: bool,
+}
+
+impl Shell {
+    pub async fn new(
+        visitor: &Visitor,
+        at: &'static str,
+        title: impl Into<String>,
+    ) -> Result<Shell, Refusal> {
+        let me = visitor.asking.get(&["me"], &[]).await?;
+        let open = me["open"] == true;
+        let roles: Vec<&str> = list(&me, "roles")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let may = |role: &str| open || roles.iter().any(|one| *one == role || *one == "admin");
+        Ok(Shell {
+            title: title.into(),
+            at,
+            csrf: visitor.csrf.clone(),
+            namespace: text(&me, "namespace"),
+            version: text(&me, "version"),
+            name: text(&me, "name"),
+            roles: roles.join(", "),
+            may_operate: may("operator"),
+            may_deploy: may("deployer"),
+            done: "",
+            live: false,
+        })
+    }
+
+    /// Says what a form has just done: one of the words that [`done`] knows.
+    #[must_use]
+    pub fn with_done(mut self, word: Option<&str>) -> Shell {
+        self.done = word.map_or("", done);
+        self
+    }
+
+    #[must_use]
+    pub fn with_news(mut self) -> Shell {
+        self.live = true;
+        self
+    }
+}
+
+/// The address may hold any word: only known ones are shown.
+fn done(word: &str) -> &'static str {
+    match word {
+        "cancel" => "The instance is being cancelled.",
+        "suspend" => "The instance is suspended.",
+        "resume" => "It goes on.",
+        "retry" => "The instance goes on at the step that failed.",
+        "skip" => "The result was taken, and the instance goes on behind the step that failed.",
+        "rerun" => "The instance goes on at the state that you chose.",
+        "started" => "The instance is started.",
+        "deployed" => "The definition is deployed.",
+        "unchanged" => "This definition was deployed before: nothing has changed.",
+        "deleted" => "Nothing starts of this definition any more.",
+        "pause" => "The schedule is paused.",
+        "fire" => "An instance is started.",
+        "sent-again" => "The message was sent again.",
+        "dropped" => "The message was dropped.",
+        _ => "",
+    }
+}

@@ -1,0 +1,176 @@
+//! How long an instance was in which state, as bars: idle time is squeezed, so that a night of waiting leaves
+//! room for the second in which everything happened.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use swirl_model::time::Timestamp;
+
+use crate::answer::{list, text};
+use crate::tree::escape;
+
+/// How many bars are drawn: the last ones.
+const BARS_MAX: usize = 40;
+const WIDTH: f64 = 540.0;
+const NAME: f64 = 150.0;
+const ROW: f64 = 26.0;
+
+#[derive(Debug, PartialEq)]
+struct Bar {
+    name: String,
+    from: i64,
+    /// None: still in it.
+    to: Option<i64>,
+    failed: bool,
+}
+
+/// An image; none if the history has no states.
+pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> {
+    let bars = bars(history);
+    let bars = &bars[bars.len().saturating_sub(BARS_MAX)..];
+    if bars.is_empty() {
+        return None;
+    }
+    let last = bars
+        .iter()
+        .flat_map(|bar| [Some(bar.from), bar.to])
+        .flatten()
+        .max();
+    // One that still runs grows until now.
+    let end = if ended { last? } else { now.0.max(last?) };
+    let mut instants: Vec<i64> = bars
+        .iter()
+        .flat_map(|bar| [bar.from, bar.to.unwrap_or(end)])
+        .collect();
+    instants.sort_unstable();
+    instants.dedup();
+    // By the logarithm: what took a thousand times longer is some times wider.
+    let mut places = BTreeMap::from([(instants[0], 0.0)]);
+    let mut at = 0.0;
+    for pair in instants.windows(2) {
+        let ms = (pair[1] - pair[0]) as f64;
+        at += 1.0 + (1.0 + ms).ln();
+        places.insert(pair[1], at);
+    }
+    let scale = (WIDTH - NAME - 90.0) / at.max(1.0);
+    let height = ROW * bars.len() as f64 + 8.0;
+    let mut svg = format!(
+        "<svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"How long the instance was in which state\">"
+    );
+    for (row, bar) in bars.iter().enumerate() {
+        let to = bar.to.unwrap_or(end);
+        let (x1, x2) = (places[&bar.from] * scale, places[&to] * scale);
+        let y = 4.0 + row as f64 * ROW;
+        let (class, sign) = match (bar.failed, bar.to) {
+            (true, _) => ("failed", " ✕"),
+            (false, None) if !ended => ("here", " …"),
+            _ => ("past", ""),
+        };
+        let name: String = bar.name.chars().take(20).collect();
+        let (width, text_y) = ((x2 - x1).max(3.0), y + 15.0);
+        svg.push_str(&format!(
+            "<text class=\"name\" x=\"0\" y=\"{text_y:.1}\">{}</text>\
+             <rect class=\"{class}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"18\" rx=\"4\"/>\
+             <text class=\"took\" x=\"{:.1}\" y=\"{text_y:.1}\">{}{sign}</text>",
+            escape(&name),
+            NAME + x1,
+            NAME + x1 + width + 6.0,
+            took(to - bar.from),
+        ));
+    }
+    svg.push_str("</svg>");
+    Some(svg)
+}
+
+fn bars(history: &Value) -> Vec<Bar> {
+    let mut bars: Vec<Bar> = Vec::new();
+    // The open bar of a scope.
+    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in list(history, "entries") {
+        let at = Timestamp::parse(&text(entry, "at")).map_or(0, |at| at.0);
+        let scope = text(entry, "scope");
+        match entry["event"].as_str() {
+            Some("state_entered") => {
+                open.insert(scope, bars.len());
+                bars.push(Bar {
+                    name: text(entry, "name"),
+                    from: at,
+                    to: None,
+                    failed: false,
+                });
+            }
+            Some("state_left") => {
+                if let Some(bar) = open.remove(&scope) {
+                    bars[bar].to = Some(at);
+                    bars[bar].failed = entry["failed"] == true;
+                }
+            }
+            Some("ended") => {
+                for bar in std::mem::take(&mut open).into_values() {
+                    bars[bar].to = Some(at);
+                    bars[bar].failed = entry["status"] == "faulted";
+                }
+            }
+            _ => {}
+        }
+    }
+    bars
+}
+
+/// A time as people say it.
+pub fn took(ms: i64) -> String {
+    let seconds = ms as f64 / 1000.0;
+    match ms {
+        ..=999 => format!("{ms} ms"),
+        1_000..=59_999 => format!("{seconds:.1} s"),
+        60_000..=3_599_999 => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        3_600_000..=86_399_999 => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+        _ => format!("{} d {} h", ms / 86_400_000, ms / 3_600_000 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(at: &str, event: &str, name: &str) -> Value {
+        json!({"at": format!("2026-01-01T{at}Z"), "scope": "r", "event": event, "name": name})
+    }
+
+    #[test]
+    fn bars_of_states() {
+        let history = json!({"entries": [
+            entry("00:00:00", "state_entered", "<A>"),
+            entry("00:00:00.5", "state_left", "<A>"),
+            entry("00:00:00.5", "state_entered", "B"),
+        ]});
+        let now = Timestamp::parse("2026-01-01T08:00:00Z").unwrap();
+        let svg = timeline(&history, now, false).unwrap();
+        assert!(svg.contains("&lt;A&gt;") && svg.contains("500 ms"), "{svg}");
+        assert!(
+            svg.contains("class=\"here\"") && svg.contains("7 h 59 min …"),
+            "{svg}"
+        );
+        assert_eq!(timeline(&json!({"entries": []}), now, true), None);
+        let failed = json!({"entries": [
+            entry("00:00:00", "state_entered", "A"),
+            json!({"at": "2026-01-01T00:00:01Z", "scope": "r", "event": "ended", "status": "faulted"}),
+        ]});
+        assert!(timeline(&failed, now, true).unwrap().contains("1.0 s ✕"));
+    }
+
+    #[test]
+    fn times() {
+        for (ms, told) in [
+            (7, "7 ms"),
+            (1_500, "1.5 s"),
+            (61_000, "1 min 1 s"),
+            (3_700_000, "1 h 1 min"),
+            (90_000_000, "1 d 1 h"),
+        ] {
+            assert_eq!(took(ms), told);
+        }
+    }
+}

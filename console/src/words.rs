@@ -1,0 +1,165 @@
+//! The API's answers in words that need no manual.
+
+use serde_json::Value;
+
+use crate::answer::{list, text};
+
+/// A status as it is shown: a sign and a word beside the colour.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pill {
+    pub class: &'static str,
+    pub sign: &'static str,
+    pub word: &'static str,
+}
+
+const fn pill(class: &'static str, sign: &'static str, word: &'static str) -> Pill {
+    Pill { class, sign, word }
+}
+
+/// Of an instance or a line of a listing.
+pub fn status(row: &Value) -> Pill {
+    match row["status"].as_str().unwrap_or_default() {
+        "running" if row["suspended"] == true => pill("suspended", "‖", "suspended"),
+        "running" if row["waiting"] == true => pill("waiting", "◷", "waiting"),
+        "running" => pill("running", "▶", "running"),
+        "completed" => pill("completed", "✓", "completed"),
+        "faulted" => pill("faulted", "✕", "faulted"),
+        "cancelled" => pill("cancelled", "⊘", "cancelled"),
+        "terminated" => pill("terminated", "■", "terminated"),
+        _ => pill("", "?", "unknown"),
+    }
+}
+
+/// An id that is short enough for a line; the whole one stands behind it.
+pub fn short(id: &str) -> String {
+    const CHARS_MAX: usize = 14;
+    match id.chars().count() > CHARS_MAX {
+        true => format!("{}…", id.chars().take(CHARS_MAX - 2).collect::<String>()),
+        false => id.to_owned(),
+    }
+}
+
+/// A sentence about what a scope does.
+pub fn doing(place: &Value) -> String {
+    let state = text(place, "state");
+    let inside = match state.is_empty() {
+        true => String::new(),
+        false => format!(" in the state “{state}”"),
+    };
+    let action = match place["action"].as_str() {
+        Some(action) => format!(" “{action}”"),
+        None => String::new(),
+    };
+    let attempt = match place["attempt"].as_u64() {
+        Some(attempt) if attempt > 1 => format!(", attempt {attempt}"),
+        _ => String::new(),
+    };
+    match place["doing"].as_str().unwrap_or_default() {
+        "starting" => "It is about to start.".to_owned(),
+        "kept active" => {
+            "It has finished its states, and stays open for further events.".to_owned()
+        }
+        "failed" => format!("It failed{inside}."),
+        "waiting for events" => format!("It waits for an event{inside}."),
+        "waiting for an answer" => format!("It waits for the answer to{action}{inside}."),
+        "waiting for a sub-workflow" => {
+            format!("It waits for the sub-workflow{action} to end{inside}.")
+        }
+        "waiting for branches" => {
+            let count = place["branches"].as_u64().unwrap_or_default();
+            format!("It waits for {count} branches{inside}.")
+        }
+        "waiting to retry" => format!("It will try{action} again{inside}{attempt}."),
+        "calling a function" => format!("It calls the function{action}{inside}{attempt}."),
+        "sleeping" => format!("It sleeps{inside}."),
+        "" => format!("It is{inside}."),
+        other => format!("It is {other}{inside}."),
+    }
+}
+
+/// An event that is waited for.
+#[derive(Debug, PartialEq)]
+pub struct Awaited {
+    pub name: String,
+    pub kind: String,
+    pub source: String,
+    /// Attribute and value, as far as it is known.
+    pub by: Vec<(String, String)>,
+}
+
+pub fn awaited(place: &Value) -> Vec<Awaited> {
+    let events = list(place, "waitsFor").iter();
+    let one = |event: &Value| Awaited {
+        name: text(event, "name"),
+        kind: text(event, "type"),
+        source: text(event, "source"),
+        by: event["correlation"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect(),
+    };
+    events.map(one).collect()
+}
+
+/// The consequence of a timer, in words.
+pub fn timer(kind: &str) -> &'static str {
+    match kind.replace('_', "").to_ascii_lowercase().as_str() {
+        "sleep" | "pause" => "it goes on",
+        "retrydelay" => "it tries again",
+        "state" => "the state's time is over",
+        "action" => "the action's time is over",
+        "event" | "consumeevent" | "entry" => "it stops waiting for the event",
+        "workflow" => "the instance's time is over",
+        "branch" => "the branch's time is over",
+        _ => "its time is over",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sentences() {
+        for (place, sentence) in [
+            (
+                json!({"doing": "waiting for events", "state": "Wait"}),
+                "It waits for an event in the state “Wait”.",
+            ),
+            (
+                json!({"doing": "calling a function", "state": "Pay", "action": "charge", "attempt": 2}),
+                "It calls the function “charge” in the state “Pay”, attempt 2.",
+            ),
+            (
+                json!({"doing": "waiting for branches", "state": "Both", "branches": 2}),
+                "It waits for 2 branches in the state “Both”.",
+            ),
+            (json!({"doing": "ending"}), "It is ending."),
+        ] {
+            assert_eq!(doing(&place), sentence);
+        }
+    }
+
+    #[test]
+    fn a_status_has_a_sign_and_a_word_of_its_own() {
+        let all = ["running", "completed", "faulted", "cancelled", "terminated"];
+        let mut pills: Vec<Pill> = all
+            .iter()
+            .map(|word| status(&json!({"status": word})))
+            .collect();
+        pills.push(status(&json!({"status": "running", "suspended": true})));
+        pills.push(status(&json!({"status": "running", "waiting": true})));
+        for (index, one) in pills.iter().enumerate() {
+            let others = pills.iter().skip(index + 1);
+            for other in others {
+                assert!(
+                    one.sign != other.sign && one.word != other.word && one.class != other.class
+                );
+            }
+        }
+    }
+}

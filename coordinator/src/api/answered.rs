@@ -1,0 +1,100 @@
+//! What is told of each request once it is answered, for metrics and traces.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+/// Is told of each request. It must not block.
+pub type Answers = Arc<dyn Fn(&Answered) + Send + Sync>;
+
+/// A request and how it was answered. Its query, body and credentials are not here.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// `_OTHER`, unless it is one that is generally known.
+    pub method: &'static str,
+    /// As in the OpenAPI document; none if nothing is at this path.
+    pub route: Option<&'static str>,
+    pub path: String,
+    /// What the client called this server.
+    pub host: Option<String>,
+    pub traceparent: Option<String>,
+    pub status: u16,
+    pub began: SystemTime,
+    pub took: Duration,
+}
+
+/// Where the route is noted: it is not known before the request has come far within.
+#[derive(Clone, Default)]
+struct Slot(Arc<OnceLock<&'static str>>);
+
+/// A request under way.
+pub(super) struct Watched {
+    answered: Answered,
+    slot: Slot,
+    begun: Instant,
+}
+
+impl Watched {
+    pub fn begin(request: &mut Request) -> Watched {
+        let slot = Slot::default();
+        request.extensions_mut().insert(slot.clone());
+        let headers = request.headers();
+        let answered = Answered {
+            method: method(request.method()),
+            route: None,
+            path: request.uri().path().to_owned(),
+            host: text(headers, header::HOST.as_str()),
+            traceparent: text(headers, "traceparent"),
+            status: 0,
+            began: SystemTime::now(),
+            took: Duration::ZERO,
+        };
+        Watched {
+            answered,
+            slot,
+            begun: Instant::now(),
+        }
+    }
+
+    pub fn end(self, status: StatusCode) -> Answered {
+        Answered {
+            route: self.slot.0.get().copied(),
+            status: status.as_u16(),
+            took: self.begun.elapsed(),
+            ..self.answered
+        }
+    }
+}
+
+/// Notes the route of a request that has come to it.
+pub(super) async fn note(route: &'static str, request: Request, next: Next) -> Response {
+    if let Some(Slot(slot)) = request.extensions().get() {
+        let _ = slot.set(route);
+    }
+    next.run(request).await
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?.to_str().ok()?;
+    Some(value.to_owned())
+}
+
+/// A client may send any word, and each would be a series of its own.
+fn method(method: &Method) -> &'static str {
+    match method.as_str() {
+        "CONNECT" => "CONNECT",
+        "DELETE" => "DELETE",
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "OPTIONS" => "OPTIONS",
+        "PATCH" => "PATCH",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "TRACE" => "TRACE",
+        _ => "_OTHER",
+    }
+}

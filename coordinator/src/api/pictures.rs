@@ -1,0 +1,51 @@
+//! Pictures of definitions, and of where an instance stands in its definition.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use swirl_presentation::{Format, Trail, render, render_with};
+
+use super::Api;
+use super::problem::{Problem, cut};
+
+/// How much of a history is painted: the last entries.
+const ENTRIES_MAX: usize = 20_000;
+
+pub async fn definition(
+    State(api): State<Api>,
+    Path((workflow, version)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let registry = &api.service.registry;
+    let found = registry.resolve(&workflow, Some(&version)).await?;
+    let definition = found
+        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+    Ok(picture(render(&definition.workflow, Format::Svg)))
+}
+
+pub async fn instance(State(api): State<Api>, Path(id): Path<String>) -> Result<Response, Problem> {
+    let called = api.service.called(&id).await?;
+    let found = api.queries.view(&called).await?;
+    let (instance, scopes) = found.ok_or_else(|| Problem::no_instance(&id))?;
+    let definition = api
+        .service
+        .registry
+        .get(&instance.header.definition)
+        .await?;
+    let history = api.queries.history(&called).await?;
+    let entries = &history[history.len().saturating_sub(ENTRIES_MAX)..];
+    let trail = Trail::new(&definition.workflow, entries, &scopes);
+    Ok(picture(render_with(&definition.workflow, &trail)))
+}
+
+fn picture(svg: String) -> Response {
+    let mut response = svg.into_response();
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("image/svg+xml");
+    headers.insert(header::CONTENT_TYPE, kind);
+    // A name in a definition is text in the picture; whoever opens it by itself runs nothing.
+    headers.insert(
+        HeaderName::from_static("content-security-policy"),
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+    );
+    response
+}

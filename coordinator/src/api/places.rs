@@ -1,0 +1,110 @@
+//! Deployments that are being read: each takes a thread, and what it refers to may be slow.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Those of one caller at once. More are refused.
+pub const OF_CALLER_MAX: usize = 8;
+/// Those of all callers. More wait.
+const ALL_MAX: usize = 64;
+
+#[derive(Clone)]
+pub struct Places {
+    all: Arc<Semaphore>,
+    callers: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// One of a caller's, until it is dropped.
+pub struct OfCaller {
+    places: Places,
+    caller: String,
+}
+
+/// One of all, too.
+pub struct Place {
+    _of_caller: OfCaller,
+    /// None if there are no places any more, which isn't while there are requests.
+    _of_all: Option<OwnedSemaphorePermit>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places {
+            all: Arc::new(Semaphore::new(ALL_MAX)),
+            callers: Arc::default(),
+        }
+    }
+}
+
+impl Places {
+    /// `None`: the caller has as many as it may.
+    pub fn enter(&self, caller: &str) -> Option<OfCaller> {
+        let mut callers = self.locked();
+        let count = callers.entry(caller.to_owned()).or_default();
+        if *count >= OF_CALLER_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(OfCaller {
+            places: self.clone(),
+            caller: caller.to_owned(),
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OfCaller {
+    pub async fn wait(self) -> Place {
+        let all = self.places.all.clone();
+        Place {
+            _of_all: all.acquire_owned().await.ok(),
+            _of_caller: self,
+        }
+    }
+}
+
+impl Drop for OfCaller {
+    fn drop(&mut self) {
+        let mut callers = self.places.locked();
+        if let Some(count) = callers.get_mut(&self.caller) {
+            *count -= 1;
+            if *count == 0 {
+                callers.remove(&self.caller);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[test]
+    fn a_caller_has_its_own_and_all_share_the_rest() {
+        let places = Places::default();
+        let mut held = Vec::new();
+        for caller in 0..ALL_MAX / OF_CALLER_MAX {
+            let caller = caller.to_string();
+            for _ in 0..OF_CALLER_MAX {
+                let place = places.enter(&caller).unwrap().wait().now_or_never();
+                held.push(place.unwrap());
+            }
+            assert!(places.enter(&caller).is_none());
+        }
+        let mut next = Box::pin(places.enter("next").unwrap().wait());
+        assert!((&mut next).now_or_never().is_none());
+        held.pop();
+        drop((&mut next).now_or_never().unwrap());
+        drop(held);
+        assert!(places.locked().is_empty());
+        // A request that is given up while it waits leaves nothing.
+        drop(places.enter("gone").unwrap());
+        assert!(places.locked().is_empty());
+    }
+}

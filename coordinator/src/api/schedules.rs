@@ -1,0 +1,159 @@
+//! `/schedules`, and the schedule of one workflow: when it starts something next, a start out of turn,
+//! and the starts of a time that is over.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swirl_engine::Definition;
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::When;
+use swirl_service::{NotFilled, Planned};
+
+use super::Api;
+use super::problem::{Problem, cut};
+use super::request::{self, Parameters, located};
+
+/// How many next starts a listing says, and at most.
+const NEXT: usize = 3;
+const NEXT_MAX: usize = 100;
+/// The largest body, in bytes.
+const BODY_BYTES_MAX: usize = 4 << 10;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    next: Option<usize>,
+}
+
+pub async fn list(
+    State(api): State<Api>,
+    Parameters(query): Parameters<Query>,
+) -> Result<Json<Value>, Problem> {
+    let count = query.next.unwrap_or(NEXT);
+    if !(1..=NEXT_MAX).contains(&count) {
+        let detail = format!("'next' is from 1 to {NEXT_MAX}");
+        return Err(Problem::bad_request("invalid-query", detail));
+    }
+    let all = api.service.planned(count).await?;
+    let rows: Vec<Value> = all.iter().map(row).collect();
+    Ok(Json(json!({"schedules": rows})))
+}
+
+fn row(planned: &Planned) -> Value {
+    let (kind, text) = match &planned.schedule.when {
+        When::Cron { expression, .. } => ("cron", expression),
+        When::Interval(text) => ("interval", text),
+        When::Window(text) => ("window", text),
+    };
+    let next = planned.next.iter().map(|at| format!("{at:.3}"));
+    json!({
+        "workflow": &*planned.definition.workflow,
+        "version": &*planned.definition.version,
+        "kind": kind,
+        "schedule": text,
+        "timezone": planned.schedule.timezone,
+        "paused": planned.paused,
+        "byEvents": planned.by_events,
+        "next": next.collect::<Vec<_>>(),
+    })
+}
+
+/// An instance at once, beside those that the schedule starts.
+pub async fn fire(
+    State(api): State<Api>,
+    Path(workflow): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let definition = scheduled(&api, &workflow).await?;
+    let request = match request::key(&headers)? {
+        Some(key) => format!("key {key}"),
+        None => request::draw()?,
+    };
+    let fired = api.service.fire_now(&definition, &request).await?;
+    let (id, new) = fired.map_err(|error| refused(&error.to_string()))?;
+    let status = if new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let body = Json(json!({"id": id.as_str(), "new": new}));
+    let mut response = (status, body).into_response();
+    if let Ok(location) = located(&["instances", id.as_str()]).parse() {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Backfill {
+    from: String,
+    to: String,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub async fn backfill(
+    State(api): State<Api>,
+    Path(workflow): Path<String>,
+    body: Body,
+) -> Result<Json<Value>, Problem> {
+    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let asked: Backfill = serde_json::from_slice(&bytes).map_err(|error| {
+        let detail = format!(
+            "the body must be {{\"from\": \"2026-01-31T00:00:00Z\", \"to\": ..., \"dryRun\": true}}: {error}"
+        );
+        Problem::bad_request("invalid-json", cut(&detail))
+    })?;
+    let instant = |name: &str, text: &str| {
+        Timestamp::parse(text).map_err(|error| {
+            let detail = format!("'{name}' is no instant such as 2026-01-31T00:00:00Z: {error}");
+            Problem::bad_request("invalid-json", cut(&detail))
+        })
+    };
+    let time = (instant("from", &asked.from)?, instant("to", &asked.to)?);
+    let definition = scheduled(&api, &workflow).await?;
+    let filled = api.service.backfill(&definition, time, asked.dry_run);
+    let filled = filled.await?.map_err(|error| match error {
+        NotFilled::Refused(error) => refused(&error.to_string()),
+        error => Problem::bad_request("invalid-range", error.to_string()),
+    })?;
+    let rows = filled.iter().map(|one| {
+        json!({
+            "at": format!("{:.3}", one.at),
+            "id": one.instance.as_str(),
+            "new": one.new,
+        })
+    });
+    Ok(Json(json!({
+        "workflow": workflow,
+        "dryRun": asked.dry_run,
+        "starts": rows.collect::<Vec<_>>(),
+    })))
+}
+
+fn refused(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "start-refused", detail)
+}
+
+/// The latest version of a workflow, whose schedule starts instances.
+async fn scheduled(api: &Api, workflow: &str) -> Result<Arc<Definition>, Problem> {
+    let found = api.service.registry.resolve(workflow, None).await?;
+    let definition = found
+        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+    let schedule = definition.workflow.schedule.as_ref();
+    let starts = schedule.is_some_and(|schedule| !matches!(schedule.when, When::Window(_)));
+    let catalog = api.service.registry.catalog().await?;
+    let deployed = catalog.one(&definition.id);
+    if !starts || deployed.is_none_or(|one| !one.starts_by_schedule()) {
+        let detail = format!("{} has no schedule that starts instances", definition.id);
+        return Err(Problem::conflict("no-schedule", cut(&detail)));
+    }
+    Ok(definition)
+}

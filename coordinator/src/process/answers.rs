@@ -1,0 +1,31 @@
+//! Metrics of the API's requests.
+
+use std::sync::Arc;
+
+use swirl_telemetry::{Served, Telemetry};
+
+use crate::api::Answers;
+
+/// What the API tells of its requests. `scheme`: by which it is served, `http` or `https`.
+pub fn answers(telemetry: &Arc<Telemetry>, scheme: &'static str) -> Answers {
+    let telemetry = telemetry.clone();
+    Arc::new(move |answered| {
+        telemetry.metrics().answered(
+            answered.method,
+            answered.route,
+            answered.status,
+            answered.took,
+        );
+        telemetry.served(&Served {
+            method: answered.method,
+            route: answered.route,
+            path: &answered.path,
+            scheme,
+            host: answered.host.as_deref(),
+            traceparent: answered.traceparent.as_deref(),
+            status: answered.status,
+            began: answered.began,
+            took: answered.took,
+        });
+    })
+}

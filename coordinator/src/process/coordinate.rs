@@ -1,0 +1,151 @@
+//! `swirl coordinator`: takes events in, keeps time, sweeps, and serves the API.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use futures::FutureExt;
+use swirl_cluster::{Cluster, FLUSH_MAX};
+use swirl_config::Coordinator;
+use swirl_nats::Intake;
+use swirl_redis::Redis;
+use swirl_service::{Outward, Service};
+use swirl_telemetry::Telemetry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::answers::answers;
+use super::dead_letters::Kept;
+use super::intake;
+use super::watch::watch as watch_queues;
+use crate::access::Access;
+use crate::api::{Api, Reader};
+use crate::server::{Server, Tls};
+
+/// How many events are fetched ahead of those that are being taken in.
+const AHEAD: usize = 128;
+/// How often the reconciler looks for what should be going on and isn't.
+const SWEEP: Duration = Duration::from_secs(2);
+/// A coordinator that is silent for so long loses its shards to the others.
+const TTL_MS: u64 = 5_000;
+
+/// Coordinates until `stop` is done.
+///
+/// # Errors
+/// The address is taken, the certificate cannot be used, or the server failed.
+pub async fn coordinate(
+    cluster: Cluster,
+    redis: Redis,
+    reader: Arc<dyn Reader>,
+    access: Access,
+    settings: &Coordinator,
+    telemetry: Arc<Telemetry>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    let address = listener.local_addr()?;
+    let health = match settings.health_listen {
+        Some(at) => Some(
+            TcpListener::bind(at)
+                .await
+                .with_context(|| format!("cannot listen on {at}"))?,
+        ),
+        None => None,
+    };
+    let tls = settings
+        .tls
+        .as_ref()
+        .map(|(cert, key)| Tls::load(cert, key));
+    let tls = tls.transpose().context("coordinator.tls_cert")?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let system = cluster.system(telemetry.clone());
+    let service = system.carrying_out(settings.carries_out).service();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(keep_shards(redis.clone()));
+    let (stopping, mut stopped) = watch::channel(false);
+    let taken_in = tokio::spawn(intake::take_in(
+        service.clone(),
+        Intake::new(cluster.streams.clone(), AHEAD),
+        cluster.streams.ack_wait(),
+        async move {
+            // Also if nobody is left who could say so.
+            let _ = stopped.wait_for(|stopping| *stopping).await;
+        },
+    ));
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_timers().await;
+    });
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_schedules().await;
+    });
+    let effects = Outward::new(service.clone(), cluster.bus.clone());
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_reconciler(&effects, SWEEP).await;
+    });
+    let metrics = telemetry.metrics().clone();
+    let seen = watch_queues(redis.clone(), cluster.streams.clone(), metrics.clone());
+    tasks.spawn(seen);
+    let api =
+        Api::new(service, cluster.store.clone(), reader, access).with_origins(&settings.origins);
+    let api = match &settings.hosts {
+        Some(hosts) => api.only_hosts(hosts),
+        None => api,
+    };
+    let servers = cluster.servers.clone();
+    let limited = move || {
+        let servers = servers.clone();
+        async move { servers.limited().await }.boxed()
+    };
+    let api = api.with_limited(Arc::new(limited));
+    let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
+    let api = api.with_answers(answers(&telemetry, scheme));
+    let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
+    tracing::info!("the API is at {scheme}://{address}/api/v1/openapi.json");
+    tracing::info!("the console is at {scheme}://{address}/console/");
+    let server = Server::new(api)
+        .tls(tls)
+        .drain(settings.drain_delay)
+        .stop_max(settings.shutdown_deadline)
+        .health(health)
+        .address_max(settings.connections_per_address);
+    let stop = async {
+        stop.await;
+        tracing::info!("stopping");
+        stopping.send_replace(true);
+    };
+    let served = server.serve(listener, stop).await;
+    // Also if the server ended by itself.
+    stopping.send_replace(true);
+    if taken_in.await.is_err() {
+        tracing::error!("taking events in has panicked");
+    }
+    tasks.shutdown().await;
+    // The others needn't wait until its time is over.
+    if let Err(error) = redis.release_shards(redis.process_id()).await {
+        tracing::debug!(%error, "the shards are taken over when their leases run out");
+    }
+    telemetry.shutdown(FLUSH_MAX).await;
+    served.context("the server failed")
+}
+
+fn start<F: Future<Output = ()> + Send + 'static>(
+    tasks: &mut JoinSet<()>,
+    service: Service,
+    work: impl FnOnce(Service) -> F,
+) {
+    tasks.spawn(work(service));
+}
+
+/// Takes this coordinator's part of the shards, and keeps it while it lives.
+async fn keep_shards(redis: Redis) {
+    loop {
+        match redis.lease_shards(redis.process_id(), TTL_MS).await {
+            Ok(shards) => redis.set_shards(shards),
+            Err(error) => tracing::warn!(%error, "the shards cannot be leased"),
+        }
+        tokio::time::sleep(Duration::from_millis(TTL_MS / 5)).await;
+    }
+}

@@ -1,0 +1,56 @@
+//! Dead letters in JetStream, for the API.
+
+use async_trait::async_trait;
+use swirl_nats::{Letter, Streams};
+use swirl_ports::{Error, Result};
+
+use crate::api::{DeadLetter, DeadLetters};
+
+pub struct Kept(swirl_nats::DeadLetters);
+
+impl Kept {
+    pub fn new(streams: Streams) -> Kept {
+        Kept(swirl_nats::DeadLetters::new(streams))
+    }
+}
+
+fn letter(letter: Letter) -> DeadLetter {
+    DeadLetter {
+        sequence: letter.sequence,
+        at: letter.at,
+        kind: letter.kind,
+        subject: letter.subject,
+        reason: letter.reason,
+        headers: letter.headers,
+        payload: letter.payload,
+        is_cut: letter.is_cut,
+    }
+}
+
+fn unavailable(error: swirl_nats::Error) -> Error {
+    Error::Unavailable(error.to_string())
+}
+
+#[async_trait]
+impl DeadLetters for Kept {
+    async fn list(&self, from: u64, limit: usize) -> Result<Vec<DeadLetter>> {
+        let found = self.0.list(from, limit).await.map_err(unavailable)?;
+        Ok(found.into_iter().map(letter).collect())
+    }
+
+    async fn get(&self, sequence: u64) -> Result<Option<DeadLetter>> {
+        let found = self.0.get(sequence).await.map_err(unavailable)?;
+        Ok(found.map(letter))
+    }
+
+    async fn send_again(&self, sequence: u64) -> Result<()> {
+        match self.0.get(sequence).await.map_err(unavailable)? {
+            Some(letter) => self.0.send_again(&letter).await.map_err(unavailable),
+            None => Ok(()),
+        }
+    }
+
+    async fn remove(&self, sequence: u64) -> Result<bool> {
+        self.0.remove(sequence).await.map_err(unavailable)
+    }
+}

@@ -1,0 +1,71 @@
+//! `swirl coordinator` as a process: from its configuration to its end.
+
+mod access;
+mod answers;
+mod coordinate;
+mod dead_letters;
+mod intake;
+mod turns;
+mod watch;
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use swirl_config::{AuthMode, Config};
+use swirl_deployment::{DocumentReader, Loader};
+use swirl_embedded::SystemClock;
+use swirl_functions::http::HttpConfig;
+use swirl_functions::resources::Hosts;
+
+pub use access::{access, oidc, tokens};
+pub use answers::answers;
+pub use coordinate::coordinate;
+
+/// Coordinates until the process is asked to end; gives its exit code. Logging has been set up.
+///
+/// # Errors
+/// The configuration cannot be used, or an address is taken.
+pub fn run(config: &Config) -> anyhow::Result<u8> {
+    let access = access::access(config)?;
+    if config.auth.mode == AuthMode::Off && !config.coordinator.listen.ip().is_loopback() {
+        let listen = config.coordinator.listen;
+        tracing::warn!("auth.mode is off: who reaches {listen} may do everything");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut stop = Box::pin(swirl_cluster::stop().context("signals cannot be listened to")?);
+        let hosts = &config.http.allow_hosts;
+        let hosts = Hosts::parse(hosts)?.without_loopback();
+        let (http, clock) = (HttpConfig::default(), Arc::new(SystemClock));
+        let mut loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
+        match swirl_cluster::secrets(&config.secrets) {
+            Ok(secrets) => loader.secrets = secrets,
+            // Only documents that need credentials are concerned, and the worker has its own.
+            Err(error) => tracing::warn!("documents are fetched without secrets: {error:#}"),
+        }
+        let loader = Arc::new(loader);
+        let connect = swirl_cluster::connect(config, "coordinator", loader.lower());
+        let connected = tokio::select! {
+            () = &mut stop => return Ok(0),
+            connected = connect => connected,
+        };
+        let (cluster, redis) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                return Ok(swirl_cluster::UNAVAILABLE);
+            }
+        };
+        // Documents come over the API only, with the files that they refer to.
+        let reader = Arc::new(DocumentReader::remote(loader));
+        let process = redis.process_id();
+        let stop = swirl_cluster::until_outdated(stop, redis.clone());
+        let (cluster, telemetry) =
+            swirl_cluster::telemetry(cluster, config, "coordinator", process)?;
+        let settings = &config.coordinator;
+        coordinate(cluster, redis, reader, access, settings, telemetry, stop).await?;
+        Ok(0)
+    })
+}

@@ -1,0 +1,299 @@
+//! The console as a browser reaches it: who may come in, which forms are taken, which headers protect it.
+
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode};
+use swirl_coordinator::access::Access;
+
+use crate::running::{Running, Setup, guarded};
+
+/// A browser with one cookie, which follows no redirect.
+struct Browser<'a> {
+    running: &'a Running,
+    client: Client,
+    cookie: String,
+}
+
+impl Browser<'_> {
+    fn new(running: &Running) -> Browser<'_> {
+        let _ = crate::running::client();
+        let client = Client::builder().no_proxy().redirect(Policy::none());
+        Browser {
+            running,
+            client: client.build().unwrap(),
+            cookie: String::new(),
+        }
+    }
+
+    async fn get(&mut self, path: &str) -> Response {
+        let request = self.client.get(self.running.url(path));
+        let answer = request.header("cookie", &self.cookie).send().await.unwrap();
+        self.keep(answer.headers());
+        answer
+    }
+
+    async fn post(
+        &mut self,
+        path: &str,
+        form: &[(&str, &str)],
+        headers: &[(&str, &str)],
+    ) -> Response {
+        let mut body = url::form_urlencoded::Serializer::new(String::new());
+        let body = body.extend_pairs(form).finish();
+        let mut request = self.client.post(self.running.url(path));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let kind = "application/x-www-form-urlencoded";
+        let request = request.header("content-type", kind);
+        let request = request.header("cookie", &self.cookie).body(body);
+        let answer = request.send().await.unwrap();
+        self.keep(answer.headers());
+        answer
+    }
+
+    fn keep(&mut self, headers: &HeaderMap) {
+        if let Some(given) = headers.get("set-cookie") {
+            let given = given.to_str().unwrap();
+            assert!(
+                given.contains("HttpOnly") && given.contains("SameSite=Lax"),
+                "{given}"
+            );
+            self.cookie = given.split(';').next().unwrap().to_owned();
+        }
+    }
+
+    /// The token of the page's forms.
+    async fn csrf(&mut self, path: &str) -> String {
+        let text = self.get(path).await.text().await.unwrap();
+        let (_, rest) = text.split_once("name=\"csrf\" value=\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    }
+
+    /// Signs in with the token of this name; the answer.
+    async fn sign_in(&mut self, name: &str, next: &str) -> Response {
+        let csrf = self.csrf("/console/sign-in").await;
+        let token = format!("{name}-token");
+        let form = [("csrf", csrf.as_str()), ("token", &token), ("next", next)];
+        self.post("/console/sign-in", &form, &[]).await
+    }
+}
+
+fn location(answer: &Response) -> &str {
+    let found = answer.headers().get("location");
+    assert!(found.is_some(), "{answer:?}");
+    found.unwrap().to_str().unwrap()
+}
+
+const PAGES: &[&str] = &[
+    "/console/",
+    "/console/instances",
+    "/console/instances?status=faulted",
+    "/console/definitions",
+    "/console/deploy",
+    "/console/events",
+    "/console/schedules",
+    "/console/system",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_not_signed_in_sees_nothing() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    for path in PAGES {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path}");
+        assert!(
+            location(&answer).starts_with("/console/sign-in?next="),
+            "{path}"
+        );
+    }
+    let plain = browser.get("/console").await;
+    assert_eq!(location(&plain), "/console/");
+    let wrong = browser.sign_in("nobody", "/console/").await;
+    assert_eq!(wrong.status(), StatusCode::FORBIDDEN);
+    let text = wrong.text().await.unwrap();
+    assert!(
+        text.contains("You are not signed in") && !text.contains("nobody-token"),
+        "{text}"
+    );
+    let still = browser.get("/console/").await;
+    assert_eq!(still.status(), StatusCode::SEE_OTHER);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_opens_the_pages_until_one_signs_out() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.get("/console/sign-in").await;
+    let before = browser.cookie.clone();
+    let answer = browser
+        .sign_in("viewer", "/console/instances?status=faulted")
+        .await;
+    assert_eq!(location(&answer), "/console/instances?status=faulted");
+    assert_ne!(
+        browser.cookie, before,
+        "the name from before is worth nothing"
+    );
+    for path in PAGES {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+        let policy = header("content-security-policy");
+        for rule in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "form-action 'self'",
+        ] {
+            assert!(policy.contains(rule), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("cache-control"), "no-store");
+        let text = answer.text().await.unwrap();
+        assert!(
+            text.contains("<b>viewer</b>") && text.contains("shop"),
+            "{path}"
+        );
+        // The page has nothing that the policy would stop.
+        for inline in ["<style", " style=", " onclick=", "<script>"] {
+            assert!(!text.contains(inline), "{path}: {inline}");
+        }
+    }
+    // A visitor who is signed in is led on at once, and never away.
+    let on = browser
+        .get("/console/sign-in?next=https://evil.test/")
+        .await;
+    assert_eq!(location(&on), "/console/");
+    let csrf = browser.csrf("/console/").await;
+    let out = browser
+        .post("/console/sign-out", &[("csrf", &csrf)], &[])
+        .await;
+    assert_eq!(location(&out), "/console/sign-in");
+    assert_eq!(
+        browser.get("/console/").await.status(),
+        StatusCode::SEE_OTHER
+    );
+}
+
+/// Path of a form, and the token that may send it.
+const FORMS: &[(&str, &str)] = &[
+    ("/console/instances/none/cancel", "operator"),
+    ("/console/instances/none/retry", "operator"),
+    ("/console/definitions", "deployer"),
+    ("/console/definitions/none/1/delete", "deployer"),
+    ("/console/schedules/none/pause", "operator"),
+    ("/console/schedules/none/fire", "operator"),
+    ("/console/dead-letters/1/drop", "operator"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_needs_the_role_that_the_api_asks_for() {
+    let running = Setup::new(guarded(None)).start().await;
+    for role in ["viewer", "operator", "deployer", "admin"] {
+        let mut browser = Browser::new(&running);
+        browser.sign_in(role, "/console/").await;
+        let csrf = browser.csrf("/console/").await;
+        for (path, needed) in FORMS {
+            let form = [("csrf", csrf.as_str()), ("document", "none")];
+            let answer = browser.post(path, &form, &[]).await;
+            let may = role == *needed || role == "admin";
+            let refused = answer.status() == StatusCode::FORBIDDEN;
+            assert_eq!(refused, !may, "{path} as {role}: {}", answer.status());
+            if refused {
+                let text = answer.text().await.unwrap();
+                assert!(
+                    text.contains("needs the role") && text.contains(needed),
+                    "{text}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forms_that_others_send_are_refused() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.sign_in("admin", "/console/").await;
+    let csrf = browser.csrf("/console/").await;
+    let own = running.url("");
+    let path = "/console/instances/none/cancel";
+    let good = [("csrf", csrf.as_str())];
+    let taken = browser.post(path, &good, &[("origin", &own)]).await;
+    assert_eq!(
+        taken.status(),
+        StatusCode::NOT_FOUND,
+        "there is no such instance"
+    );
+    for (form, headers) in [
+        (&[][..], &[][..]),
+        (&[("csrf", "")], &[]),
+        (&[("csrf", "0000")], &[]),
+        (&good, &[("origin", "https://evil.test")]),
+        (&good, &[("origin", "null")]),
+        (&good, &[("sec-fetch-site", "cross-site")]),
+        (&good, &[("sec-fetch-site", "same-site")]),
+    ] {
+        let refused = browser.post(path, form, headers).await;
+        assert_eq!(
+            refused.status(),
+            StatusCode::FORBIDDEN,
+            "{form:?} {headers:?}"
+        );
+    }
+    // The token of another browser's forms.
+    let mut other = Browser::new(&running);
+    other.sign_in("admin", "/console/").await;
+    let refused = other.post(path, &good, &[]).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+}
+
+/// An origin that may use the API may not use the console: its pages could else act for who has signed in.
+#[tokio::test(flavor = "multi_thread")]
+async fn origins_of_the_api_are_none_of_the_console() {
+    let page = "https://app.example.org";
+    let running = Setup {
+        origins: vec![page.to_owned()],
+        ..Setup::new(Access::open("default"))
+    };
+    let running = running.start().await;
+    let mut browser = Browser::new(&running);
+    let csrf = browser.csrf("/console/deploy").await;
+    let form = [("csrf", csrf.as_str()), ("document", "none")];
+    let own = browser.post("/console/definitions", &form, &[]).await;
+    assert_eq!(own.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let text = own.text().await.unwrap();
+    assert!(
+        text.contains("the document is no valid definition"),
+        "{text}"
+    );
+    let other = browser
+        .post("/console/definitions", &form, &[("origin", page)])
+        .await;
+    assert_eq!(other.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_there_and_nothing_else() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    for (name, kind) in [
+        ("console.css", "text/css; charset=utf-8"),
+        ("chart.css", "text/css; charset=utf-8"),
+        ("console.js", "text/javascript; charset=utf-8"),
+        ("icon.svg", "image/svg+xml; charset=utf-8"),
+    ] {
+        let answer = browser.get(&format!("/console/assets/{name}")).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{name}");
+        assert_eq!(answer.headers()["content-type"], kind);
+    }
+    for path in ["/console/assets/..%2Fconsole.css", "/console/nothing"] {
+        assert_eq!(
+            browser.get(path).await.status(),
+            StatusCode::NOT_FOUND,
+            "{path}"
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! What is valid, and probably not meant: the rules of `swirl lint`.
+//!
+//! A rule looks at a definition that its reader accepts. It reports what it is sure of: a rule that
+//! cries wolf is switched off, and then it finds nothing. Each has a page in `docs/lint/`, and is
+//! switched off by its name, on the command line or by `metadata: {lintAllow: NAME}` of whatever
+//! holds the place.
+
+mod calls;
+mod conditions;
+mod correlation;
+mod places;
+mod retries;
+mod unused;
+mod waits;
+
+use swirl_model::workflow::Workflow;
+use swirl_spec::diagnostic::Place;
+use swirl_spec::source::Node;
+use swirl_spec::suggest;
+
+use places::Places;
+
+/// A rule, as the table has it.
+#[derive(Debug)]
+pub struct Rule {
+    /// A stable word.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// The page, in Markdown.
+    pub page: &'static str,
+}
+
+macro_rules! rules {
+    ($($name:ident = $word:literal: $summary:literal;)*) => {
+        $(#[doc = $summary] pub static $name: Rule = Rule {
+            name: $word,
+            summary: $summary,
+            page: include_str!(concat!("../../../docs/lint/", $word, ".md")),
+        };)*
+
+        /// All rules, in alphabetical order.
+        pub static RULES: &[&Rule] = &[$(&$name),*];
+    };
+}
+
+rules! {
+    CONSTANT_CONDITION = "constant-condition": "A condition that never changes, or that an earlier one leaves no case.";
+    CORRELATION_WITHOUT_VALUE = "correlation-without-value": "A wait that takes the first event of anybody.";
+    REPEATED_CALL = "repeated-call": "A call that changes something at a service that doesn't say how it knows a repeat.";
+    RETRY_WITHOUT_DELAY = "retry-without-delay": "Retries that follow each other at once.";
+    UNKNOWN_RULE = "unknown-rule": "A rule is allowed that doesn't exist.";
+    UNUSED_DEFINITION = "unused-definition": "Something is defined that nothing refers to.";
+    WAIT_WITHOUT_TIMEOUT = "wait-without-timeout": "A wait that may never end.";
+}
+
+/// What a rule found.
+#[derive(Debug)]
+pub struct Finding {
+    pub rule: &'static Rule,
+    pub place: Place,
+    /// A sentence without its full stop.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// A definition, as the rules see it.
+pub(crate) struct Subject<'s> {
+    pub workflow: &'s Workflow,
+    pub root: &'s Node,
+    pub places: Places<'s>,
+    /// The documents of functions, by URI.
+    pub documents: &'s [(String, String)],
+    findings: Vec<Finding>,
+}
+
+impl<'s> Subject<'s> {
+    pub fn found(
+        &mut self,
+        rule: &'static Rule,
+        node: &Node,
+        message: String,
+        hint: impl Into<String>,
+    ) {
+        self.findings.push(Finding {
+            rule,
+            place: node.place(),
+            message,
+            hint: hint.into(),
+        });
+    }
+}
+
+/// What the rules find in a definition that was read from the document `root`, in the order of the
+/// document. `documents` are those of its functions, by URI, as far as they are at hand.
+pub fn lint(workflow: &Workflow, root: &Node, documents: &[(String, String)]) -> Vec<Finding> {
+    let mut subject = Subject {
+        workflow,
+        root,
+        places: Places::of(root),
+        documents,
+        findings: Vec::new(),
+    };
+    for check in [
+        calls::check,
+        conditions::check,
+        correlation::check,
+        retries::check,
+        unused::check,
+        waits::check,
+    ] {
+        check(&mut subject);
+    }
+    let mut findings = subject.findings;
+    findings.retain(|finding| !is_allowed(root, finding));
+    unknown_rules(root, &mut findings);
+    findings.sort_by_key(|finding| (finding.place.line, finding.place.column));
+    findings
+}
+
+const ALLOW: &str = "lintAllow";
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+}
+
+fn allowed(node: &Node) -> Option<&Node> {
+    node.get("metadata")?.get(ALLOW)
+}
+
+/// Whether what holds the place, or anything around it, allows the finding.
+fn is_allowed(root: &Node, finding: &Finding) -> bool {
+    let mut pointer = finding.place.pointer.as_str();
+    loop {
+        let list = root.at(pointer).and_then(allowed).and_then(Node::as_str);
+        if list.is_some_and(|list| words(list).any(|word| word == finding.rule.name)) {
+            return true;
+        }
+        match pointer.rfind('/') {
+            Some(end) => pointer = &pointer[..end],
+            None => return false,
+        }
+    }
+}
+
+fn unknown_rules(node: &Node, findings: &mut Vec<Finding>) {
+    if let Some(list) = allowed(node) {
+        let text = list.as_str().unwrap_or_default();
+        for word in words(text) {
+            if let Err(hint) = known(word) {
+                findings.push(Finding {
+                    rule: &UNKNOWN_RULE,
+                    place: list.place(),
+                    message: format!("there is no rule '{word}'"),
+                    hint,
+                });
+            }
+        }
+    }
+    for item in node.items().unwrap_or_default() {
+        unknown_rules(item, findings);
+    }
+    for member in node.members().unwrap_or_default() {
+        unknown_rules(member.value(), findings);
+    }
+}
+
+/// The rule of a name.
+///
+/// # Errors
+/// There is none: what to write instead.
+pub fn known(name: &str) -> Result<&'static Rule, String> {
+    let rule = RULES.iter().find(|rule| rule.name == name);
+    rule.copied().ok_or_else(|| {
+        let names = RULES.iter().map(|rule| rule.name);
+        match suggest::did_you_mean(name, names.clone()) {
+            Some(best) => format!("did you mean '{best}'?"),
+            None => format!("the rules are {}", names.collect::<Vec<_>>().join(", ")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Where things stand in the document: the canonical workflow has their names only.
+
+use swirl_spec::source::Node;
+
+/// The states of the document, by name. Editions call the list `states` or `tasks`.
+pub struct Places<'n> {
+    states: Vec<(&'n str, &'n Node)>,
+}
+
+impl<'n> Places<'n> {
+    pub fn of(root: &'n Node) -> Places<'n> {
+        let mut states = Vec::new();
+        collect(root, &mut states);
+        Places { states }
+    }
+
+    /// The state, or the document where it has none of that name (as those that an edition's reader
+    /// makes).
+    pub fn state(&self, root: &'n Node, name: &str) -> &'n Node {
+        let mut states = self.states.iter();
+        states
+            .find(|(known, _)| *known == name)
+            .map_or(root, |(_, node)| node)
+    }
+}
+
+fn collect<'n>(node: &'n Node, states: &mut Vec<(&'n str, &'n Node)>) {
+    for member in node.members().unwrap_or_default() {
+        if matches!(member.key(), "states" | "tasks") {
+            for state in member.value().items().unwrap_or_default() {
+                let name = state.get("name").or_else(|| state.get("id"));
+                if let Some(name) = name.and_then(Node::as_str) {
+                    states.push((name, state));
+                }
+            }
+        }
+        collect(member.value(), states);
+    }
+    for item in node.items().unwrap_or_default() {
+        collect(item, states);
+    }
+}
+
+/// The entry of a list of the document with this name; none if the list is a document of its own.
+pub fn entry<'n>(root: &'n Node, list: &str, name: &str) -> Option<&'n Node> {
+    let entries = root.get(list)?.items()?;
+    let mut entries = entries.iter();
+    entries.find(|entry| entry.get("name").and_then(Node::as_str) == Some(name))
+}
+
+/// Calls `see` for each text of the document, with its key.
+pub fn texts<'n>(node: &'n Node, key: &'n str, see: &mut dyn FnMut(&'n str, &'n Node)) {
+    if node.as_str().is_some() {
+        see(key, node);
+    }
+    for item in node.items().unwrap_or_default() {
+        texts(item, key, see);
+    }
+    for member in node.members().unwrap_or_default() {
+        texts(member.value(), member.key(), see);
+    }
+}

@@ -1,0 +1,69 @@
+//! Retry policies that try again at once: a service that is down gets all attempts within a second.
+
+use swirl_spec::source::Node;
+
+use super::{RETRY_WITHOUT_DELAY, Subject};
+
+/// What makes time pass between attempts, in the words of all editions.
+const DELAYS: [&str; 3] = ["delay", "interval", "increment"];
+
+pub fn check(subject: &mut Subject<'_>) {
+    let root = subject.root;
+    lists(root, subject);
+}
+
+fn lists(node: &Node, subject: &mut Subject<'_>) {
+    for item in node.items().unwrap_or_default() {
+        lists(item, subject);
+    }
+    for member in node.members().unwrap_or_default() {
+        // What a user's data calls so is no policy.
+        if matches!(
+            member.key(),
+            "data" | "metadata" | "constants" | "arguments" | "parameters"
+        ) {
+            continue;
+        }
+        if matches!(member.key(), "retries" | "retry") {
+            for policy in member.value().items().unwrap_or_default() {
+                of_policy(policy, subject);
+            }
+        }
+        lists(member.value(), subject);
+    }
+}
+
+fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
+    let attempts = ["maxAttempts", "max-attempts", "max-retry"];
+    let attempts = attempts.iter().find_map(|key| policy.get(key));
+    let none = attempts.is_some_and(|node| matches!(node.raw(), "0" | "1"));
+    if policy.members().is_none()
+        || none
+        || DELAYS
+            .iter()
+            .any(|key| policy.get(key).is_some_and(is_some_time))
+    {
+        return;
+    }
+    let name = policy.get("name").and_then(Node::as_str);
+    let policy_name = name.map_or_else(
+        || "a retry policy".to_owned(),
+        |name| format!("the retry policy '{name}'"),
+    );
+    let message = format!("{policy_name} has no delay: all its attempts follow each other at once");
+    subject.found(
+        &RETRY_WITHOUT_DELAY,
+        policy,
+        message,
+        "add a 'delay', and a 'multiplier' for services that are down for longer",
+    );
+}
+
+/// A length of time that isn't zero.
+fn is_some_time(node: &Node) -> bool {
+    let zero = |text: &str| text.chars().all(|c| !c.is_ascii_digit() || c == '0');
+    match node.as_str() {
+        Some(text) => text.contains("${") || !zero(text),
+        None => node.as_f64().is_some_and(|seconds| seconds > 0.0),
+    }
+}

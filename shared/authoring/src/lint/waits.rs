@@ -1,0 +1,120 @@
+//! Waits for events that nothing ends but the event.
+
+use swirl_model::workflow::{
+    ActionId, ActionKind, Body, FlowId, ListId, State, StateKind, Workflow,
+};
+
+use super::{Subject, WAIT_WITHOUT_TIMEOUT};
+
+pub fn check(subject: &mut Subject<'_>) {
+    let workflow = subject.workflow;
+    if workflow.timeout.is_some() {
+        return;
+    }
+    let bounded = bounded_flows(workflow);
+    let start = workflow.flows.first().map(|flow| flow.start);
+    for (index, state) in workflow.states.iter().enumerate() {
+        if state.timeout.is_some() || bounded.contains(&state.flow) {
+            continue;
+        }
+        let is_start = start.is_some_and(|start| start.0 as usize == index);
+        let waits = match &state.kind {
+            // Events start the instances: before them there is nothing that waits.
+            StateKind::Event(event) => {
+                !is_start
+                    && event.timeout.is_none()
+                    && event.entries.iter().all(|entry| entry.timeout.is_none())
+            }
+            StateKind::Callback(callback) => callback.timeout.is_none(),
+            StateKind::SwitchEvents(switch) => switch.timeout.is_none(),
+            _ => false,
+        };
+        let place = subject.places.state(subject.root, &state.name);
+        if waits {
+            let message = format!(
+                "the state '{}' may wait forever: it has no timeout",
+                state.name
+            );
+            subject.found(
+                &WAIT_WITHOUT_TIMEOUT,
+                place,
+                message,
+                "add 'timeouts' with an 'eventTimeout', or bound the workflow",
+            );
+        }
+        for (action, bounded) in actions(workflow, state) {
+            let action = &workflow[action];
+            let ActionKind::Event(event) = &action.kind else {
+                continue;
+            };
+            let Some(consumed) = event.consume else {
+                continue;
+            };
+            if !bounded && event.timeout.is_none() && action.timeout.is_none() {
+                let name = &workflow[consumed].name;
+                let message = format!(
+                    "an action of the state '{}' may wait for the event '{name}' forever",
+                    state.name
+                );
+                subject.found(
+                    &WAIT_WITHOUT_TIMEOUT,
+                    place,
+                    message,
+                    "add a timeout to the action, the state or the workflow",
+                );
+            }
+        }
+    }
+}
+
+/// The flows inside branches that have a timeout.
+fn bounded_flows(workflow: &Workflow) -> Vec<FlowId> {
+    let mut flows = Vec::new();
+    for state in &workflow.states {
+        let StateKind::Parallel(parallel) = &state.kind else {
+            continue;
+        };
+        for branch in &parallel.branches {
+            if let (Body::Flow(flow), true) = (
+                branch.body,
+                branch.timeout.is_some() || state.timeout.is_some(),
+            ) {
+                flows.push(flow);
+            }
+        }
+    }
+    flows
+}
+
+/// The actions of a state, and whether something around each bounds its time.
+pub fn actions(workflow: &Workflow, state: &State) -> Vec<(ActionId, bool)> {
+    let mut lists: Vec<(ListId, bool)> = Vec::new();
+    match &state.kind {
+        StateKind::Callback(callback) => lists.push((callback.actions, false)),
+        StateKind::Event(event) => {
+            lists.extend(event.entries.iter().map(|entry| (entry.actions, false)))
+        }
+        StateKind::Operation(list) => lists.push((*list, false)),
+        StateKind::Parallel(parallel) => {
+            for branch in &parallel.branches {
+                if let Body::Actions(list) = branch.body {
+                    lists.push((list, branch.timeout.is_some()));
+                }
+            }
+        }
+        StateKind::Foreach(foreach) => {
+            if let Body::Actions(list) = foreach.body {
+                lists.push((list, false));
+            }
+        }
+        StateKind::Inject(_)
+        | StateKind::Sleep(_)
+        | StateKind::Switch(_)
+        | StateKind::SwitchEvents(_) => {}
+    }
+    let of_list = |(list, bounded): (ListId, bool)| {
+        let actions = workflow[list].actions.iter();
+        actions.map(move |action| (*action, bounded))
+    };
+    lists.into_iter().flat_map(of_list).collect()
+}

@@ -1,0 +1,310 @@
+//! What properties are for, in a sentence each.
+
+use super::text::{Position, Text};
+
+/// In alphabetical order. A property that means different things in different objects says so.
+const ABOUT: [(&str, &str); 78] = [
+    (
+        "actionDataFilter",
+        "what of the state data an action gets (`fromStateData`), what of its result is taken (`results`) and where that goes (`toStateData`)",
+    ),
+    (
+        "actionExecTimeout",
+        "how long each attempt of an action may take; then it fails with `ActionTimeout`",
+    ),
+    (
+        "actionMode",
+        "whether actions run one after another (`sequential`) or at once (`parallel`)",
+    ),
+    (
+        "actions",
+        "what is done here: function calls, events, sub-workflows",
+    ),
+    (
+        "arguments",
+        "what the function is called with; expressions in `${ }` are evaluated",
+    ),
+    ("auth", "credentials that functions refer to by name"),
+    (
+        "autoRetries",
+        "whether every action is retried unless it says otherwise",
+    ),
+    ("batchSize", "how many iterations run at once; at least 2"),
+    (
+        "branchExecTimeout",
+        "how long a branch may take; then it fails with `BranchTimeout`",
+    ),
+    ("branches", "what runs at the same time"),
+    ("code", "the code or HTTP status by which an error is known"),
+    (
+        "compensate",
+        "whether what was done is undone before this way is taken, last first",
+    ),
+    (
+        "compensatedBy",
+        "the state that undoes what this one has done",
+    ),
+    (
+        "completionType",
+        "whether all branches must be done (`allOf`) or `numCompleted` of them (`atLeast`)",
+    ),
+    ("condition", "an expression that gives true or false"),
+    ("constants", "values that expressions read as `$CONST`"),
+    (
+        "contextAttributeName",
+        "an attribute of the event by which it finds its instance",
+    ),
+    (
+        "contextAttributeValue",
+        "the value that the attribute must have; without one the first event gives it",
+    ),
+    (
+        "contextAttributes",
+        "attributes that the produced event carries",
+    ),
+    (
+        "continueAs",
+        "ends the instance and starts a workflow with its data",
+    ),
+    (
+        "correlation",
+        "by which attributes events find their instance",
+    ),
+    (
+        "cron",
+        "the times at which instances start, as a cron expression",
+    ),
+    (
+        "data",
+        "what is put in: into the state data (inject), into an event, or of an event (filter)",
+    ),
+    (
+        "dataConditions",
+        "branches of a switch, tried in order; the first whose condition holds is taken",
+    ),
+    ("dataInputSchema", "the JSON Schema that the input must fit"),
+    (
+        "dataOutputSchema",
+        "the JSON Schema that the output must fit",
+    ),
+    (
+        "defaultCondition",
+        "where a switch goes when no condition holds",
+    ),
+    ("delay", "the time before the first retry (ISO 8601)"),
+    ("duration", "a length of time (ISO 8601), such as `PT15M`"),
+    ("end", "the instance or the branch ends here"),
+    ("errorRef", "the error that is handled, by name"),
+    ("errors", "errors that states handle, by name and code"),
+    (
+        "eventConditions",
+        "branches of a switch, each for an event that comes",
+    ),
+    (
+        "eventDataFilter",
+        "what of an event's data is taken (`data`) and where it goes (`toStateData`)",
+    ),
+    (
+        "eventRef",
+        "an event, by name: of an action the one that is produced or waited for",
+    ),
+    ("eventRefs", "the events that are waited for, by name"),
+    (
+        "eventTimeout",
+        "how long events are waited for; then it goes on without them",
+    ),
+    ("events", "events that are waited for or produced"),
+    (
+        "exclusive",
+        "whether the first event is enough (true, the default) or all must come",
+    ),
+    (
+        "expressionLang",
+        "the language of the expressions: `jq` (the default) or `jsonpath`",
+    ),
+    (
+        "fromStateData",
+        "an expression that selects what of the state data an action sees",
+    ),
+    (
+        "functionRef",
+        "the function that is called: its name, or an object with `refName` and `arguments`",
+    ),
+    (
+        "functions",
+        "what can be called: operations of services, and expressions",
+    ),
+    ("id", "by which the workflow is started and referred to"),
+    (
+        "increment",
+        "what is added to the delay with each retry (ISO 8601)",
+    ),
+    ("input", "an expression: what of the data the state sees"),
+    (
+        "inputCollection",
+        "an expression that gives the list over which is iterated",
+    ),
+    (
+        "invoke",
+        "whether the result is waited for (`sync`, the default) or not (`async`)",
+    ),
+    (
+        "iterationParam",
+        "the variable and key under which an iteration has its item",
+    ),
+    ("jitter", "a part of the delay by which it varies at random"),
+    (
+        "keepActive",
+        "whether an instance goes on when nothing is left to do, until it is ended",
+    ),
+    (
+        "kind",
+        "of an event: whether it is `consumed` (the default) or `produced`",
+    ),
+    ("maxAttempts", "how many retries there may be"),
+    ("maxDelay", "the longest time between retries (ISO 8601)"),
+    (
+        "metadata",
+        "texts of your own; some are read by the runtime, as the docs of functions say",
+    ),
+    (
+        "mode",
+        "whether iterations run one after another (`sequential`) or at once (`parallel`, the default)",
+    ),
+    (
+        "multiplier",
+        "by what the delay is multiplied with each retry",
+    ),
+    ("nextState", "the state that comes next, by name"),
+    (
+        "nonRetryableErrors",
+        "errors that are not retried; with `autoRetries: true`",
+    ),
+    (
+        "numCompleted",
+        "how many branches must be done; with `completionType: atLeast`",
+    ),
+    (
+        "onErrors",
+        "where to go when an error of `errors` happens in this state",
+    ),
+    (
+        "onEvents",
+        "which events are waited for, and what is done when they are there",
+    ),
+    (
+        "operation",
+        "where the function is: for `rest` the document and the operation, `openapi.yaml#operationId`",
+    ),
+    ("output", "an expression: what the state leaves as data"),
+    ("outputCollection", "where the results of the iterations go"),
+    (
+        "produceEvents",
+        "events that are produced when this way is taken",
+    ),
+    (
+        "results",
+        "an expression over the action's result: what of it is taken",
+    ),
+    ("retries", "retry policies that actions refer to by name"),
+    ("retryRef", "the retry policy of the action, by name"),
+    (
+        "retryableErrors",
+        "the errors that are retried; without it all are",
+    ),
+    ("schedule", "when instances start by themselves"),
+    (
+        "secrets",
+        "names of secrets that expressions read as `$SECRETS`",
+    ),
+    (
+        "stateDataFilter",
+        "what of the data the state sees (`input`) and what it leaves (`output`)",
+    ),
+    ("subFlowRef", "a workflow that runs as part of this one"),
+    ("timeouts", "how long things may take here"),
+    (
+        "toStateData",
+        "a path in the state data: where the result goes",
+    ),
+    (
+        "transition",
+        "the state that comes next, by name, or an object with `nextState`",
+    ),
+    (
+        "usedForCompensation",
+        "the state runs only to undo another one",
+    ),
+];
+
+/// Properties of the definition itself: there additional ones are allowed, so the reader refuses none.
+pub const OF_DEFINITION: [&str; 22] = [
+    "annotations",
+    "auth",
+    "autoRetries",
+    "constants",
+    "dataInputSchema",
+    "dataOutputSchema",
+    "description",
+    "errors",
+    "events",
+    "expressionLang",
+    "functions",
+    "id",
+    "keepActive",
+    "key",
+    "metadata",
+    "name",
+    "retries",
+    "secrets",
+    "specVersion",
+    "start",
+    "states",
+    "timeouts",
+];
+
+pub fn about(name: &str) -> Option<&'static str> {
+    let found = ABOUT
+        .binary_search_by(|(known, _)| (*known).cmp(name))
+        .ok()?;
+    Some(ABOUT[found].1)
+}
+
+/// The property whose name stands at a position, and what it is for.
+pub fn at(text: &Text, at: Position) -> Option<(String, &'static str)> {
+    let line = text.line(at.line);
+    let cursor = text.before(at).len();
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let start = line[..cursor].rfind(|c| !part(c)).map_or(0, |at| {
+        at + line[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let end = line[cursor..]
+        .find(|c| !part(c))
+        .map_or(line.len(), |at| cursor + at);
+    let word = &line[start..end];
+    let is_key = line[end..].trim_start_matches(['"', '\'']).starts_with(':');
+    let about = about(word).filter(|_| is_key)?;
+    Some((word.to_owned(), about))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_in_order() {
+        assert!(ABOUT.is_sorted_by_key(|(name, _)| *name));
+        assert!(OF_DEFINITION.is_sorted());
+    }
+
+    #[test]
+    fn the_property_under_the_cursor() {
+        let text = Text::new("é: {\"retryRef\": x, end: true}\ntransition: end\n".to_owned());
+        let key = |line, character| at(&text, Position { line, character }).map(|(key, _)| key);
+        assert_eq!(key(0, 8).as_deref(), Some("retryRef"));
+        assert_eq!(key(0, 19).as_deref(), Some("end"));
+        assert_eq!(key(1, 0).as_deref(), Some("transition"));
+        assert_eq!(key(1, 13), None);
+        assert_eq!(key(7, 0), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! A text with its lines, in which the protocol's positions are found.
+
+use serde::Serialize;
+
+/// From 0; a character is a UTF-16 unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Position {
+    pub line: usize,
+    pub character: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Range {
+    pub start: Position,
+    pub end: Position,
+}
+
+impl Range {
+    pub fn holds(&self, at: Position) -> bool {
+        self.start <= at && at <= self.end
+    }
+}
+
+pub struct Text {
+    text: String,
+    /// Where the lines begin, in bytes; the first at 0.
+    lines: Vec<usize>,
+}
+
+impl Text {
+    pub fn new(text: String) -> Text {
+        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        let lines = std::iter::once(0).chain(breaks).collect();
+        Text { text, lines }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// A line without its break; empty beyond the last.
+    pub fn line(&self, line: usize) -> &str {
+        let Some(&start) = self.lines.get(line) else {
+            return "";
+        };
+        let end = self
+            .lines
+            .get(line + 1)
+            .map_or(self.text.len(), |end| end - 1);
+        self.text[start..end].trim_end_matches('\r')
+    }
+
+    /// The byte in the text. What lies beyond a line or the text is its end.
+    fn byte(&self, at: Position) -> usize {
+        match self.lines.get(at.line) {
+            Some(start) => start + byte_of(self.line(at.line), at.character),
+            None => self.text.len(),
+        }
+    }
+
+    pub fn end(&self) -> Position {
+        let line = self.lines.len() - 1;
+        Position {
+            line,
+            character: units(self.line(line)),
+        }
+    }
+
+    pub fn replace(&mut self, start: Position, end: Position, new: &str) {
+        let (start, end) = (self.byte(start), self.byte(end));
+        let mut text = std::mem::take(&mut self.text);
+        text.replace_range(start.min(end)..end.max(start), new);
+        *self = Text::new(text);
+    }
+
+    /// The text of the line before a position.
+    pub fn before(&self, at: Position) -> &str {
+        let line = self.line(at.line);
+        &line[..byte_of(line, at.character)]
+    }
+
+    /// A range within a line, given in bytes of the line.
+    pub fn range(&self, line: usize, start: usize, end: usize) -> Range {
+        let text = self.line(line);
+        let position = |byte: usize| Position {
+            line,
+            character: units(text.get(..byte).unwrap_or(text)),
+        };
+        Range {
+            start: position(start),
+            end: position(end),
+        }
+    }
+
+    /// Where something stands of which the reader has said the line and the character, both from 1:
+    /// to the end of the word there.
+    pub fn word_at(&self, line: usize, column: usize) -> Range {
+        let line = line.saturating_sub(1);
+        let text = self.line(line);
+        let start = text
+            .char_indices()
+            .nth(column.saturating_sub(1))
+            .map_or(text.len(), |(at, _)| at);
+        let rest = &text[start..];
+        let length = match rest.chars().next() {
+            Some(quote @ ('"' | '\'')) => rest[1..].find(quote).map_or(rest.len(), |end| end + 2),
+            Some('{' | '[') => 1,
+            Some(_) => {
+                let end = rest.find([',', '}', ']', '#']).unwrap_or(rest.len());
+                let end = rest[..end].find(": ").unwrap_or(end);
+                rest[..end].trim_end().trim_end_matches(':').len().max(1)
+            }
+            None => 0,
+        };
+        self.range(line, start, (start + length).min(text.len()))
+    }
+}
+
+fn units(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
+}
+
+fn byte_of(line: &str, character: usize) -> usize {
+    let mut passed = 0;
+    for (at, c) in line.char_indices() {
+        if passed >= character {
+            return at;
+        }
+        passed += c.len_utf16();
+    }
+    line.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: usize, character: usize) -> Position {
+        Position { line, character }
+    }
+
+    #[test]
+    fn edits() {
+        let mut text = Text::new("a\u{1f600}b\r\nc\n".to_owned());
+        text.replace(at(0, 3), at(0, 4), "X");
+        assert_eq!(text.as_str(), "a\u{1f600}X\r\nc\n");
+        text.replace(at(0, 99), at(1, 0), "-");
+        assert_eq!(text.as_str(), "a\u{1f600}X-c\n");
+        text.replace(at(9, 0), at(9, 9), "end");
+        assert_eq!(
+            (text.as_str(), text.end()),
+            ("a\u{1f600}X-c\nend", at(1, 3))
+        );
+        text.replace(at(1, 3), at(1, 0), "");
+        assert_eq!(text.as_str(), "a\u{1f600}X-c\n");
+    }
+
+    #[test]
+    fn words() {
+        let text = Text::new("a: {name: \"x y\", b: c}\nkey: two words # c\n".to_owned());
+        for ((line, column), (start, end)) in [
+            ((1, 5), (4, 8)),
+            ((1, 11), (10, 15)),
+            ((1, 21), (20, 21)),
+            ((1, 4), (3, 4)),
+            ((2, 1), (0, 3)),
+            ((2, 6), (5, 14)),
+            ((9, 9), (0, 0)),
+        ] {
+            let range = text.word_at(line, column);
+            assert_eq!(
+                (range.start.character, range.end.character),
+                (start, end),
+                "{line}:{column}"
+            );
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Builds of several versions on one namespace. Records have a format, a number that rises whenever an older build would
+//! misread the records of a newer one; all builds of one format work side by side. A build of a newer format says so in the
+//! namespace's notes before it writes anything, and waits until processes of older formats, which look there now and then,
+//! have stopped. A process that connects later with an older format is refused.
+
+use std::time::Duration;
+
+use redis::Cmd;
+
+use crate::Redis;
+use crate::connect::damaged;
+use crate::options::ConnectError;
+
+/// How often a running process looks whether the format has risen.
+const LOOK: Duration = Duration::from_secs(3);
+
+impl Redis {
+    /// `before`: the format that the namespace had.
+    pub(crate) async fn take_over(&self, before: String) -> Result<(), ConnectError> {
+        let own = self.options().format;
+        let found: u32 = before
+            .parse()
+            .map_err(|_| damaged("the format of the namespace", format!("'{before}'")))?;
+        if found > own {
+            let namespace = self.options().namespace.clone();
+            return Err(ConnectError::Newer {
+                namespace,
+                found,
+                own,
+            });
+        }
+        if found < own {
+            tracing::info!(
+                from = found,
+                to = own,
+                "records get a newer format: processes of older builds stop first"
+            );
+            let pause = self.options().takeover_ms.max(1);
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until the namespace has records of a newer format than this build reads; gives that format.
+    pub async fn outdated(&self) -> u32 {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let mut read = Cmd::new();
+            read.arg("HGET")
+                .arg(self.keys().global("meta"))
+                .arg("format");
+            // A server that is away is looked for by all others too.
+            if let Ok(Some(found)) = self.query::<Option<u32>>(read).await
+                && found > self.options().format
+            {
+                return found;
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What running instances do is counted without looking at each.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use swirl_contract::Backend;
+use swirl_contract::kit::*;
+use swirl_model::event::Command;
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::Cursor;
+use swirl_redis::{Doing, Options, Redis};
+use swirl_servers::RedisServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_are_counted_by_what_they_do() {
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        shards: 2,
+        keep_ended_ms: 0,
+        ..Options::single(server.url())
+    };
+    let store = Redis::connect(options).await.unwrap();
+    store.set_shards(vec![0, 1]);
+    let b = Backend::of(Arc::new(store.clone()), ());
+    let doing = async |ready, suspended, waiting| {
+        let wanted = Doing {
+            ready,
+            suspended,
+            waiting,
+        };
+        assert_eq!(store.count_doing().await.unwrap(), wanted);
+    };
+    for number in 0..9 {
+        b.create(new(&format!("i{number}"))).await;
+    }
+    doing(9, 0, 0).await;
+    // A step, after which they wait.
+    for number in 0..4 {
+        b.act(
+            &root(&format!("i{number}")),
+            change(Vec::new()).at(Cursor::Idle),
+        )
+        .await;
+    }
+    doing(5, 0, 4).await;
+    for id in ["i0", "i1", "i4"] {
+        b.store
+            .suspend(&InstanceId::new(id), true, at(1))
+            .await
+            .unwrap();
+    }
+    doing(4, 3, 2).await;
+    b.store
+        .suspend(&InstanceId::new("i0"), false, at(1))
+        .await
+        .unwrap();
+    doing(4, 2, 3).await;
+    // It ends while it is suspended, and nobody has resumed it.
+    let end = Command::End {
+        status: EndStatus::Completed,
+        output: None,
+        error: None,
+    };
+    b.store
+        .suspend(&InstanceId::new("i5"), true, at(1))
+        .await
+        .unwrap();
+    b.store
+        .suspend(&InstanceId::new("i5"), false, at(1))
+        .await
+        .unwrap();
+    b.act(&root("i5"), change(vec![end]).at(Cursor::Ended))
+        .await;
+    doing(3, 2, 3).await;
+    // As an earlier build leaves it: suspended, and not in the index; then one that is there and isn't suspended.
+    for shard in 0..2 {
+        let key = format!("{{swirl:{shard}}}:suspended");
+        server.cli(&["SADD", &key, "gone"]).unwrap();
+    }
+    store.count_doing().await.unwrap();
+    doing(3, 2, 3).await;
+}

@@ -1,0 +1,514 @@
+//! Commits that take the short way leave what the general way leaves: the same random operations on
+//! two namespaces, one for each, compared after every step by all that Redis holds.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod side;
+
+use std::collections::BTreeSet;
+
+use swirl_contract::kit::*;
+use swirl_contract::whole::whole;
+use swirl_model::Data;
+use swirl_model::data;
+use swirl_model::event::{Command, Event, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{BranchResult, Cursor, Work};
+use swirl_ports::execution::Record;
+use swirl_ports::{
+    Acquired, Commit, Committed, Created, ExecutionStore, Held, InboxItem, NewInstance, Released,
+};
+use swirl_servers::RedisServer;
+
+use crate::side::{Dice, Side};
+
+/// What is known of the instance: enough to do things that make sense, and some that don't.
+#[derive(Default)]
+struct Known {
+    forks: Vec<(u32, u32)>,
+    inputs: u32,
+    timers: u32,
+}
+
+fn some_scope(dice: &mut Dice, known: &Known) -> ScopeRef {
+    let scope = match known.forks.len() as u64 {
+        0 => "r".to_owned(),
+        _ if dice.one_in(3) => "r".to_owned(),
+        forks => {
+            // The newest most often.
+            let back = if dice.one_in(4) { dice.roll(forks) } else { 0 };
+            let (fork, total) = known.forks[(forks - 1 - back) as usize];
+            format!("r.{fork}.{}", dice.roll(u64::from(total)))
+        }
+    };
+    ScopeRef {
+        instance: InstanceId::new("a"),
+        scope: ScopeId::new(scope),
+    }
+}
+
+fn some_input(dice: &mut Dice, known: &mut Known) -> Input {
+    known.inputs += 1;
+    match dice.roll(8) {
+        0 => Input::Cancel {
+            status: EndStatus::Cancelled,
+        },
+        1 => Input::Timer { seq: known.inputs },
+        _ => Input::CallDone {
+            call: known.inputs,
+            result: Ok(data!({"n": 1})),
+        },
+    }
+}
+
+/// Up to 7 KB.
+fn some_data(dice: &mut Dice) -> Data {
+    Data::string("x".repeat(dice.roll(7_000) as usize))
+}
+
+/// A step of a held scope. `true`: its holder goes on.
+fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> Commit {
+    let name = held.lease.scope.scope.clone();
+    let is_root = name.as_str() == "r";
+    let mut scope = scope_of(&held.record);
+    let mut release = true;
+    scope.cursor = match dice.roll(6) {
+        0 => Cursor::Fresh,
+        1 => {
+            release = false;
+            calling(1)
+        }
+        _ => blocked(Work::Sleep),
+    };
+    if dice.one_in(3) {
+        scope.data = some_data(dice);
+    }
+    let mut commands = Vec::new();
+    if is_root {
+        if let Some((fork, _)) = known.forks.last()
+            && dice.one_in(2)
+        {
+            commands.push(Command::CloseFork(*fork));
+        }
+        if dice.one_in(3) {
+            let total = 1 + dice.roll(4) as u32;
+            let open = 1 + dice.roll(u64::from(total)) as u32;
+            let needed = 1 + dice.roll(u64::from(open)) as u32;
+            let number = known.forks.len() as u32 + 1;
+            known.forks.push((number, total));
+            let mut fork = fork("r", number, total, open, needed);
+            if let Command::Fork(fork) = &mut fork
+                && dice.one_in(2)
+            {
+                fork.items = Some(some_data(dice));
+            }
+            commands.push(fork);
+        }
+        if let Some((fork, total)) = known.forks.last()
+            && dice.one_in(20)
+        {
+            commands.push(Command::ExtendFork {
+                fork: *fork,
+                open: *total,
+                needed: *total,
+            });
+        }
+        if dice.one_in(25) {
+            known.timers += 1;
+            let timer = timer(known.timers, 4_000_000_000_000);
+            scope.timers.push(timer);
+            commands.push(Command::Arm(timer));
+        }
+        if dice.one_in(25) {
+            commands.push(Command::Subscribe(subscription(
+                known.timers,
+                vec![filter("paid", &[])],
+            )));
+        }
+        if dice.one_in(25) {
+            commands.push(Command::Publish(event("e1", "told", &[])));
+        }
+        let is_joined = held.inbox.iter().any(|item| item.id.starts_with("fork-"));
+        let goes = dice.roll(3);
+        if is_joined && goes < 2 {
+            commands.clear();
+            let last = known.forks.last();
+            commands.extend(last.map(|(fork, _)| Command::CloseFork(*fork)));
+        }
+        if is_joined && goes == 1 {
+            let number = known.forks.len() as u32 + 1;
+            known.forks.push((number, 2));
+            commands.push(fork("r", number, 2, 2, 2));
+        }
+        if is_joined && goes == 0 || dice.one_in(20) {
+            scope.cursor = Cursor::Ended;
+            let status = match dice.roll(5) {
+                0 => EndStatus::Faulted,
+                1 => EndStatus::Terminated,
+                _ => EndStatus::Completed,
+            };
+            commands.push(Command::End {
+                status,
+                output: Some(data!({"out": 1})),
+                error: dice.one_in(2).then(fault),
+            });
+        }
+    } else {
+        match dice.roll(5) {
+            0 => {}
+            1 => {
+                scope.cursor = Cursor::Ended;
+                commands.push(Command::Report(BranchResult::Failed(fault())));
+            }
+            _ => {
+                scope.cursor = Cursor::Ended;
+                let mut result = done();
+                if let BranchResult::Done { result, .. } = &mut result
+                    && dice.one_in(2)
+                {
+                    *result = Some(some_data(dice));
+                }
+                commands.push(Command::Report(result));
+            }
+        }
+    }
+    if scope.ended() {
+        release = true;
+    }
+    let entry = HistoryEntry {
+        data: None,
+        at: at(0),
+        scope: name,
+        event: Event::InstanceStarted,
+    };
+    let mut consumed: Vec<String> = held.inbox.iter().map(|item| item.id.clone()).collect();
+    if dice.one_in(6) {
+        consumed.pop();
+    }
+    if dice.one_in(4) {
+        consumed.push("never-came".to_owned());
+    }
+    Commit {
+        lease: held.lease.clone(),
+        scope,
+        consumed,
+        refused: Vec::new(),
+        history: vec![entry; dice.roll(3) as usize],
+        commands,
+        at: at(5),
+        if_quiet: quiet && dice.one_in(2),
+        fits: dice.one_in(8),
+        release,
+        lease_ms: LEASE_MS,
+    }
+}
+
+/// How it came out, without tokens.
+fn told(committed: &Committed) -> String {
+    match committed {
+        Committed::Done {
+            outbox,
+            wake,
+            released,
+            token,
+        } => format!("{outbox:?} {wake:?} {released} {token:?}"),
+        Committed::News => "news".to_owned(),
+        Committed::Full(room) => format!("full {}", room.bytes),
+        Committed::Refused => "refused".to_owned(),
+    }
+}
+
+fn named(command: &Command) -> &'static str {
+    match command {
+        Command::CloseFork(_) => "close",
+        Command::Fork(_) => "fork",
+        Command::Report(BranchResult::Done { .. }) => "done",
+        Command::Report(_) => "failed",
+        Command::End { .. } => "end",
+        _ => "other",
+    }
+}
+
+/// Both sides, kept in step.
+struct Pair {
+    general: Side,
+    plain: Side,
+    /// What took the short way: commands, and whether the lease was held.
+    seen: BTreeSet<String>,
+    /// How many didn't fit into what the instance may hold.
+    full: u32,
+}
+
+impl Pair {
+    fn compare(&mut self, what: &str) {
+        let (general, plain) = (self.general.dump(), self.plain.dump());
+        if general != plain {
+            let only = |of: &[String], other: &[String]| -> Vec<String> {
+                of.iter()
+                    .filter(|line| !other.contains(line))
+                    .cloned()
+                    .collect()
+            };
+            panic!(
+                "after {what}: only in the general way {:#?}, only in the short one {:#?}",
+                only(&general, &plain),
+                only(&plain, &general)
+            );
+        }
+    }
+
+    async fn hold(&self, scope: &ScopeRef, lazily: bool) -> Option<(Held, Held)> {
+        let take = async |side: &Side| {
+            let taken = if lazily {
+                side.store.acquire_lazily(scope, LEASE_MS).await
+            } else {
+                side.store.acquire(scope, LEASE_MS).await
+            };
+            taken.unwrap()
+        };
+        match (take(&self.general).await, take(&self.plain).await) {
+            (Acquired::Held(general), Acquired::Held(plain)) => Some((*general, *plain)),
+            (Acquired::Busy, Acquired::Busy) | (Acquired::Gone, Acquired::Gone) => None,
+            (general, plain) => panic!("{scope}: {general:?} and {plain:?}"),
+        }
+    }
+
+    /// Whether the holder goes on.
+    async fn commit(
+        &mut self,
+        seed: u64,
+        known: &mut Known,
+        held: &mut (Held, Held),
+        again: bool,
+    ) -> bool {
+        let mut copy = Known {
+            forks: known.forks.clone(),
+            ..*known
+        };
+        let commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
+        let twin = some_commit(&mut Dice(seed), known, &held.1, again);
+        let scope = commit.scope.clone();
+        let what: Vec<&str> = commit.commands.iter().map(named).collect();
+        let what = format!("{} held {}", what.join(" "), commit.lease.is_taken());
+        let before = self.plain.store.plain_commits();
+        self.general.age_ready();
+        self.plain.age_ready();
+        let general = self.general.store.commit(commit).await.unwrap();
+        let plain = self.plain.store.commit(twin).await.unwrap();
+        assert_eq!(told(&general), told(&plain), "{}", held.0.lease.scope);
+        if self.plain.store.plain_commits() > before {
+            self.seen.insert(what);
+        }
+        self.full += u32::from(matches!(general, Committed::Full(_)));
+        self.general.check_weight();
+        self.plain.check_weight();
+        let Committed::Done {
+            released, token, ..
+        } = general
+        else {
+            return false;
+        };
+        for side in [&mut held.0, &mut held.1] {
+            let mut scope = scope.clone();
+            scope.rev += 1;
+            side.record = Record::Scope(scope);
+            side.inbox.clear();
+            side.lease.token = token.unwrap_or(side.lease.token);
+        }
+        !released
+    }
+
+    /// A commit, and what is still held after it.
+    async fn turn(
+        &mut self,
+        dice: &mut Dice,
+        known: &mut Known,
+        mut held: (Held, Held),
+        again: bool,
+    ) -> Option<(Held, Held)> {
+        let seed = dice.roll(u64::MAX) | 1;
+        if self.commit(seed, known, &mut held, again).await {
+            return Some(held);
+        }
+        self.give_back(&held).await;
+        None
+    }
+
+    async fn give_back(&self, held: &(Held, Held)) {
+        loop {
+            let general = self.general.store.release(&held.0.lease).await.unwrap();
+            let plain = self.plain.store.release(&held.1.lease).await.unwrap();
+            assert_eq!(general, plain);
+            if general != Released::More {
+                return;
+            }
+            let general = self.general.store.drain(&held.0.lease).await.unwrap();
+            let plain = self.plain.store.drain(&held.1.lease).await.unwrap();
+            assert_eq!(general, plain);
+        }
+    }
+
+    async fn add(&self, scope: &ScopeRef, input: Input) {
+        for side in [&self.general, &self.plain] {
+            let item = InboxItem::new(input.clone());
+            side.store.add_input(scope, item).await.unwrap();
+        }
+    }
+}
+
+/// What is carried out before it is created leaves what its creation and its end would have left.
+#[tokio::test]
+async fn one_step_leaves_what_two_leave() {
+    for entries in [0, 5, 1200] {
+        for (key, status) in [
+            (None, EndStatus::Completed),
+            (Some("k".to_owned()), EndStatus::Terminated),
+        ] {
+            let server = RedisServer::start().unwrap();
+            let mut two = Side::new(&server, "two", true, 100_000).await;
+            let mut one = Side::new(&server, "one", true, 100_000).await;
+            let mut new = whole("a", entries);
+            new.header.key = key;
+            let mut whole = new.whole.take().unwrap();
+            whole.status = status;
+            whole.error = (status != EndStatus::Completed).then(fault);
+            whole.output = whole.output.filter(|_| status == EndStatus::Completed);
+            let begins = NewInstance {
+                header: new.header.clone(),
+                root: new.root.clone(),
+                ..self::new("a")
+            };
+            two.store.create(begins).await.unwrap();
+            let Acquired::Held(held) = two.store.acquire_lazily(&root("a"), 1).await.unwrap()
+            else {
+                panic!("it isn't there");
+            };
+            let end = Command::End {
+                status,
+                output: whole.output.clone(),
+                error: whole.error.clone(),
+            };
+            let commit = Commit {
+                lease: held.lease,
+                scope: whole.root.clone(),
+                consumed: Vec::new(),
+                refused: Vec::new(),
+                history: whole.history.clone(),
+                commands: vec![end],
+                at: whole.at,
+                if_quiet: false,
+                fits: false,
+                release: true,
+                lease_ms: 1,
+            };
+            let committed = two.store.commit(commit).await.unwrap();
+            assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
+            new.whole = Some(whole);
+            assert_eq!(one.store.create(new).await.unwrap(), Created::New);
+            let (two, one) = (two.dump(), one.dump());
+            assert!(two.len() > 6, "{two:?}");
+            assert_eq!(two, one, "with {entries} entries");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_short_way_leaves_what_the_general_one_leaves() {
+    let mut commits = 0;
+    let mut seen = BTreeSet::new();
+    let (mut plain, mut full) = (0, 0);
+    let server = RedisServer::start().unwrap();
+    let wanted = || {
+        let kinds = [
+            "",
+            "fork",
+            "close",
+            "close fork",
+            "done",
+            "failed",
+            "end",
+            "close end",
+        ];
+        let with_lease = |kind| [false, true].map(|held| format!("{kind} held {held}"));
+        kinds.into_iter().flat_map(with_lease)
+    };
+    // Some kinds are rare.
+    for seed in 1..=600 {
+        if seed > 150 && wanted().all(|what| seen.contains(&what)) {
+            break;
+        }
+        server.cli(&["FLUSHALL"]).unwrap();
+        let mut pair = Pair {
+            general: Side::new(&server, "general", false, 3).await,
+            plain: Side::new(&server, "short", true, 3).await,
+            seen: std::mem::take(&mut seen),
+            full,
+        };
+        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 32 | seed));
+        let mut known = Known::default();
+        let watched = dice.one_in(2);
+        for side in [&pair.general, &pair.plain] {
+            let begins = NewInstance {
+                watched,
+                ..new("a")
+            };
+            assert_eq!(side.store.create(begins).await.unwrap(), Created::New);
+        }
+        pair.compare("the start");
+        let mut kept: Vec<(Held, Held)> = Vec::new();
+        for step in 0..60 {
+            let what = format!("step {step} of seed {seed}");
+            match dice.roll(12) {
+                0 => {
+                    let scope = some_scope(&mut dice, &known);
+                    let input = some_input(&mut dice, &mut known);
+                    pair.add(&scope, input).await;
+                }
+                1 if dice.one_in(4) => {
+                    let on = dice.one_in(2);
+                    for side in [&pair.general, &pair.plain] {
+                        let id = InstanceId::new("a");
+                        side.store.suspend(&id, on, at(0)).await.unwrap();
+                    }
+                }
+                2 | 3 if !kept.is_empty() => {
+                    let held = kept.swap_remove(dice.roll(kept.len() as u64) as usize);
+                    commits += 1;
+                    kept.extend(pair.turn(&mut dice, &mut known, held, true).await);
+                }
+                _ => {
+                    let scope = some_scope(&mut dice, &known);
+                    let lazily = dice.roll(3) > 0;
+                    if let Some(held) = pair.hold(&scope, lazily).await {
+                        // Somebody else may be faster.
+                        let other = if dice.one_in(8) {
+                            pair.hold(&scope, true).await
+                        } else {
+                            None
+                        };
+                        commits += 1;
+                        kept.extend(pair.turn(&mut dice, &mut known, held, false).await);
+                        if let Some(other) = other {
+                            commits += 1;
+                            pair.compare(&what);
+                            kept.extend(pair.turn(&mut dice, &mut known, other, false).await);
+                        }
+                    }
+                }
+            }
+            pair.compare(&what);
+        }
+        assert_eq!(pair.general.store.plain_commits(), 0);
+        plain += pair.plain.store.plain_commits();
+        seen = pair.seen;
+        full = pair.full;
+    }
+    println!("{plain} of {commits} commits took the short way, {full} had no room");
+    assert!(full > 20, "{full} had no room");
+    for what in wanted() {
+        assert!(
+            seen.contains(&what),
+            "'{what}' never took the short way: {seen:?}"
+        );
+    }
+}

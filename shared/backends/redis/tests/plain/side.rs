@@ -1,0 +1,170 @@
+//! A namespace of its own, looked at from outside, and dice.
+
+use std::collections::BTreeMap;
+
+use swirl_redis::{Options, Redis};
+use swirl_servers::RedisServer;
+
+/// Numbers that look random, the same at each run.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) % sides
+    }
+
+    pub fn one_in(&mut self, sides: u64) -> bool {
+        self.roll(sides) == 0
+    }
+}
+
+/// Keys that fit a pattern, their types and values, in one trip.
+const ALL: &str = "local all = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  local kind, values = redis.call('TYPE', key).ok
+  if kind == 'hash' then values = redis.call('HGETALL', key)
+  elseif kind == 'list' then values = redis.call('LRANGE', key, 0, -1)
+  elseif kind == 'zset' then values = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+  elseif kind == 'set' then values = redis.call('SMEMBERS', key) else error(key .. ' is a ' .. kind) end
+  all[#all + 1] = { key, kind, values }
+end
+return all";
+
+pub struct Side {
+    pub store: Redis,
+    namespace: &'static str,
+    link: redis::Connection,
+}
+
+impl Side {
+    pub async fn new(
+        server: &RedisServer,
+        namespace: &'static str,
+        plain: bool,
+        history_max: u64,
+    ) -> Side {
+        let options = Options {
+            namespace: namespace.to_owned(),
+            shards: 1,
+            plain,
+            history_max,
+            instance_bytes: 10 << 10,
+            grace_ms: 0,
+            ..Options::single(server.url())
+        };
+        let client = redis::Client::open(server.url()).unwrap();
+        Side {
+            store: Redis::connect(options).await.unwrap(),
+            namespace,
+            link: client.get_connection().unwrap(),
+        }
+    }
+
+    /// All keys with their values, without what is of a time, a process or the namespace.
+    pub fn dump(&mut self) -> Vec<String> {
+        let pattern = format!("{{{}:*", self.namespace);
+        let all = redis::cmd("EVAL")
+            .arg(ALL)
+            .arg(0)
+            .arg(pattern)
+            .query(&mut self.link);
+        let mut keys: Vec<(String, String, Vec<Vec<u8>>)> = all.unwrap();
+        keys.sort();
+        let mut lines = Vec::new();
+        for (key, kind, values) in keys {
+            let texts: Vec<String> = values.iter().map(|value| self.plain_text(value)).collect();
+            let mut texts = match kind.as_str() {
+                "list" | "set" => texts,
+                _ => texts.chunks(2).map(|pair| pair.join(" = ")).collect(),
+            };
+            if kind != "list" {
+                texts.sort();
+            }
+            let key = key.replace(self.namespace, "NS");
+            lines.extend(texts.into_iter().map(|text| format!("{key}: {text}")));
+        }
+        lines
+    }
+
+    /// The sum that each instance keeps is that of its records.
+    pub fn check_weight(&mut self) {
+        for instance in self.instances() {
+            let fields: Vec<(String, Vec<u8>)> = redis::cmd("HGETALL")
+                .arg(&instance)
+                .query(&mut self.link)
+                .unwrap();
+            let (mut said, mut kib) = (0, 0);
+            let mut results = BTreeMap::<&str, usize>::new();
+            for (field, value) in &fields {
+                match field.split_once(':') {
+                    None if field == "z" => {
+                        said = String::from_utf8_lossy(value).parse().unwrap();
+                        assert!(said > 0);
+                    }
+                    Some(("r" | "f", _)) => kib += value.len() >> 10,
+                    Some(("b", branch)) => {
+                        let fork = branch.rsplit_once('.').unwrap().0;
+                        *results.entry(fork).or_default() += value.len();
+                    }
+                    _ => {}
+                }
+            }
+            kib += results.values().map(|bytes| bytes >> 10).sum::<usize>();
+            assert_eq!(said, kib, "{instance}");
+        }
+    }
+
+    fn instances(&mut self) -> Vec<String> {
+        let pattern = format!("{{{}:*}}:i:*", self.namespace);
+        redis::cmd("KEYS")
+            .arg(pattern)
+            .query(&mut self.link)
+            .unwrap()
+    }
+
+    /// So that scores show whether they were set since.
+    pub fn age_ready(&mut self) {
+        let key = format!("{{{}:0}}:ready", self.namespace);
+        let members: Vec<Vec<u8>> = redis::cmd("ZRANGE")
+            .arg(&key)
+            .arg(0)
+            .arg(-1)
+            .query(&mut self.link)
+            .unwrap();
+        for member in members {
+            let mut age = redis::cmd("ZADD");
+            age.arg(&key).arg("XX").arg(1).arg(member);
+            age.exec(&mut self.link).unwrap();
+        }
+    }
+
+    fn plain_text(&self, bytes: &[u8]) -> String {
+        let mut text = String::new();
+        let mut digits = String::new();
+        let mut rest = bytes.to_vec();
+        let process = self.store.process_id().as_bytes();
+        if let Some(place) = bytes
+            .windows(process.len())
+            .position(|part| part == process)
+        {
+            rest.splice(place..place + process.len(), *b"PROCESS");
+        }
+        for byte in rest.into_iter().chain([b' ']) {
+            if byte.is_ascii_digit() {
+                digits.push(byte.into());
+                continue;
+            }
+            // Instants of this millennium in ms and µs, or with a packed number that looks like a digit.
+            match digits.len() {
+                13 | 16 | 17 | 20 => text.push('#'),
+                _ => text.push_str(&digits),
+            }
+            digits.clear();
+            text.extend(std::ascii::escape_default(byte).map(char::from));
+        }
+        text
+    }
+}

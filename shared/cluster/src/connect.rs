@@ -1,0 +1,279 @@
+//! From the configuration to connections.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology};
+use swirl_engine::Sizes;
+use swirl_nats::{Bus, StreamOptions, Streams, Template};
+use swirl_ports::addressed::Addressed;
+use swirl_redis::Redis;
+use swirl_runtime::{Lower, Registry};
+
+use crate::clock::StoreClock;
+use crate::health::Servers;
+use crate::parts::Cluster;
+
+/// How often a server that is not there yet is asked for: from the first time on, and at last.
+const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Connects to both servers, and makes or checks what must be there. `role` names the process in
+/// the servers' lists of connections. Servers that are not there are waited for, as later on, too: whoever
+/// calls this ends it when the process is to stop.
+///
+/// # Errors
+/// A server refuses; a stream of ours is someone else's.
+pub async fn connect(
+    config: &Config,
+    role: &str,
+    lower: Lower,
+) -> anyhow::Result<(Cluster, Redis)> {
+    let redis = redis(config).await?;
+    let nats = nats(config, role).await?;
+    let (subjects, produced) = subjects(config);
+    let streams = Streams::new(
+        nats.clone(),
+        &config.namespace,
+        subjects,
+        stream_options(config),
+    )
+    .marked_by(redis.installation());
+    ensure(&streams).await?;
+    let produced =
+        Template::parse(&produced).context("'events.produced_subject' cannot be used")?;
+    let bus = Bus::new(nats.clone(), streams.clone(), produced);
+    let clock = Arc::new(StoreClock::new(redis.now().await?));
+    let asked = redis.clone();
+    tokio::spawn(clock.clone().keep(move || {
+        let redis = asked.clone();
+        async move { redis.now().await }
+    }));
+    let store = Arc::new(redis.clone());
+    let cluster = Cluster {
+        store: store.clone(),
+        events: Addressed::log(store.clone(), addressing(config)),
+        registry: Arc::new(
+            Registry::new(store, lower)
+                .within(sizes(config, &nats))
+                .starting(config.limits.starts),
+        ),
+        installation: redis.installation().into(),
+        clock,
+        queue: Cluster::queue(&nats, &streams),
+        servers: Servers::new(redis.clone(), streams.clone()),
+        nats,
+        streams,
+        bus: Arc::new(bus),
+    };
+    tokio::spawn(tell(redis.clone()));
+    Ok((cluster, redis))
+}
+
+/// An event that NATS would refuse is refused where it is made.
+fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
+    let published = nats.server_info().max_payload;
+    let published = if published == 0 { 1 << 20 } else { published };
+    Sizes {
+        data_bytes: config.limits.data_bytes,
+        fork_bytes: config.limits.fork_bytes,
+        chain: config.limits.chain,
+        event_bytes: Bus::event_bytes_max(published),
+    }
+}
+
+/// Says what is odd about Redis: who starts a process should hear of it. `swirl doctor` says more.
+async fn tell(redis: Redis) {
+    for finding in redis.check().await {
+        tracing::warn!(hint = finding.hint, "{}", finding.message);
+    }
+}
+
+/// Another attribute that addresses an instance.
+pub fn addressing(config: &Config) -> Option<&str> {
+    config.events.instance_attribute.as_deref()
+}
+
+/// Where events come from and go to. Two streams cannot take in the same subject, so that what is
+/// the default in one namespace cannot be it in another.
+pub fn subjects(config: &Config) -> (Vec<String>, String) {
+    let (own, default) = (
+        Streams::default_events(&config.namespace),
+        Streams::default_events("default"),
+    );
+    let events = &config.events;
+    let subjects = if events.subjects == [format!("{default}.>")] {
+        vec![format!("{own}.>")]
+    } else {
+        events.subjects.clone()
+    };
+    let produced = if events.produced_subject == format!("{default}.{{type}}") {
+        format!("{own}.{{type}}")
+    } else {
+        events.produced_subject.clone()
+    };
+    (subjects, produced)
+}
+
+async fn redis(config: &Config) -> anyhow::Result<Redis> {
+    let options = redis_options(config)?;
+    let mut pause = AGAIN;
+    loop {
+        match Redis::connect(options.clone()).await {
+            Ok(redis) => return Ok(redis),
+            Err(swirl_redis::ConnectError::Store(error)) if error.is_retryable() => {
+                tracing::warn!(%error, "Redis is not there yet");
+            }
+            Err(error) => return Err(error).context("there is no connection to Redis"),
+        }
+        wait(&mut pause).await;
+    }
+}
+
+async fn nats(config: &Config, role: &str) -> anyhow::Result<async_nats::Client> {
+    let options = nats_options(config, role);
+    let mut pause = AGAIN;
+    loop {
+        match swirl_nats::connect(&options).await {
+            Ok(client) => return Ok(client),
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(%error, "NATS is not there yet");
+            }
+            Err(error) => return Err(error).context("there is no connection to NATS"),
+        }
+        wait(&mut pause).await;
+    }
+}
+
+async fn ensure(streams: &Streams) -> anyhow::Result<()> {
+    let mut pause = AGAIN;
+    loop {
+        match streams.ensure().await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(%error, "the streams cannot be made yet");
+            }
+            Err(error) => bail!(error),
+        }
+        wait(&mut pause).await;
+    }
+}
+
+/// Longer each time.
+async fn wait(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause + AGAIN).min(AGAIN_MAX);
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn file(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+/// # Errors
+/// A certificate's file cannot be read.
+pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
+    let redis = &config.redis;
+    let urls = redis.urls.iter().map(|url| {
+        let mut url = url.expose().clone();
+        if let Some(user) = &redis.username {
+            let _ = url.set_username(user);
+        }
+        if let Some(password) = &redis.password {
+            let _ = url.set_password(Some(password.expose()));
+        }
+        url.to_string()
+    });
+    let client = match (&redis.tls.cert, &redis.tls.key) {
+        (Some(certificate), Some(key)) => Some((file(certificate)?, file(key)?)),
+        _ => None,
+    };
+    let limits = &redis.limits;
+    Ok(swirl_redis::Options {
+        urls: urls.collect(),
+        topology: match &redis.topology {
+            RedisTopology::Single => swirl_redis::Topology::Single,
+            RedisTopology::Cluster => swirl_redis::Topology::Cluster,
+            RedisTopology::Sentinel { master } => swirl_redis::Topology::Sentinel {
+                master: master.clone(),
+            },
+        },
+        tls: swirl_redis::Tls {
+            ca: redis.tls.ca.as_deref().map(file).transpose()?,
+            client,
+        },
+        namespace: config.namespace.clone(),
+        shards: redis.shards,
+        connections: redis.connections,
+        connect_timeout_ms: ms(redis.connect_timeout),
+        response_timeout_ms: ms(redis.response_timeout),
+        history_max: limits.history_max,
+        inbox_max: limits.inbox_max,
+        instance_bytes: config.limits.instance_bytes,
+        retain_ms: ms(limits.retain),
+        retain_max: limits.retain_max,
+        dedup_ms: ms(limits.dedup),
+        dedup_max: limits.dedup_max,
+        sets_max: limits.sets_max,
+        keep_ended_ms: ms(limits.keep_ended),
+        keep_ended_max: limits.keep_ended_max,
+        keep_faulted_ms: ms(limits.keep_faulted),
+        ..swirl_redis::Options::default()
+    })
+}
+
+pub fn nats_options(config: &Config, role: &str) -> swirl_nats::Options {
+    let nats = &config.nats;
+    swirl_nats::Options {
+        servers: nats
+            .urls
+            .iter()
+            .map(|url| url.expose().to_string())
+            .collect(),
+        name: format!("swirl {role} ({})", config.namespace),
+        auth: match &nats.auth {
+            NatsAuth::None => swirl_nats::Auth::None,
+            NatsAuth::User { user, password } => swirl_nats::Auth::User {
+                user: user.clone(),
+                password: password.expose().to_owned(),
+            },
+            NatsAuth::Token(token) => swirl_nats::Auth::Token(token.expose().to_owned()),
+            NatsAuth::Nkey(path) => swirl_nats::Auth::NkeyFile(path.clone()),
+            NatsAuth::Credentials(path) => swirl_nats::Auth::CredentialsFile(path.clone()),
+        },
+        tls: tls(&nats.tls),
+        connect_timeout: nats.connect_timeout,
+        request_timeout: nats.request_timeout,
+    }
+}
+
+fn tls(tls: &config::Tls) -> swirl_nats::Tls {
+    swirl_nats::Tls {
+        required: tls.ca.is_some() || tls.cert.is_some(),
+        ca: tls.ca.clone(),
+        client: tls.cert.clone().zip(tls.key.clone()),
+    }
+}
+
+pub fn stream_options(config: &Config) -> StreamOptions {
+    let nats = &config.nats;
+    let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    StreamOptions {
+        replicas: nats.replicas,
+        memory: nats.storage == NatsStorage::Memory,
+        tasks_bytes_max: bytes(nats.tasks_bytes_max),
+        events_age_max: nats.events_age_max,
+        events_bytes_max: bytes(nats.events_bytes_max),
+        events_messages_max: bytes(nats.events_messages_max),
+        duplicate_window: nats.duplicate_window,
+        ack_wait: nats.ack_wait,
+        ack_pending_max: bytes(nats.ack_pending_max),
+        request_timeout: nats.request_timeout,
+        ..StreamOptions::default()
+    }
+}

@@ -1,0 +1,25 @@
+//! What the processes of a cluster share: from the configuration to connections, and the ports on them.
+//!
+//! The only place outside of tests that connects to Redis and NATS.
+
+mod clock;
+mod connect;
+mod health;
+mod http;
+mod parts;
+mod secrets;
+mod stop;
+mod telemetry;
+pub mod tls;
+
+/// The exit code of a process that a server refused: to try again may help, unlike with a wrong
+/// configuration (2). `EX_UNAVAILABLE` of sysexits.
+pub const UNAVAILABLE: u8 = 69;
+
+pub use connect::{addressing, connect, nats_options, redis_options, stream_options, subjects};
+pub use health::{ANSWER_MAX, Found, Servers};
+pub use http::http;
+pub use parts::Cluster;
+pub use secrets::secrets;
+pub use stop::{stop, until_outdated};
+pub use telemetry::{FLUSH_MAX, settings as telemetry_settings, telemetry, watch_circuits};

@@ -1,0 +1,31 @@
+//! When a process is to end.
+
+/// Done at Ctrl-C, or when somebody asks the process to end. Listens from now on.
+///
+/// # Errors
+/// Signals cannot be listened to.
+pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    Ok(async move {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        #[cfg(not(unix))]
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+/// Done when the process is asked to end, or when others of the installation write what it cannot read.
+pub async fn until_outdated(stop: impl Future<Output = ()>, redis: swirl_redis::Redis) {
+    tokio::select! {
+        () = stop => {}
+        found = redis.outdated() => tracing::error!(
+            format = found,
+            own = swirl_redis::FORMAT,
+            "a newer build writes records that this one cannot read: stopping, run the newer one here too"
+        ),
+    }
+}

@@ -1,0 +1,13 @@
+//! A setting, as it is given.
+
+use super::kind::Value;
+use super::problem::Place;
+use super::setting::Setting;
+
+/// A setting's value.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub setting: &'static Setting,
+    pub value: Option<Value>,
+    pub place: Place,
+}

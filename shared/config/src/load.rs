@@ -1,0 +1,254 @@
+//! From file, variables and flags to the configuration.
+
+use std::path::{Path, PathBuf};
+
+use swirl_spec::suggest;
+
+use super::build::build;
+use super::entry::Entry;
+use super::file;
+use super::kind::Raw;
+use super::problem::{Place, Problem, Problems};
+use super::setting::{Process, Setting, VARIABLES};
+use super::table;
+use super::types::Config;
+
+/// The file that is read if no other is named.
+pub const DEFAULT_FILE: &str = "/etc/swirl/swirl.toml";
+const FILE_VARIABLE: &str = "SWIRL_CONFIG";
+/// The largest file, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Variables with our prefix that are no settings.
+const OTHER_VARIABLES: [&str; 6] = [
+    "SWIRL_CA_FILE",
+    FILE_VARIABLE,
+    "SWIRL_LOG",
+    "SWIRL_SERVER",
+    "SWIRL_TOKEN",
+    "SWIRL_TOKEN_FILE",
+];
+
+/// What a configuration is made from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// As named by the flag.
+    pub file: Option<PathBuf>,
+    /// All of the process.
+    pub variables: Vec<(String, String)>,
+    pub flags: Vec<(&'static Setting, Raw)>,
+}
+
+/// A configuration, and where it comes from.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    /// All settings, in the table's order.
+    pub entries: Vec<Entry>,
+    pub file: Option<PathBuf>,
+    /// What is odd, but no reason not to go on.
+    pub warnings: Vec<Problem>,
+}
+
+/// All settings as they are given, and what is wrong with each of them.
+struct Given {
+    entries: Vec<Entry>,
+    problems: Vec<Problem>,
+    file: Option<PathBuf>,
+    warnings: Vec<Problem>,
+}
+
+/// Puts together what `processes` need.
+///
+/// # Errors
+/// All that is wrong, with its places.
+pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems> {
+    let given = gather(sources);
+    if !given.problems.is_empty() {
+        return Err(Problems(given.problems));
+    }
+    let config = build(processes, &given.entries)?;
+    Ok(Loaded {
+        config,
+        entries: given.entries,
+        file: given.file,
+        warnings: given.warnings,
+    })
+}
+
+/// How often settings that don't fit together are left out.
+const LEFT_OUT: usize = 4;
+
+/// A configuration of what is valid, where not all is: for who looks at the rest. What is wrong counts as not
+/// given. `None`: too little is left.
+pub fn load_partly(processes: &[Process], sources: &Sources) -> Option<Config> {
+    let mut entries = gather(sources).entries;
+    for _ in 0..LEFT_OUT {
+        let problems = match build(processes, &entries) {
+            Ok(config) => return Some(config),
+            Err(Problems(problems)) => problems,
+        };
+        for entry in &mut entries {
+            let key = entry.setting.key;
+            // They begin with the setting that they are about.
+            let mut about = problems.iter();
+            if about.any(|problem| problem.message.split(' ').next() == Some(key)) {
+                *entry = by_default(entry.setting);
+            }
+        }
+    }
+    None
+}
+
+fn by_default(setting: &'static Setting) -> Entry {
+    Entry {
+        setting,
+        value: setting.default.and_then(|default| {
+            let raw = Raw::Text(default.to_owned());
+            setting.kind.check(&raw).ok()
+        }),
+        place: Place::Default,
+    }
+}
+
+fn gather(sources: &Sources) -> Given {
+    let mut problems = Vec::new();
+    let mut entries: Vec<Entry> = table::settings().map(by_default).collect();
+    let file = chosen(sources);
+    if let Some(path) = &file {
+        match read(path) {
+            Ok(bytes) => {
+                let (found, wrong) = file::read(path, &bytes);
+                problems.extend(wrong);
+                for found in found {
+                    set(
+                        &mut entries,
+                        &mut problems,
+                        found.setting,
+                        &found.raw,
+                        found.place,
+                    );
+                }
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let (given, warnings) = variables(&sources.variables);
+    for (setting, text) in given {
+        let place = Place::Variable(setting.variable());
+        set(
+            &mut entries,
+            &mut problems,
+            setting,
+            &Raw::Text(text),
+            place,
+        );
+    }
+    for (setting, raw) in &sources.flags {
+        let place = Place::Flag(format!("--{}", setting.flag()));
+        set(&mut entries, &mut problems, setting, raw, place);
+    }
+    Given {
+        entries,
+        problems,
+        file,
+        warnings,
+    }
+}
+
+fn set(
+    entries: &mut [Entry],
+    problems: &mut Vec<Problem>,
+    setting: &'static Setting,
+    raw: &Raw,
+    place: Place,
+) {
+    let Some(entry) = entries
+        .iter_mut()
+        .find(|entry| entry.setting.key == setting.key)
+    else {
+        return;
+    };
+    match setting.kind.check(raw) {
+        Ok(value) => {
+            entry.value = Some(value);
+            entry.place = place;
+        }
+        Err(_) if setting.secret => {
+            let message = format!("{} must be {}", setting.key, setting.kind.words());
+            problems.push(Problem::new(place, message));
+        }
+        Err(message) => problems.push(Problem::new(place, format!("{} {message}", setting.key))),
+    }
+}
+
+/// The flag's file, the variable's, or the default one if it is there.
+fn chosen(sources: &Sources) -> Option<PathBuf> {
+    if let Some(file) = &sources.file {
+        return Some(file.clone());
+    }
+    let mut variables = sources.variables.iter();
+    let variable = variables.find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
+    match variable {
+        Some((_, file)) => Some(PathBuf::from(file)),
+        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let done = std::fs::File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    match done {
+        Ok(_) if bytes.len() as u64 > FILE_BYTES_MAX => Err(Problem::new(
+            Place::file(path),
+            format!("is larger than {FILE_BYTES_MAX} bytes"),
+        )),
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(Problem::new(
+            Place::file(path),
+            format!("cannot be read: {error}"),
+        )),
+    }
+}
+
+/// Settings given as variables. One that is empty counts as not there: that is how compose files
+/// leave one out. A name with our prefix that is no setting is a warning only, since Kubernetes adds
+/// variables of its own for a service that is called swirl.
+fn variables(all: &[(String, String)]) -> (Vec<(&'static Setting, String)>, Vec<Problem>) {
+    let (mut given, mut warnings) = (Vec::new(), Vec::new());
+    for (name, value) in all {
+        let known = table::settings().find(|setting| setting.variable() == *name);
+        match known {
+            Some(_) if value.is_empty() => {}
+            Some(setting) => given.push((setting, value.clone())),
+            None => {
+                if name.starts_with(VARIABLES) && !is_others(name) {
+                    warnings.push(unknown_variable(name));
+                }
+            }
+        }
+    }
+    warnings.sort_by_key(|warning| warning.place.to_string());
+    (given, warnings)
+}
+
+fn is_others(name: &str) -> bool {
+    OTHER_VARIABLES.contains(&name)
+        || name.starts_with(swirl_functions::secrets::PREFIX)
+        || name.contains("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || name.contains("_PORT_")
+}
+
+fn unknown_variable(name: &str) -> Problem {
+    let known: Vec<String> = table::settings().map(Setting::variable).collect();
+    let place = Place::Variable(name.to_owned());
+    let problem = Problem::new(place, "is no setting, and has no effect");
+    match suggest::did_you_mean(name, known.iter().map(String::as_str)) {
+        Some(near) => problem.hint(format!("did you mean '{near}'?")),
+        None => problem,
+    }
+}

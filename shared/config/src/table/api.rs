@@ -1,0 +1,106 @@
+//! Who may use the API.
+
+use crate::kind::{Kind, SECOND_MS, count, duration};
+use crate::setting::Setting;
+
+const ALGORITHMS: Kind = Kind::Word(&[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA",
+]);
+const WEB: Kind = Kind::Url(&["https", "http"]);
+
+pub const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "auth.mode",
+        Kind::Word(&["on", "off"]),
+        "`off`: whoever reaches the port may do everything. `on` needs tokens or a provider.",
+    )
+    .default("on")
+    .coordinator(),
+    Setting::new(
+        "auth.tokens",
+        Kind::Tokens,
+        "Static tokens, each a table with `name`, `hash`, `roles` (viewer, operator, deployer, admin), \
+         and if need be `namespaces` and `expires`. `swirl token create` makes them. In a variable or \
+         flag: as JSON.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.tokens_file",
+        Kind::Path,
+        "A TOML file with `[[tokens]]` as in `auth.tokens`. It is read again when it changes.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.refused_max",
+        count(0, 1_000_000),
+        "How many refused tokens an address may send at once, and one more every three seconds; after \
+         that it is answered 429. 0: as many as it likes.",
+    )
+    .default("20")
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.issuer",
+        WEB,
+        "The provider: the `iss` of its tokens, and where its keys are discovered.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.audience",
+        Kind::List(&Kind::Text),
+        "Tokens must be meant for one of these (`aud`).",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.jwks_url",
+        WEB,
+        "Where the provider's keys are, if not found by discovery.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.jwks_file",
+        Kind::Path,
+        "A file with the provider's keys (JWKS), in place of a URL.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.algorithms",
+        Kind::List(&ALGORITHMS),
+        "The signatures that are accepted.",
+    )
+    .default("RS256,ES256,EdDSA")
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.roles_claim",
+        Kind::Text,
+        "Where a token says its roles: a claim, or a path such as `realm_access.roles`.",
+    )
+    .default("roles")
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.roles",
+        Kind::Map,
+        "What the claim says, to roles: `\"sre-team\" = \"operator\"`. Without it, the claim holds \
+         the names of roles.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.namespaces_claim",
+        Kind::Text,
+        "Where a token says the namespaces that it is good for; one that doesn't say it is good for \
+         none. If this isn't set, tokens are good for all.",
+    )
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.leeway",
+        duration(0, 300 * SECOND_MS),
+        "How far clocks may differ.",
+    )
+    .default("30s")
+    .coordinator(),
+    Setting::new(
+        "auth.oidc.tls_ca",
+        Kind::Path,
+        "Certificates in PEM that sign the provider's, beside those of the machine.",
+    )
+    .coordinator(),
+];

@@ -1,0 +1,352 @@
+//! The two processes, and what they have in common: telemetry, log, HTTP, secrets.
+
+use crate::kind::{Kind, SECOND_MS, count, duration};
+use crate::setting::Setting;
+
+const TIMEOUT: Kind = duration(100, 300 * SECOND_MS);
+const PAUSE: Kind = duration(100, 3600 * SECOND_MS);
+const STOP: Kind = duration(0, 3600 * SECOND_MS);
+
+pub const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "worker.concurrency",
+        count(1, 100_000),
+        "How many scopes are driven at once. One that waits for a function's answer counts.",
+    )
+    .default("1024")
+    .worker(),
+    Setting::new(
+        "worker.local_scopes",
+        count(0, 100_000),
+        "How many scopes a task may lead on to in the same worker, one after another: a branch of a fork, \
+         what follows when the last branch is done. After a second, or as many, the next one is a task of its \
+         own, as all others are, which any worker takes. With 0 each scope is a task.",
+    )
+    .default("100")
+    .worker(),
+    Setting::new(
+        "worker.lease",
+        duration(SECOND_MS, 3600 * SECOND_MS),
+        "How long a scope belongs to a worker that gives no sign of life. After a crash another \
+         worker goes on this much later.",
+    )
+    .default("30s")
+    .worker(),
+    Setting::new(
+        "worker.shutdown_deadline",
+        STOP,
+        "How long calls that are under way may take when the worker is to stop.",
+    )
+    .default("20s")
+    .worker(),
+    Setting::new(
+        "worker.listen",
+        Kind::Address,
+        "The address of health and metrics. Port 0 takes any free one.",
+    )
+    .default("127.0.0.1:8081")
+    .worker(),
+    Setting::new(
+        "history.data",
+        Kind::Word(&["none", "errors", "all"]),
+        "What the history keeps beside what happened: nothing, the arguments of calls that failed, or \
+         arguments and results of all calls and the events that came and went. Secrets are cut out.",
+    )
+    .default("errors")
+    .worker(),
+    Setting::new(
+        "history.data_bytes",
+        Kind::Bytes,
+        "The longest value that is kept so; what is longer is cut off.",
+    )
+    .default("16KiB")
+    .worker(),
+    Setting::new(
+        "coordinator.listen",
+        Kind::Address,
+        "The address of the HTTP API, health and metrics. Port 0 takes any free one.",
+    )
+    .default("127.0.0.1:8080")
+    .coordinator(),
+    Setting::new(
+        "coordinator.health_listen",
+        Kind::Address,
+        "An address of health and metrics alone, over plain HTTP: whoever takes all connections of the API takes \
+         none of these. They are served at `coordinator.listen` too.",
+    )
+    .coordinator(),
+    Setting::new(
+        "coordinator.connections_per_address",
+        count(1, 1_000_000),
+        "How many connections an address (of IPv6, a network of 64 bits) may have; further ones are closed at once. \
+         All together may have 10,000, or as many as the process may have files open, less 256.",
+    )
+    .default("1000")
+    .coordinator(),
+    Setting::new(
+        "coordinator.allowed_hosts",
+        Kind::List(&Kind::Text),
+        "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
+         requests that name neither this machine (`localhost` or an address) nor one of these are refused: \
+         a web page whose name leads here could else do everything. With tokens nothing is refused unless \
+         some are given.",
+    )
+    .coordinator(),
+    Setting::new(
+        "coordinator.cors_origins",
+        Kind::List(&Kind::Text),
+        "Origins whose web pages may use the API, such as `https://app.example.org`; `*` is none. Pages of all others are \
+         refused. They send a token of their own (`auth.tokens`); with `auth.mode = \"off\"` they may do everything.",
+    )
+    .coordinator(),
+    Setting::new(
+        "coordinator.tls_cert",
+        Kind::Path,
+        "The API's certificate chain, in PEM. It is read again when it changes.",
+    )
+    .coordinator(),
+    Setting::new("coordinator.tls_key", Kind::Path, "Its key, in PEM.").coordinator(),
+    Setting::new(
+        "coordinator.carries_out",
+        Kind::Flag,
+        "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
+         where they are started. Without, workers do that too.",
+    )
+    .default("true")
+    .coordinator(),
+    Setting::new(
+        "coordinator.drain_delay",
+        STOP,
+        "For how long requests are still taken when the coordinator is to stop and says that it isn't \
+         ready: until whoever looks at that sends them elsewhere.",
+    )
+    .default("1s")
+    .coordinator(),
+    Setting::new(
+        "coordinator.shutdown_deadline",
+        STOP,
+        "How long requests that are under way may take when the coordinator is to stop.",
+    )
+    .default("10s")
+    .coordinator(),
+];
+
+pub const COMMON: &[Setting] = &[
+    Setting::new(
+        "limits.data_bytes",
+        Kind::Bytes,
+        "How large the state data of a path of execution may become, and the input of an instance. What \
+         would be larger is the error `LimitExceeded`, which a workflow can handle.",
+    )
+    .default("4MiB"),
+    Setting::new(
+        "limits.fork_bytes",
+        Kind::Bytes,
+        "How large the results of all branches of a fork, or iterations of a foreach, may become together. What \
+         would make them larger is the error `LimitExceeded` of its branch.",
+    )
+    .default("32MiB"),
+    Setting::new(
+        "limits.instance_bytes",
+        Kind::Bytes,
+        "How much an instance may hold in all of its paths of execution together, with what branches begin with and \
+         come to. What would make it more is the error `LimitExceeded` where it is made. 0: as much as it likes.",
+    )
+    .default("64MiB"),
+    Setting::new(
+        "limits.chain",
+        count(1, 1_000_000),
+        "How many instances may start each other, one after the other, by `continueAs`, by events or as sub- \
+         workflows, without one of them waiting for anything (a call, an event, a sleep, branches). Beyond it \
+         the next one is the error `LimitExceeded`.",
+    )
+    .default("1000"),
+    Setting::new(
+        "limits.starts",
+        count(0, 1_000_000),
+        "How many instances of one workflow a coordinator or worker starts in a second; ten times as many may \
+         come at once. Further requests are answered 429; what events, schedules and other instances start \
+         comes later. 0: as many as it likes.",
+    )
+    .default("10000"),
+    Setting::new(
+        "limits.chained_starts",
+        count(0, 1_000_000),
+        "The same for instances that events and other instances start.",
+    )
+    .default("2000"),
+    Setting::new(
+        "limits.all_starts",
+        count(0, 1_000_000),
+        "The same for instances of all workflows together.",
+    )
+    .default("20000"),
+    Setting::new(
+        "limits.schedule_interval",
+        duration(0, 3600 * SECOND_MS),
+        "The least time between two instances of a schedule, whatever it says itself.",
+    )
+    .default("1s"),
+    Setting::new(
+        "telemetry.otlp_endpoint",
+        Kind::Url(&["http", "https"]),
+        "The collector, such as `http://127.0.0.1:4317`. Nothing is sent without one.",
+    ),
+    Setting::new(
+        "telemetry.protocol",
+        Kind::Word(&["grpc", "http"]),
+        "How the collector is spoken to.",
+    )
+    .default("grpc"),
+    Setting::new(
+        "telemetry.headers",
+        Kind::Map,
+        "Headers that the collector wants, such as an API key.",
+    )
+    .secret(),
+    Setting::new(
+        "telemetry.sampling_ratio",
+        Kind::Ratio,
+        "The part of the traces that is kept, where the caller hasn't decided it.",
+    )
+    .default("0.1"),
+    Setting::new(
+        "telemetry.resource_attributes",
+        Kind::Map,
+        "Attributes of all that is sent, such as `deployment.environment.name=test`.",
+    ),
+    Setting::new(
+        "log.format",
+        Kind::Word(&["text", "json"]),
+        "How messages are written.",
+    )
+    .default("text"),
+    Setting::new(
+        "log.filter",
+        Kind::Text,
+        "Which messages are written: a level, or levels by module such as `info,swirl_functions=debug`.",
+    )
+    .default("info"),
+    Setting::new(
+        "http.allow_hosts",
+        Kind::List(&Kind::Text),
+        "The hosts that a definition's documents may be fetched from: `example.org`, `example.org:8443`, \
+         `*.example.org` or `*`. A coordinator's own machine isn't among them unless it is named \
+         (`localhost`, `127.0.0.1`).",
+    ),
+    Setting::new(
+        "http.refuse_networks",
+        Kind::List(&Kind::Text),
+        "Networks that functions aren't called in, such as `10.0.0.0/8`; `private` and `loopback` stand for all of \
+         those. Link-local addresses, metadata services of clouds, and Redis and NATS of this installation are \
+         refused anyway. It is the address that counts, whatever the name.",
+    )
+    .worker(),
+    Setting::new(
+        "http.allow_networks",
+        Kind::List(&Kind::Text),
+        "Networks that functions are called in whatever else is said.",
+    )
+    .worker(),
+    Setting::new(
+        "http.connect_timeout",
+        TIMEOUT,
+        "How long a connection may take to stand.",
+    )
+    .default("5s")
+    .worker(),
+    Setting::new(
+        "http.timeout",
+        duration(100, 3600 * SECOND_MS),
+        "How long a whole call may take, where the workflow doesn't say.",
+    )
+    .default("60s")
+    .worker(),
+    Setting::new(
+        "http.request_bytes_max",
+        Kind::Bytes,
+        "The largest body that is sent.",
+    )
+    .default("8MiB")
+    .worker(),
+    Setting::new(
+        "http.response_bytes_max",
+        Kind::Bytes,
+        "The largest answer that is read.",
+    )
+    .default("8MiB")
+    .worker(),
+    Setting::new(
+        "http.idle_per_host_max",
+        count(0, 10_000),
+        "How many connections to a host are kept open for the next calls.",
+    )
+    .default("32")
+    .worker(),
+    Setting::new(
+        "http.breaker_failures",
+        count(0, 1_000),
+        "So many calls of a host in a row without a connection, without an answer in time or with \
+         status 502, 503 or 504, and it isn't called for a while: calls fail at once. 0: never.",
+    )
+    .default("10")
+    .worker(),
+    Setting::new(
+        "http.breaker_window",
+        PAUSE,
+        "Within how long these failures must come.",
+    )
+    .default("10s")
+    .worker(),
+    Setting::new(
+        "http.breaker_pause",
+        PAUSE,
+        "How long the host isn't called then. One call tries it after that; each time that fails, the \
+         next pause is twice as long.",
+    )
+    .default("1s")
+    .worker(),
+    Setting::new(
+        "http.breaker_pause_max",
+        PAUSE,
+        "The longest pause.",
+    )
+    .default("30s")
+    .worker(),
+    Setting::new(
+        "functions.connectors",
+        Kind::Map,
+        "What carries out custom function types, by type: `http://host/path`, `nats://host:port/subject` or \
+         `exec:PROGRAM ARGUMENTS`.",
+    )
+    .secret(),
+    Setting::new(
+        "functions.connector_environment",
+        Kind::List(&Kind::Text),
+        "Variables that commands of connectors get, beside `PATH`, `HOME` and others of that kind. They get none of \
+         the platform's own.",
+    )
+    .worker(),
+    Setting::new(
+        "functions.rpc_servers",
+        Kind::Map,
+        "Where gRPC services listen, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It \
+         goes before what a definition says.",
+    ),
+    Setting::new(
+        "secrets.files",
+        Kind::List(&Kind::Path),
+        "JSON or YAML files of names and values. A change is seen by the next call.",
+    ),
+    Setting::new(
+        "secrets.folders",
+        Kind::List(&Kind::Path),
+        "Folders with one file a secret, as containers get them mounted.",
+    ),
+    Setting::new(
+        "secrets.environment",
+        Kind::Flag,
+        "Whether the variables `SWIRL_SECRET_NAME` are looked at, after files and folders.",
+    )
+    .default("true"),
+];

@@ -1,0 +1,272 @@
+//! Redis and NATS.
+
+use crate::kind::{DAY_MS, Kind, SECOND_MS, count, duration};
+use crate::setting::Setting;
+
+const REDIS_URL: Kind = Kind::Url(&["redis", "rediss", "redis-sentinel", "rediss-sentinel"]);
+const NATS_URL: Kind = Kind::Url(&["nats", "tls"]);
+const TIMEOUT: Kind = duration(100, 300 * SECOND_MS);
+const KEEP: Kind = duration(SECOND_MS, 3650 * DAY_MS);
+const MANY: Kind = count(1, 1_000_000_000);
+
+pub const SETTINGS: &[Setting] = &[
+    Setting::new(
+        "namespace",
+        Kind::Name,
+        "The name of this installation. Installations with different names share Redis and NATS \
+         without seeing each other.",
+    )
+    .default("default"),
+    Setting::new(
+        "redis.url",
+        Kind::List(&REDIS_URL),
+        "Where Redis is; `rediss` for TLS. Several for a cluster (any of its nodes) or for sentinels \
+         (`redis-sentinel://HOST:26379`).",
+    )
+    .default("redis://127.0.0.1:6379"),
+    Setting::new(
+        "redis.cluster",
+        Kind::Flag,
+        "Whether this is a Redis Cluster.",
+    )
+    .default("false"),
+    Setting::new(
+        "redis.sentinel_master",
+        Kind::Text,
+        "The name of the master that sentinels are asked for.",
+    )
+    .default("mymaster"),
+    Setting::new(
+        "redis.username",
+        Kind::Text,
+        "The user of Redis' access control lists. Wins over the URL's.",
+    ),
+    Setting::new(
+        "redis.password",
+        Kind::Text,
+        "The password. Wins over the URL's.",
+    )
+    .secret(),
+    Setting::new(
+        "redis.password_file",
+        Kind::Path,
+        "A file with the password.",
+    ),
+    Setting::new(
+        "redis.tls_ca",
+        Kind::Path,
+        "Certificates in PEM that sign the servers', in place of those that the machine trusts.",
+    ),
+    Setting::new(
+        "redis.tls_cert",
+        Kind::Path,
+        "The certificate that Redis is shown, in PEM.",
+    ),
+    Setting::new("redis.tls_key", Kind::Path, "Its key, in PEM."),
+    Setting::new(
+        "redis.connections",
+        count(1, 256),
+        "Connections to each server. Requests share them, and come together: one is fastest until \
+         it keeps a core busy.",
+    )
+    .default("1"),
+    Setting::new(
+        "redis.connect_timeout",
+        TIMEOUT,
+        "How long a connection may take to stand.",
+    )
+    .default("5s"),
+    Setting::new(
+        "redis.response_timeout",
+        TIMEOUT,
+        "How long a request may take.",
+    )
+    .default("5s"),
+    Setting::new(
+        "redis.shards",
+        count(1, 4096),
+        "Parts that the records are divided into. Fixed when the namespace is used for the first \
+         time: another value is refused then.",
+    )
+    .default("64"),
+    Setting::new(
+        "redis.history_max",
+        MANY,
+        "History entries of an instance; older ones are dropped.",
+    )
+    .default("100000"),
+    Setting::new(
+        "redis.inbox_max",
+        MANY,
+        "Inputs that wait for one scope; more are refused.",
+    )
+    .default("10000"),
+    Setting::new(
+        "redis.retain",
+        KEEP,
+        "How long an event is kept for an instance that waits for it later.",
+    )
+    .default("1d"),
+    Setting::new(
+        "redis.retain_max",
+        MANY,
+        "How many events are kept so; older ones are dropped.",
+    )
+    .default("100000"),
+    Setting::new(
+        "redis.dedup",
+        KEEP,
+        "How long an event is known, so that it isn't taken in twice.",
+    )
+    .default("1d"),
+    Setting::new(
+        "redis.dedup_max",
+        MANY,
+        "How many events are known so; older ones are forgotten.",
+    )
+    .default("250000"),
+    Setting::new(
+        "redis.sets_max",
+        MANY,
+        "Sets of start events that are not complete yet.",
+    )
+    .default("100000"),
+    Setting::new(
+        "redis.keep_ended",
+        KEEP,
+        "How long ended instances can be looked at, but for faulted ones.",
+    )
+    .default("7d"),
+    Setting::new(
+        "redis.keep_ended_max",
+        MANY,
+        "How many ended instances are kept; older ones are dropped. Faulted ones don't count.",
+    )
+    .default("100000"),
+    Setting::new(
+        "redis.keep_faulted",
+        KEEP,
+        "How long faulted instances are kept, however many instances there are.",
+    )
+    .default("30d"),
+    Setting::new(
+        "nats.url",
+        Kind::List(&NATS_URL),
+        "Where NATS is; several for a cluster; `tls` to insist on TLS.",
+    )
+    .default("nats://127.0.0.1:4222"),
+    Setting::new("nats.user", Kind::Text, "The user; with a password."),
+    Setting::new("nats.password", Kind::Text, "The user's password.").secret(),
+    Setting::new(
+        "nats.password_file",
+        Kind::Path,
+        "A file with the user's password.",
+    ),
+    Setting::new("nats.token", Kind::Text, "A token, in place of a user.").secret(),
+    Setting::new("nats.token_file", Kind::Path, "A file with the token."),
+    Setting::new("nats.nkey_file", Kind::Path, "A file with an NKey seed."),
+    Setting::new(
+        "nats.credentials_file",
+        Kind::Path,
+        "A file with a JWT and its key (`.creds`).",
+    ),
+    Setting::new(
+        "nats.tls_ca",
+        Kind::Path,
+        "Certificates in PEM that sign the servers', in place of those that the machine trusts.",
+    ),
+    Setting::new(
+        "nats.tls_cert",
+        Kind::Path,
+        "The certificate that NATS is shown, in PEM.",
+    ),
+    Setting::new("nats.tls_key", Kind::Path, "Its key, in PEM."),
+    Setting::new(
+        "nats.connect_timeout",
+        TIMEOUT,
+        "How long a connection may take to stand.",
+    )
+    .default("5s"),
+    Setting::new(
+        "nats.request_timeout",
+        TIMEOUT,
+        "How long a request to JetStream may take.",
+    )
+    .default("10s"),
+    Setting::new(
+        "nats.replicas",
+        count(1, 5),
+        "Copies of each stream and consumer: 3 in a cluster, 1 on a single server.",
+    )
+    .default("1"),
+    Setting::new(
+        "nats.storage",
+        Kind::Word(&["file", "memory"]),
+        "Where streams are kept.",
+    )
+    .default("file"),
+    Setting::new(
+        "nats.duplicate_window",
+        duration(SECOND_MS, DAY_MS),
+        "How long JetStream drops a message that it has had.",
+    )
+    .default("2m"),
+    Setting::new(
+        "nats.tasks_bytes_max",
+        Kind::Bytes,
+        "The largest stream of tasks. What doesn't fit is brought back by the reconciler.",
+    )
+    .default("1GiB"),
+    Setting::new(
+        "nats.events_bytes_max",
+        Kind::Bytes,
+        "The largest stream of events; older ones are dropped.",
+    )
+    .default("10GiB"),
+    Setting::new(
+        "nats.events_messages_max",
+        MANY,
+        "How many events the stream holds; older ones are dropped.",
+    )
+    .default("10000000"),
+    Setting::new(
+        "nats.events_age_max",
+        KEEP,
+        "How long events stay in the stream.",
+    )
+    .default("7d"),
+    Setting::new(
+        "nats.ack_wait",
+        duration(SECOND_MS, 3600 * SECOND_MS),
+        "How long JetStream waits for a sign of life before it delivers a message again.",
+    )
+    .default("30s"),
+    Setting::new(
+        "nats.ack_pending_max",
+        count(1, 1_000_000),
+        "How many messages of a consumer may be under way in all processes together.",
+    )
+    .default("20000"),
+    Setting::new(
+        "events.subjects",
+        Kind::List(&Kind::Subject),
+        "The subjects that CloudEvents are taken from. `*` stands for one part, `>` for all that \
+         follow, `{namespace}` for the namespace. In another namespace than `default` the default is \
+         `swirl.NAMESPACE.events.>`.",
+    )
+    .default("swirl.events.>"),
+    Setting::new(
+        "events.produced_subject",
+        Kind::Template,
+        "The subject that a produced CloudEvent goes to. `{type}` stands for its type, \
+         `{namespace}` for the namespace. In another namespace than `default` the default is \
+         `swirl.NAMESPACE.events.{type}`.",
+    )
+    .default("swirl.events.{type}"),
+    Setting::new(
+        "events.instance_attribute",
+        Kind::Text,
+        "An extension attribute of CloudEvents that addresses an instance, beside `swirlinstanceid`: the \
+         name that services send which were written for another runtime, such as `kogitoprocrefid`.",
+    ),
+];

@@ -1,0 +1,262 @@
+//! The configuration as the processes take it: everything is checked, and secrets in files are read.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use swirl_access::{Role, Token};
+use swirl_runtime::Recording;
+
+use super::secret::{Endpoint, Secret};
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Installations with different names share servers without seeing each other.
+    pub namespace: String,
+    pub redis: Redis,
+    pub nats: Nats,
+    pub events: Events,
+    pub worker: Worker,
+    pub coordinator: Coordinator,
+    pub auth: Auth,
+    pub telemetry: Telemetry,
+    pub log: Log,
+    pub limits: Limits,
+    pub http: Http,
+    pub functions: swirl_functions::Settings,
+    pub secrets: SecretSources,
+}
+
+/// How much a definition may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub data_bytes: usize,
+    pub fork_bytes: usize,
+    pub instance_bytes: usize,
+    pub chain: u32,
+    pub starts: swirl_runtime::StartLimits,
+}
+
+#[derive(Debug, Clone)]
+pub struct Redis {
+    /// One; several for a cluster or for sentinels. The scheme is `redis` or `rediss`, also for
+    /// sentinels: [`RedisTopology`] tells them apart.
+    pub urls: Vec<Endpoint>,
+    pub topology: RedisTopology,
+    /// Wins over the URL's.
+    pub username: Option<String>,
+    pub password: Option<Secret>,
+    pub tls: Tls,
+    pub connections: usize,
+    pub connect_timeout: Duration,
+    pub response_timeout: Duration,
+    /// Fixed when the namespace is made.
+    pub shards: u16,
+    pub limits: RedisLimits,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedisTopology {
+    Single,
+    Cluster,
+    Sentinel { master: String },
+}
+
+/// The same limits as the embedded store has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisLimits {
+    pub history_max: u64,
+    pub inbox_max: usize,
+    pub retain: Duration,
+    pub retain_max: usize,
+    pub dedup: Duration,
+    pub dedup_max: usize,
+    pub sets_max: usize,
+    pub keep_ended: Duration,
+    pub keep_ended_max: usize,
+    pub keep_faulted: Duration,
+}
+
+/// Files in PEM. A certificate always comes with its key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    pub ca: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Nats {
+    pub urls: Vec<Endpoint>,
+    pub auth: NatsAuth,
+    pub tls: Tls,
+    pub connect_timeout: Duration,
+    pub request_timeout: Duration,
+    /// Of streams and consumers.
+    pub replicas: usize,
+    pub storage: NatsStorage,
+    pub duplicate_window: Duration,
+    pub tasks_bytes_max: u64,
+    pub events_age_max: Duration,
+    pub events_bytes_max: u64,
+    pub events_messages_max: u64,
+    /// How long JetStream waits for a sign of life before it delivers again.
+    pub ack_wait: Duration,
+    pub ack_pending_max: u64,
+}
+
+/// How this process tells NATS who it is. What a URL says comes on top of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NatsAuth {
+    None,
+    User {
+        user: String,
+        password: Secret,
+    },
+    Token(Secret),
+    /// A seed file.
+    Nkey(PathBuf),
+    Credentials(PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NatsStorage {
+    File,
+    Memory,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Events {
+    /// Subjects, wildcards allowed; `{namespace}` is already replaced.
+    pub subjects: Vec<String>,
+    /// May hold `{type}`; `{namespace}` is already replaced.
+    pub produced_subject: String,
+    /// Addresses an instance, beside our own.
+    pub instance_attribute: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    pub concurrency: usize,
+    pub local_scopes: usize,
+    pub lease: Duration,
+    pub shutdown_deadline: Duration,
+    /// Health and metrics.
+    pub listen: SocketAddr,
+    pub recording: Recording,
+    /// The longest value that the history keeps, in bytes.
+    pub recorded_bytes_max: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coordinator {
+    /// The API, health and metrics.
+    pub listen: SocketAddr,
+    /// Names that requests may call the API by, beside this machine's; `None`: any.
+    pub hosts: Option<Vec<String>>,
+    /// Origins whose web pages may use the API.
+    pub origins: Vec<String>,
+    /// Certificate and key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub carries_out: bool,
+    pub drain_delay: Duration,
+    pub shutdown_deadline: Duration,
+    /// Health and metrics alone.
+    pub health_listen: Option<SocketAddr>,
+    pub connections_per_address: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct Auth {
+    pub mode: AuthMode,
+    pub tokens: Vec<Token>,
+    pub tokens_file: Option<PathBuf>,
+    pub refused_max: u32,
+    pub oidc: Option<Oidc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    On,
+    /// Whoever reaches the port may do everything.
+    Off,
+}
+
+#[derive(Debug, Clone)]
+pub struct Oidc {
+    pub issuer: String,
+    pub audience: Vec<String>,
+    /// Found by discovery if neither is given.
+    pub jwks_url: Option<Endpoint>,
+    pub jwks_file: Option<PathBuf>,
+    pub algorithms: Vec<String>,
+    /// A path of member names, with dots between.
+    pub roles_claim: String,
+    /// What the claim says, to one of our roles. Without one, names are taken as they are.
+    pub roles: BTreeMap<String, Role>,
+    pub namespaces_claim: Option<String>,
+    pub leeway: Duration,
+    /// A CA in PEM for the issuer, beside those of the machine.
+    pub ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    /// Nothing is sent without one.
+    pub otlp_endpoint: Option<Endpoint>,
+    pub protocol: OtlpProtocol,
+    pub headers: BTreeMap<String, Secret>,
+    pub sampling_ratio: f64,
+    pub resource_attributes: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    Grpc,
+    Http,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    pub format: LogFormat,
+    pub filter: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// For documents that definitions refer to.
+    pub allow_hosts: Vec<String>,
+    /// Which addresses functions are called at.
+    pub egress: swirl_functions::egress::Egress,
+    pub connect_timeout: Duration,
+    pub timeout: Duration,
+    pub request_bytes_max: usize,
+    pub response_bytes_max: usize,
+    pub idle_per_host_max: usize,
+    pub breaker: Breaker,
+}
+
+/// When a host that fails isn't called for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breaker {
+    /// 0: it always is.
+    pub failures: usize,
+    pub window: Duration,
+    pub pause: Duration,
+    pub pause_max: Duration,
+}
+
+/// Asked in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSources {
+    pub files: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
+    pub environment: bool,
+}

@@ -1,0 +1,218 @@
+//! The documents that describe the services of functions, and what these refer to in turn.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::executor::block_on;
+use swirl_engine::{Definition, Env, auth_without_instance};
+use swirl_functions::Settings;
+use swirl_functions::auth::Auth;
+use swirl_functions::resources::Fetcher;
+use swirl_functions::types::{self, Telling};
+use swirl_functions::{Caller, Gather, Needed};
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{AuthId, Workflow};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::Secrets;
+use swirl_spec::resource::{Resources, scheme};
+
+/// After this no further service is asked what it offers.
+const TELLING_MAX: Duration = Duration::from_secs(10);
+
+/// A document that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub uri: String,
+    /// A sentence that names the document.
+    pub reason: String,
+}
+
+/// Fetches what the functions need and `resources` don't have yet, and adds it there. One that
+/// cannot be had doesn't keep the others from being fetched.
+pub fn fetch(
+    caller: &Caller,
+    workflow: &Workflow,
+    fetcher: &mut Fetcher,
+    secrets: &Arc<dyn Secrets>,
+    now: Timestamp,
+    resources: &mut Vec<(String, String)>,
+) -> Vec<Missing> {
+    let mut credentials = Credentials {
+        workflow,
+        secrets,
+        now,
+        definition: None,
+    };
+    gather(caller.gather(workflow), resources, |needed| {
+        if let Some(auth) = needed.auth
+            && is_http(&needed.uri)
+            && fetcher.given.fetch(&needed.uri, None).is_err()
+        {
+            let auth = credentials.of(auth).map_err(|error| {
+                format!(
+                    "'{}' is fetched with the auth definition '{}', and {error} (no instance runs \
+                     yet: constants and secrets are all there is)",
+                    needed.uri, workflow[auth].name
+                )
+            })?;
+            fetcher.http = fetcher.http.clone().with_auth(&needed.uri, auth);
+        }
+        fetcher
+            .fetch(&needed.uri, None)
+            .map_err(|error| error.to_string())
+    })
+}
+
+/// The same with nothing but what `from` has.
+pub fn find(
+    workflow: &Workflow,
+    from: &dyn Resources,
+    resources: &mut Vec<(String, String)>,
+) -> Vec<Missing> {
+    let settings = Settings::default();
+    let missing = gather(Gather::new(workflow, &settings), resources, |needed| {
+        from.fetch(&needed.uri, None)
+            .map_err(|error| error.to_string())
+    });
+    for Telling { uri, .. } in types::telling(workflow) {
+        if let Ok(Ok(answer)) = from.fetch(&uri, None).map(|answer| text(answer, &uri)) {
+            resources.push((uri, answer));
+        }
+    }
+    missing
+}
+
+/// Asks services that tell what they offer, all of them together for no longer than `TELLING_MAX`; gives
+/// their answers, and those that don't tell.
+pub fn ask(
+    workflow: &Workflow,
+    fetcher: &Fetcher,
+    secrets: &Arc<dyn Secrets>,
+    now: Timestamp,
+) -> (Vec<(String, String)>, Vec<Missing>) {
+    let mut credentials = Credentials {
+        workflow,
+        secrets,
+        now,
+        definition: None,
+    };
+    let (mut answers, mut missing) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    for Telling {
+        uri,
+        question,
+        auth,
+    } in types::telling(workflow)
+    {
+        let mut ask = || {
+            if let Ok(given) = fetcher.given.fetch(&uri, None) {
+                return text(given, &uri);
+            }
+            if begun.elapsed() > TELLING_MAX {
+                return Err(format!(
+                    "`{uri}` wasn't asked: services before it took too long"
+                ));
+            }
+            let http = match auth.map(|auth| credentials.of(auth)) {
+                None => fetcher.http.clone(),
+                Some(Ok(auth)) => fetcher.http.clone().with_auth(&uri, auth),
+                // They need an instance's data.
+                Some(Err(error)) => return Err(format!("`{uri}` wasn't asked: {error}")),
+            };
+            let answer = http.post(&uri, &question);
+            text(answer.map_err(|error| error.to_string())?, &uri)
+        };
+        let told = ask().and_then(|answer| match types::told(&answer) {
+            Ok(()) => Ok(answer),
+            Err(reason) => Err(format!("`{uri}`: {reason}")),
+        });
+        match told {
+            Ok(answer) => answers.push((uri, answer)),
+            Err(reason) => missing.push(Missing { uri, reason }),
+        }
+    }
+    (answers, missing)
+}
+
+fn text(content: Vec<u8>, uri: &str) -> Result<String, String> {
+    String::from_utf8(content).map_err(|_| format!("'{uri}' is no text in UTF-8"))
+}
+
+fn gather(
+    mut gather: Gather<'_>,
+    resources: &mut Vec<(String, String)>,
+    mut get: impl FnMut(&Needed) -> Result<Vec<u8>, String>,
+) -> Vec<Missing> {
+    let mut tried = BTreeSet::new();
+    let mut missing = Vec::new();
+    loop {
+        let mut needed = gather.missing(resources);
+        needed.retain(|needed| tried.insert(needed.uri.clone()));
+        if needed.is_empty() {
+            return missing;
+        }
+        for needed in needed {
+            match get(&needed).and_then(|content| text(content, &needed.uri)) {
+                Ok(content) => resources.push((needed.uri, content)),
+                Err(reason) => missing.push(Missing {
+                    uri: needed.uri,
+                    reason,
+                }),
+            }
+        }
+    }
+}
+
+/// Whether a document comes over the network.
+pub fn is_http(uri: &str) -> bool {
+    scheme(uri).is_some_and(|scheme| {
+        scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+    })
+}
+
+struct Credentials<'a> {
+    workflow: &'a Workflow,
+    secrets: &'a Arc<dyn Secrets>,
+    now: Timestamp,
+    /// Compiled once, with its secrets.
+    definition: Option<(Arc<Definition>, Data)>,
+}
+
+impl Credentials<'_> {
+    fn of(&mut self, auth: AuthId) -> Result<Auth, WorkflowError> {
+        let (definition, secrets) = match &self.definition {
+            Some(known) => known,
+            None => {
+                let made = self.make()?;
+                self.definition.insert(made)
+            }
+        };
+        let env = Env {
+            now: self.now,
+            secrets: secrets.clone(),
+            bounds: None,
+            room: None,
+        };
+        let auth = auth_without_instance(definition, auth, &env)?;
+        Auth::from_properties(auth.scheme, &auth.properties).map_err(|error| (&error).into())
+    }
+
+    fn make(&self) -> Result<(Arc<Definition>, Data), WorkflowError> {
+        let failed = |message: String| {
+            WorkflowError::new(swirl_model::error::names::EXPRESSION_ERROR, message)
+        };
+        let definition = Definition::compile(self.workflow.clone()).map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            failed(all.join("; "))
+        })?;
+        let names = &self.workflow.secrets;
+        // A thread of its own: the caller's may be one of an executor, which must not wait here.
+        let secrets = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| block_on(self.secrets.get(names)));
+            asked.join()
+        });
+        let secrets = secrets.map_err(|_| failed("the secrets cannot be read".to_owned()))?;
+        Ok((definition, secrets))
+    }
+}

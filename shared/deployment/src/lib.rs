@@ -1,0 +1,14 @@
+//! From a document to a definition that runs, for every process: a document is read, once, with all that it
+//! refers to; the documents of its functions are fetched; its functions are prepared; it is stored.
+
+pub mod fetch;
+mod given;
+mod loader;
+mod reader;
+mod store;
+
+pub use fetch::Missing;
+pub use given::GivenOr;
+pub use loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
+pub use reader::{DocumentReader, Reader, Source};
+pub use store::{Deployer, Outcome};

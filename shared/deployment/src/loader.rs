@@ -1,0 +1,233 @@
+//! Reads definitions with all that they refer to, and makes their functions callable.
+
+use std::sync::Arc;
+
+use swirl_functions::http::{Http, HttpConfig, HttpError};
+use swirl_functions::resources::{Fetcher, Hosts, HttpOptions, HttpResources, Wanted};
+use swirl_functions::secrets::Chain;
+use swirl_functions::{Caller, Problem, Settings};
+use swirl_model::ids::DefinitionId;
+use swirl_model::workflow::Workflow;
+use swirl_ports::{Clock, DefinitionRecord, Secrets};
+use swirl_runtime::Lower;
+use swirl_service::Deployment;
+use swirl_spec::resource::{FileResources, MapResources};
+use swirl_spec::{Options, Reading};
+
+use crate::fetch::{self, Missing};
+
+/// The largest file that a definition may refer to, in bytes.
+pub const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// How definitions are read and functions are called.
+pub struct Loader {
+    fetcher: HttpResources,
+    options: Options,
+    clock: Arc<dyn Clock>,
+    pub caller: Arc<Caller>,
+    /// Resources that every definition finds by URI, unless it brings its own.
+    pub given: Vec<(String, String)>,
+    /// For the credentials with which documents are fetched.
+    pub secrets: Arc<dyn Secrets>,
+}
+
+/// Why a document doesn't become a deployment.
+#[derive(Debug)]
+pub enum Refusal {
+    /// What is wrong with the document itself: no workflow is in the reading.
+    Document(Box<Reading>),
+    /// Documents of functions that cannot be had.
+    Missing(Vec<Missing>),
+    /// Calls that can't succeed, by the documents that describe the functions.
+    Arguments(Vec<String>),
+}
+
+impl Loader {
+    /// `hosts`: from which hosts documents may be fetched, beside this machine. `http`: the limits of
+    /// calls. `settings`: what carries out functions, as the operator says. `clock`: what reading takes
+    /// for now.
+    ///
+    /// # Errors
+    /// The TLS configuration is refused.
+    pub fn new(
+        hosts: Hosts,
+        http: HttpConfig,
+        settings: Settings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Loader, HttpError> {
+        let options = HttpOptions {
+            hosts,
+            ..HttpOptions::default()
+        };
+        let reading = Options {
+            custom_types: Some(settings.connectors.names().map(str::to_owned).collect()),
+            ..Options::default()
+        };
+        Ok(Loader {
+            options: reading,
+            clock,
+            fetcher: HttpResources::new(options)?,
+            caller: Arc::new(Caller::with_settings(Http::new(http)?, settings)),
+            given: Vec::new(),
+            secrets: Arc::new(Chain::new()),
+        })
+    }
+
+    /// What reading a definition that is deployed now takes into account.
+    fn options_now(&self) -> Options {
+        Options {
+            now: Some(self.clock.now()),
+            ..self.options.clone()
+        }
+    }
+
+    /// Turns stored definitions into workflows again, and makes their functions callable.
+    pub fn lower(&self) -> Lower {
+        let caller = self.caller.clone();
+        Box::new(move |record| lower(&caller, record))
+    }
+
+    /// The documents that describe a definition's functions, what its services tell, and what is unavailable.
+    pub fn documents(
+        &self,
+        workflow: &Workflow,
+        files: FileResources,
+        given: &[(String, String)],
+    ) -> (Vec<(String, String)>, Vec<Missing>) {
+        let mut fetcher = self.fetcher(Some(files), given);
+        let mut found = Vec::new();
+        let mut missing = self.fetch(workflow, &mut fetcher, &mut found);
+        let (told, untold) = self.ask(workflow, &fetcher);
+        found.extend(told);
+        missing.extend(untold);
+        (found, missing)
+    }
+
+    /// Reads a document, once, with all that it refers to. That is looked for in `given`; `files` are
+    /// those that it may refer to beside them, if any. The calls are checked against what describes them.
+    ///
+    /// # Errors
+    /// Why it cannot be deployed.
+    pub fn read(
+        &self,
+        name: &str,
+        document: &[u8],
+        files: Option<FileResources>,
+        given: &[(String, String)],
+    ) -> Result<Deployment, Refusal> {
+        self.read_while(name, document, files, given, &Wanted::default())
+    }
+
+    /// As [`Loader::read`]; nothing is fetched any more once nobody waits for it.
+    ///
+    /// # Errors
+    /// As for [`Loader::read`].
+    pub fn read_while(
+        &self,
+        name: &str,
+        document: &[u8],
+        files: Option<FileResources>,
+        given: &[(String, String)],
+        wanted: &Wanted,
+    ) -> Result<Deployment, Refusal> {
+        let mut all = self.given.clone();
+        all.retain(|(uri, _)| given.iter().all(|(known, _)| known != uri));
+        all.extend_from_slice(given);
+        let mut fetcher = self.fetcher(files, &all);
+        fetcher.http = fetcher.http.while_wanted(wanted.clone());
+        let mut reading = swirl_spec::read(document, &fetcher, &self.options_now());
+        let Some(workflow) = reading.workflow.take() else {
+            return Err(Refusal::Document(Box::new(reading)));
+        };
+        let used = reading.resources_used.into_iter();
+        let mut resources: Vec<(String, String)> = used
+            .map(|(uri, content)| (uri, String::from_utf8_lossy(&content).into_owned()))
+            .collect();
+        let missing = self.fetch(&workflow, &mut fetcher, &mut resources);
+        if !missing.is_empty() {
+            return Err(Refusal::Missing(missing));
+        }
+        // What a service tells is for now alone: it isn't kept, so the same document stays the same.
+        let (told, untold) = self.ask(&workflow, &fetcher);
+        for Missing { reason, .. } in untold {
+            tracing::info!("{name}: calls of a function are not checked: {reason}");
+        }
+        let own = resources.len();
+        resources.extend(told);
+        let problems = self.caller.check(&workflow, &resources);
+        resources.truncate(own);
+        if !problems.is_empty() {
+            let lines = problems.iter().map(ToString::to_string);
+            return Err(Refusal::Arguments(lines.collect()));
+        }
+        Ok(Deployment {
+            name: name.to_owned(),
+            document: String::from_utf8_lossy(document).into_owned(),
+            resources,
+            workflow,
+        })
+    }
+
+    /// Makes the functions of a definition callable, before its first instance can be there.
+    ///
+    /// # Errors
+    /// The functions that cannot be called.
+    pub fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Problem>> {
+        let Deployment {
+            workflow,
+            resources,
+            ..
+        } = deployment;
+        self.caller.prepare(id, workflow, resources)
+    }
+
+    fn fetcher(&self, files: Option<FileResources>, given: &[(String, String)]) -> Fetcher {
+        Fetcher {
+            given: map(given),
+            http: self.fetcher.clone(),
+            files,
+        }
+    }
+
+    fn ask(&self, workflow: &Workflow, fetcher: &Fetcher) -> (Vec<(String, String)>, Vec<Missing>) {
+        fetch::ask(workflow, fetcher, &self.secrets, self.clock.now())
+    }
+
+    fn fetch(
+        &self,
+        workflow: &Workflow,
+        fetcher: &mut Fetcher,
+        found: &mut Vec<(String, String)>,
+    ) -> Vec<Missing> {
+        let (caller, secrets) = (&self.caller, &self.secrets);
+        fetch::fetch(caller, workflow, fetcher, secrets, self.clock.now(), found)
+    }
+}
+
+/// Documents by URI.
+fn map(given: &[(String, String)]) -> MapResources {
+    let mut map = MapResources::default();
+    for (uri, content) in given {
+        map.insert(uri.clone(), content.clone());
+    }
+    map
+}
+
+fn lower(caller: &Caller, record: &DefinitionRecord) -> Result<Workflow, String> {
+    let resources = map(&record.resources);
+    let reading = swirl_spec::read(record.document.as_bytes(), &resources, &Options::default());
+    let Some(workflow) = reading.workflow else {
+        let findings: Vec<String> = reading
+            .diagnostics
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        return Err(findings.join("; "));
+    };
+    let prepared = caller.prepare(&record.id, &workflow, &record.resources);
+    prepared.map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    })?;
+    Ok(workflow)
+}

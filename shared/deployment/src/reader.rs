@@ -1,0 +1,205 @@
+//! Reads definitions for the API and for `swirl dev`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swirl_functions::resources::Wanted;
+use swirl_model::ids::DefinitionId;
+use swirl_service::Deployment;
+use swirl_spec::resource::FileResources;
+use swirl_spec::source::Limits;
+
+use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
+
+/// A document, and what it refers to as far as that came with it.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// Where it comes from, for messages.
+    pub name: String,
+    pub document: String,
+    /// By URI, as the document writes it.
+    pub resources: Vec<(String, String)>,
+    /// Whether somebody waits for what comes of it.
+    pub wanted: Wanted,
+}
+
+impl Source {
+    /// A document alone.
+    pub fn new(name: String, document: String) -> Source {
+        Source {
+            name,
+            document,
+            resources: Vec::new(),
+            wanted: Wanted::default(),
+        }
+    }
+}
+
+/// Turns a document into a deployment: given by the binary, which knows the editions of the
+/// language, where documents are fetched and how functions are called. Both methods may block.
+pub trait Reader: Send + Sync {
+    /// # Errors
+    /// All findings, each an object with at least `severity` and `message`.
+    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>>;
+
+    /// Makes the functions of a definition callable, before its first instance can be there.
+    ///
+    /// # Errors
+    /// As for [`Reader::read`].
+    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
+
+    /// Whether two documents say the same, and differ in comments and layout alone.
+    fn says_the_same(&self, old: &str, new: &str) -> bool {
+        old == new
+    }
+}
+
+/// A reader of documents that come from elsewhere, or of the user's own.
+pub struct DocumentReader {
+    loader: Arc<Loader>,
+    files: Files,
+}
+
+/// The files that a document may refer to, beside those that came with it.
+enum Files {
+    None,
+    Below(PathBuf),
+    Anywhere(PathBuf),
+}
+
+impl DocumentReader {
+    /// For documents from anyone: none may refer to a file of this machine.
+    pub fn remote(loader: Arc<Loader>) -> DocumentReader {
+        let files = Files::None;
+        DocumentReader { loader, files }
+    }
+
+    /// For documents from anyone who may refer to files of this folder, and to none outside of it: who
+    /// can deploy must not be able to read this machine's files.
+    pub fn below(loader: Arc<Loader>, folder: &Path) -> DocumentReader {
+        let files = Files::Below(folder.to_owned());
+        DocumentReader { loader, files }
+    }
+
+    /// For the user's own files: relative to the folder of the document, and anywhere.
+    #[must_use]
+    pub fn trusted(&self, folder: &Path) -> DocumentReader {
+        DocumentReader {
+            loader: self.loader.clone(),
+            files: Files::Anywhere(folder.to_owned()),
+        }
+    }
+
+    fn files(&self) -> Option<FileResources> {
+        match &self.files {
+            Files::None => None,
+            Files::Below(folder) => Some(FileResources::new(folder, RESOURCE_BYTES_MAX)),
+            Files::Anywhere(folder) => {
+                Some(FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere())
+            }
+        }
+    }
+}
+
+impl Reader for DocumentReader {
+    fn read(&self, source: &Source) -> Result<Deployment, Vec<Value>> {
+        let Source {
+            name,
+            document,
+            resources,
+            wanted,
+        } = source;
+        let (document, files) = (document.as_bytes(), self.files());
+        let read = self
+            .loader
+            .read_while(name, document, files, resources, wanted);
+        read.map_err(|refusal| refusal.findings(name))
+    }
+
+    fn says_the_same(&self, old: &str, new: &str) -> bool {
+        says_the_same(old, new)
+    }
+
+    fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
+        self.loader.prepare(id, deployment).map_err(|problems| {
+            let lines = problems.iter().map(ToString::to_string);
+            lines
+                .map(|line| finding("function-invalid", &line))
+                .collect()
+        })
+    }
+}
+
+impl Refusal {
+    /// As the API tells them: each with at least `severity`, `code` and `message`. `name` is what the document
+    /// is called.
+    pub fn findings(&self, name: &str) -> Vec<Value> {
+        match self {
+            Refusal::Document(reading) => {
+                let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
+                let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
+                match rows["diagnostics"].take() {
+                    Value::Array(rows) => rows,
+                    _ => Vec::new(),
+                }
+            }
+            Refusal::Missing(_) => vec![finding("function-document", &self.lines().join("\n"))],
+            Refusal::Arguments(lines) => lines
+                .iter()
+                .map(|line| finding("function-arguments", line))
+                .collect(),
+        }
+    }
+
+    /// What is wrong beside the document, in sentences.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Refusal::Document(reading) => {
+                let findings = reading.diagnostics.iter();
+                findings.map(ToString::to_string).collect()
+            }
+            Refusal::Missing(missing) => missing
+                .iter()
+                .map(|missing| {
+                    let reason = &missing.reason;
+                    format!("the document of a function is unavailable: {reason}")
+                })
+                .collect(),
+            Refusal::Arguments(lines) => lines.clone(),
+        }
+    }
+}
+
+/// Comments and layout mean nothing.
+fn says_the_same(old: &str, new: &str) -> bool {
+    let parse = |text: &str| {
+        let node = swirl_spec::source::parse(text.as_bytes(), &Limits::default());
+        node.ok().map(|node| node.to_data())
+    };
+    old == new || parse(old).is_some_and(|data| Some(data) == parse(new))
+}
+
+fn finding(code: &str, message: &str) -> Value {
+    json!({"severity": "error", "code": code, "message": message})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_layout_mean_nothing() {
+        let old = "id: a\nstates:\n  - name: x\n";
+        for same in [
+            "# a\nid: a # b\nstates: [{name: x}]\n",
+            r#"{"states": [{"name": "x"}], "id": "a"}"#,
+        ] {
+            assert!(says_the_same(old, same), "{same}");
+        }
+        for other in ["id: a\nstates:\n  - name: y\n", "id: [", ""] {
+            assert!(!says_the_same(old, other), "{other}");
+        }
+        assert!(!says_the_same("id: [", "id: {"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Deployment: a document is read, its functions are prepared, and it is stored, one after another.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swirl_engine::Definition;
+use swirl_functions::resources::Waiting;
+use swirl_model::ids::DefinitionId;
+use swirl_ports::InstanceQueries;
+use swirl_service::{Deployed, Error, Service, instances_of};
+use tokio::sync::Mutex;
+
+use crate::reader::{Reader, Source};
+
+/// What came of a deployment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    New(DefinitionId),
+    Unchanged(DefinitionId),
+    /// Another document is there under this id and version: the version is to be raised.
+    Conflict(DefinitionId),
+    /// In place of another document under this id and version.
+    Replaced(DefinitionId),
+    /// The same, but so many instances of the other document would have to go on with this one.
+    InUse(DefinitionId, usize),
+    /// The findings.
+    Invalid(Vec<Value>),
+}
+
+/// Deploys documents to a service.
+#[derive(Clone)]
+pub struct Deployer {
+    service: Service,
+    /// Counts the instances of a document that is to be replaced.
+    queries: Arc<dyn InstanceQueries>,
+    /// Deployments are made one after another: two with the same id must not both prepare their
+    /// functions under it.
+    deploying: Arc<Mutex<()>>,
+}
+
+impl Deployer {
+    /// There is one for a process.
+    pub fn new(service: Service, queries: Arc<dyn InstanceQueries>) -> Deployer {
+        Deployer {
+            service,
+            queries,
+            deploying: Arc::default(),
+        }
+    }
+
+    /// Reads and deploys a document; what is fetched for it isn't once the future is dropped. What is running keeps the
+    /// definition that it started with. `replaces`:
+    /// another document under the same id and version is replaced, unless instances of it are there. For one
+    /// process alone.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn deploy(
+        &self,
+        reader: Arc<dyn Reader>,
+        mut source: Source,
+        replaces: bool,
+    ) -> Result<Outcome, Error> {
+        let reading = reader.clone();
+        let (_waiting, wanted) = Waiting::begin();
+        source.wanted = wanted;
+        let read = blocking(move || match source.wanted.is_over() {
+            false => reading.read(&source),
+            true => Err(Vec::new()),
+        });
+        let read = read.await;
+        let deployment = match read {
+            Ok(deployment) => deployment,
+            Err(findings) => return Ok(Outcome::Invalid(findings)),
+        };
+        let _one = self.deploying.lock().await;
+        let id = Definition::id_of(&deployment.workflow);
+        let service = &self.service;
+        let known = service.registry.store().get(&id).await?;
+        if let Some(old) = &known {
+            let same = old.resources == deployment.resources
+                && reader.says_the_same(&old.document, &deployment.document);
+            match (same, old.deleted.is_some()) {
+                (true, false) => return Ok(Outcome::Unchanged(id)),
+                (true, true) => {
+                    service.undelete(old.clone()).await?;
+                    return Ok(Outcome::New(id));
+                }
+                (false, _) if !replaces => return Ok(Outcome::Conflict(id)),
+                (false, _) => {}
+            }
+            // Nothing new starts while it is looked whether instances are there.
+            service.mark_deleted(old.clone(), true).await?;
+            let instances = instances_of(&*self.queries, &id).await?;
+            if instances > 0 {
+                service.restore(old.clone()).await?;
+                return Ok(Outcome::InUse(id, instances));
+            }
+        }
+        let undo = async || match &known {
+            Some(old) => service.restore(old.clone()).await,
+            None => Ok(()),
+        };
+        let named = id.clone();
+        let prepared =
+            blocking(move || reader.prepare(&named, &deployment).map(|()| deployment)).await;
+        let deployment = match prepared {
+            Ok(deployment) => deployment,
+            Err(findings) => {
+                undo().await?;
+                return Ok(Outcome::Invalid(findings));
+            }
+        };
+        let deployed = match &known {
+            Some(_) => service.replace(deployment).await?,
+            None => service.deploy(deployment).await?,
+        };
+        Ok(match deployed {
+            Deployed::New(id) if known.is_some() => Outcome::Replaced(id),
+            Deployed::New(id) => Outcome::New(id),
+            Deployed::Unchanged(id) => Outcome::Unchanged(id),
+            Deployed::Conflict(id) => Outcome::Conflict(id),
+            Deployed::Invalid(problems) => {
+                undo().await?;
+                Outcome::Invalid(
+                    problems
+                        .iter()
+                        .map(|problem| finding(&problem.to_string()))
+                        .collect(),
+                )
+            }
+        })
+    }
+}
+
+fn finding(message: &str) -> Value {
+    json!({"severity": "error", "code": "definition-invalid", "message": message})
+}
+
+/// Runs what may block elsewhere. A reader that panics is an error in it, told as a finding: the
+/// process goes on.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
+) -> Result<T, Vec<Value>> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            tracing::error!(%error, "a document could not be read");
+            Err(vec![finding(
+                "reading this document failed inside Swirl; please report it",
+            )])
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Starts by boolean expressions over events.
+
+use swirl_model::workflow::*;
+use swirl_model::{Data, data};
+
+use crate::rig::{Make, Rig, end, to};
+use crate::{ROOT, completed, entry, slow};
+
+/// `(a and b) or c`, then a call.
+fn starting(expression: Wait, exclusive: bool) -> Make {
+    let mut make = Make::new();
+    let entries = vec![
+        entry(&mut make, &["a", "b", "c"], expression, "f"),
+        entry(&mut make, &["d"], Wait::Event(0), "g"),
+    ];
+    let state = StateKind::Event(EventState {
+        exclusive,
+        entries,
+        ..EventState::default()
+    });
+    make.state(ROOT, state, end());
+    make
+}
+
+fn expression() -> Wait {
+    let both = Wait::All(vec![Wait::Event(0), Wait::Event(1)]);
+    Wait::Any(vec![both, Wait::Event(2)])
+}
+
+#[test]
+fn an_instance_begins_with_the_entry_whose_expression_holds() {
+    let run = |kinds: &[&str]| {
+        let ended = Rig::started_by(starting(expression(), true).0, kinds, slow).run();
+        ended.map(|ended| (ended.at, ended.output.unwrap()))
+    };
+    let both = data!({"a": 0, "b": 0, "f": true});
+    assert_eq!(run(&["a", "b"]), Some((1, both.clone())));
+    assert_eq!(run(&["b", "a"]), Some((1, both)));
+    assert_eq!(run(&["c"]), Some((1, data!({"c": 0, "f": true}))));
+    assert_eq!(run(&["d"]), Some((1, data!({"d": 0, "g": true}))));
+    // Half of what it needs begins nothing.
+    assert_eq!(run(&["a"]), None);
+}
+
+#[test]
+fn all_entries_are_needed_where_none_is_enough() {
+    let mut rig = Rig::started_by(starting(expression(), false).0, &["d", "c"], slow);
+    completed(rig.run(), 1, data!({"c": 0, "d": 0, "f": true, "g": true}));
+    assert_eq!(rig.called.len(), 2);
+    let mut rig = Rig::started_by(starting(expression(), false).0, &["a", "d"], slow);
+    assert_eq!(rig.run(), None);
+    assert_eq!(rig.called, [("g".to_owned(), 0)]);
+}
+
+#[test]
+fn an_entry_of_a_start_leads_its_own_way() {
+    let mut make = starting(expression(), true);
+    let StateKind::Event(state) = &mut make.0.states[0].kind else {
+        panic!("an event state")
+    };
+    state.entries[0].next = Some(to(1));
+    make.state(ROOT, StateKind::Inject(data!({"first": true})), end());
+    let run = |kind: &str| {
+        let ended = Rig::started_by(make.0.clone(), &[kind], slow).run();
+        ended.unwrap().output.unwrap().get("first")
+    };
+    assert_eq!(run("c"), Some(data!(true)));
+    assert_eq!(run("d"), None);
+}
+
+/// One that is kept active collects the next set, event by event, and begins anew when it is complete.
+#[test]
+fn an_active_instance_begins_anew_when_the_expression_holds_again() {
+    let mut make = starting(expression(), true);
+    make.0.keep_active = true;
+    for event in &mut make.0.events {
+        event.correlation = vec![Correlation {
+            attribute: "order".into(),
+            value: None,
+        }];
+    }
+    let mut rig = Rig::started_by(make.0, &["c"], slow);
+    assert_eq!(rig.run(), None, "it stays");
+    let calls = |rig: &Rig| -> Vec<(String, i64)> { rig.called.clone() };
+    assert_eq!(calls(&rig), [("f".to_owned(), 0)]);
+    rig.event("a", 10);
+    assert_eq!(calls(&rig).len(), 1, "half a set begins nothing");
+    rig.event("b", 12);
+    rig.run();
+    assert_eq!(
+        calls(&rig)[1..],
+        [("f".to_owned(), 12)],
+        "{:?}",
+        rig.history
+    );
+    rig.event("d", 20);
+    rig.run();
+    assert_eq!(calls(&rig)[2..], [("g".to_owned(), 20)]);
+    let data: &Data = &rig.root().data;
+    assert_eq!(
+        data,
+        &data!({"c": 0, "a": 10, "b": 12, "d": 20, "f": true, "g": true})
+    );
+}

@@ -1,0 +1,378 @@
+//! The driver's [`FunctionCaller`]: from a call of a definition's function to its type's caller.
+//!
+//! [`Caller::prepare`] compiles a definition's functions when it is deployed or loaded; a call only
+//! looks up what was compiled. What a definition needs for that is kept with it, so nothing is
+//! fetched here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use swirl_model::error::names;
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::IsoDuration;
+use swirl_model::workflow::{
+    ActionKind, AuthId, Function, FunctionId, FunctionKind, Period, Workflow,
+};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::{CallRequest, FunctionCaller};
+use url::Url;
+
+use crate::auth::Auth;
+use crate::breaker::{self, Breakers};
+use crate::exchange;
+use crate::http::Http;
+use crate::types::{
+    self, Checks, Clients, CompileResult, Compiled, Context, Documents, Settings, TYPES, asyncapi,
+    asyncapi::Brokers, custom::CustomCaller, rest::Library, rest::RestCaller, rpc, rpc::RpcCaller,
+    service::Services,
+};
+
+/// How much longer than its `actionExecTimeout` a call may take by the client's own limit: the
+/// engine's timeout, which the definition can handle by name, comes first.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Why a function of a definition cannot be called. Trying again with the same documents never
+/// helps.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("function `{function}`: {message}")]
+pub struct Problem {
+    pub function: String,
+    pub message: String,
+    /// Where the action stands that calls it; empty for what concerns the function itself.
+    pub pointer: String,
+}
+
+/// A document that a deployment must fetch before [`Caller::prepare`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needed {
+    /// Without the fragment.
+    pub uri: String,
+    /// The definition's auth for fetching it (`authRef.resource`; language 0.8, "Auth Definition").
+    pub auth: Option<AuthId>,
+}
+
+/// Finds the documents that a definition's functions need, those that are referred to by others
+/// among them.
+#[derive(Debug)]
+pub struct Gather<'a> {
+    workflow: &'a Workflow,
+    settings: &'a Settings,
+    library: Library,
+}
+
+impl<'a> Gather<'a> {
+    pub fn new(workflow: &'a Workflow, settings: &'a Settings) -> Gather<'a> {
+        Gather {
+            workflow,
+            settings,
+            library: Library::default(),
+        }
+    }
+
+    /// The documents that are still missing, as far as those that are there tell; to be asked again
+    /// until there are none. What is wrong with a document is told by [`Caller::prepare`].
+    pub fn missing(&mut self, resources: &[(String, String)]) -> Vec<Needed> {
+        let documents = Documents {
+            resources,
+            settings: self.settings,
+            for_checks: false,
+        };
+        let mut all = Caller::needs(self.workflow);
+        all.retain(|needed| documents.get(&needed.uri).is_none());
+        for function in &self.workflow.functions {
+            let others = match function.kind {
+                FunctionKind::Asyncapi => asyncapi::missing(function, &documents)
+                    .into_iter()
+                    .collect(),
+                FunctionKind::Rpc => rpc::imports(function, &documents),
+                FunctionKind::Rest => {
+                    let missing = self.library.missing(function, &documents);
+                    missing.into_iter().collect()
+                }
+                _ => continue,
+            };
+            for uri in others {
+                // Credentials go nowhere but where they were meant for.
+                let near = types::find(types::word(&function.kind))
+                    .and_then(|kind| (kind.document)(function))
+                    .is_some_and(|own| same_origin(own, &uri));
+                let auth = function.resource_auth.filter(|_| near);
+                match all.iter_mut().find(|known| known.uri == uri) {
+                    Some(known) => known.auth = known.auth.or(auth),
+                    None => all.push(Needed { uri, auth }),
+                }
+            }
+        }
+        all
+    }
+}
+
+fn same_origin(one: &str, other: &str) -> bool {
+    match (Url::parse(one), Url::parse(other)) {
+        (Ok(one), Ok(other)) => one.origin() == other.origin(),
+        _ => false,
+    }
+}
+
+/// Calls the functions of all prepared definitions over shared connections.
+pub struct Caller {
+    clients: Clients,
+    settings: Settings,
+    /// For a call whose actions have no timeout of their own.
+    timeout: Duration,
+    definitions: RwLock<HashMap<DefinitionId, Arc<Prepared>>>,
+}
+
+type Prepared = HashMap<Arc<str>, Entry>;
+
+struct Entry {
+    compiled: Compiled,
+    timeout: Duration,
+    /// When whoever is called is late: the engine's own timeout, where there is one.
+    late: Duration,
+}
+
+impl Caller {
+    pub fn new(http: Http) -> Caller {
+        Caller::with_settings(http, Settings::default())
+    }
+
+    pub fn with_settings(http: Http, settings: Settings) -> Caller {
+        Caller {
+            timeout: http.config().timeout,
+            clients: Clients {
+                brokers: Brokers::default(),
+                custom: CustomCaller::new(http.clone(), settings.connector_environment.clone()),
+                rpc: RpcCaller::new(http.clone()),
+                rest: RestCaller::new(http.clone()),
+                services: Services::new(http),
+            },
+            settings,
+            definitions: RwLock::default(),
+        }
+    }
+
+    /// The circuits of the hosts that are called over HTTP and gRPC; none where they are off.
+    pub fn breakers(&self) -> Option<&Arc<Breakers>> {
+        self.clients.services.http().breakers()
+    }
+
+    /// The documents that a definition's functions refer to, each once. What the reader itself
+    /// fetches (lists, schemas) isn't among them.
+    pub fn needs(workflow: &Workflow) -> Vec<Needed> {
+        let mut needed: Vec<Needed> = Vec::new();
+        for function in &workflow.functions {
+            let kind = types::find(types::word(&function.kind));
+            let Some(uri) = kind.and_then(|kind| (kind.document)(function)) else {
+                continue;
+            };
+            let auth = function.resource_auth;
+            match needed.iter_mut().find(|known| known.uri == uri) {
+                Some(known) => known.auth = known.auth.or(auth),
+                None => needed.push(Needed {
+                    uri: uri.to_owned(),
+                    auth,
+                }),
+            }
+        }
+        needed
+    }
+
+    /// What [`Gather`] is for.
+    pub fn gather<'a>(&'a self, workflow: &'a Workflow) -> Gather<'a> {
+        Gather::new(workflow, &self.settings)
+    }
+
+    /// What the calls of a definition would fail for, whatever its data is, by the documents that
+    /// describe its functions. A definition that was deployed once isn't asked again.
+    pub fn check(&self, workflow: &Workflow, resources: &[(String, String)]) -> Vec<Problem> {
+        Checks::new(workflow, resources, &self.settings).calls(workflow)
+    }
+
+    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources`
+    /// are what it was deployed with: URI, as the definition writes it, and content. Preparing the
+    /// same definition again replaces what was kept.
+    ///
+    /// # Errors
+    /// All problems, in the order of the functions; then nothing is kept.
+    pub fn prepare(
+        &self,
+        definition: &DefinitionId,
+        workflow: &Workflow,
+        resources: &[(String, String)],
+    ) -> Result<(), Vec<Problem>> {
+        let documents = Documents {
+            resources,
+            settings: &self.settings,
+            for_checks: false,
+        };
+        let mut results: Vec<Option<CompileResult>> = Vec::new();
+        results.resize_with(workflow.functions.len(), || None);
+        for kind in &TYPES {
+            let (places, own): (Vec<usize>, Vec<&Function>) = (workflow.functions.iter())
+                .enumerate()
+                .filter(|(_, function)| types::word(&function.kind) == kind.word)
+                .unzip();
+            for (place, result) in places.into_iter().zip((kind.compile)(&own, &documents)) {
+                results[place] = Some(result);
+            }
+        }
+        let (mut prepared, mut problems) = (Prepared::new(), Vec::new());
+        for (index, (function, result)) in workflow.functions.iter().zip(results).enumerate() {
+            let compiled = match result {
+                Some(Ok(compiled)) => compiled,
+                Some(Err(message)) => {
+                    problems.push(Problem {
+                        function: function.name.to_string(),
+                        message,
+                        pointer: String::new(),
+                    });
+                    continue;
+                }
+                None if function.kind == FunctionKind::Expression => continue,
+                None => {
+                    let message = no_caller(&function.kind);
+                    problems.push(Problem {
+                        function: function.name.to_string(),
+                        message,
+                        pointer: String::new(),
+                    });
+                    continue;
+                }
+            };
+            let (late, timeout) = self.limits_of(workflow, FunctionId(index as u32));
+            let entry = Entry {
+                compiled,
+                timeout,
+                late,
+            };
+            prepared.insert(function.name.clone(), entry);
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut definitions = self
+            .definitions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        definitions.insert(definition.clone(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// The longest that any action gives this function, and the client's own limit for that. An
+    /// action without a timeout gives the client's default.
+    fn limits_of(&self, workflow: &Workflow, id: FunctionId) -> (Duration, Duration) {
+        let limits = workflow
+            .actions
+            .iter()
+            .filter_map(|action| match &action.kind {
+                ActionKind::Call(call) if call.function == id => Some(match &action.timeout {
+                    Some(timeout) => (fixed(timeout), fixed(timeout).saturating_add(MARGIN)),
+                    None => (self.timeout, self.timeout),
+                }),
+                _ => None,
+            });
+        let longest = limits.max_by_key(|(_, limit)| *limit);
+        longest.unwrap_or((self.timeout, self.timeout))
+    }
+
+    fn entry(&self, definition: &DefinitionId) -> Option<Arc<Prepared>> {
+        let definitions = self
+            .definitions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        definitions.get(definition).cloned()
+    }
+}
+
+#[async_trait]
+impl FunctionCaller for Caller {
+    async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
+        let prepared = self.entry(&request.definition);
+        let Some(entry) = prepared
+            .as_ref()
+            .and_then(|all| all.get(&request.function.name))
+        else {
+            return Err(unknown(&request, prepared.is_some()));
+        };
+        let auth = match &request.auth {
+            None => None,
+            Some(auth) => Some(
+                Auth::from_properties(auth.scheme, &auth.properties).map_err(|mut error| {
+                    error.message = format!("auth `{}`: {}", auth.name, error.message);
+                    WorkflowError::from(&error)
+                })?,
+            ),
+        };
+        let context = Context {
+            auth: auth.as_ref(),
+            timeout: entry.timeout,
+        };
+        let call = entry.compiled.call(&self.clients, &request, &context);
+        let call = exchange::noted(request.seen.clone(), request.secrets.clone(), call);
+        let result = breaker::with_limit(entry.late, call).await;
+        result.map_err(|error| {
+            let error = request.secrets.error(WorkflowError::from(&error));
+            tracing::debug!(function = %request.function.name, %error, "a call failed");
+            error
+        })
+    }
+}
+
+fn no_caller(kind: &FunctionKind) -> String {
+    let known: Vec<_> = TYPES
+        .iter()
+        .map(|known| format!("`{}`", known.word))
+        .collect();
+    format!(
+        "functions of type `{}` aren't called by this version; it calls {}",
+        kind.word(),
+        known.join(", ")
+    )
+}
+
+fn unknown(request: &CallRequest, is_prepared: bool) -> WorkflowError {
+    let function = &request.function;
+    let message = if types::find(types::word(&function.kind)).is_none() {
+        format!(
+            "function `{}`: {}",
+            function.name,
+            no_caller(&function.kind)
+        )
+    } else if is_prepared {
+        format!(
+            "the definition {} has no function `{}`",
+            request.definition, function.name
+        )
+    } else {
+        format!(
+            "function `{}`: the definition {} isn't loaded on this worker",
+            function.name, request.definition
+        )
+    };
+    WorkflowError {
+        code: Some("function".to_owned()),
+        ..WorkflowError::new(names::FUNCTION_ERROR, message)
+    }
+}
+
+/// The longest that a duration can be: a month has at most 31 days. One that only the instance knows ends
+/// the call by the instance's own timer; the client gives it a day.
+fn fixed(period: &Period) -> Duration {
+    const DAY: IsoDuration = IsoDuration::from_secs(24 * 3600);
+    let duration = period.fixed().unwrap_or(DAY);
+    const MONTH: Duration = Duration::from_secs(31 * 24 * 3600);
+    MONTH
+        .saturating_mul(duration.months)
+        .saturating_add(Duration::from_millis(duration.millis))
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller")
+            .field("clients", &self.clients)
+            .finish_non_exhaustive()
+    }
+}

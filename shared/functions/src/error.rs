@@ -1,0 +1,179 @@
+//! The failure of a function call, as retries and a definition's `errors` see it.
+
+use std::fmt;
+use std::time::Duration;
+
+use swirl_model::error::names;
+use swirl_model::{Data, WorkflowError};
+
+use crate::types::rpc;
+
+/// Why a call failed. Its code, not its message, is what a definition's `errors` match.
+///
+/// No field holds a credential: those of the call are cut out of everything a service answered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    pub kind: CallErrorKind,
+    /// One sentence with the method, the URL without its query, and what went wrong.
+    pub message: String,
+    /// The answer's body, if there was an answer.
+    pub body: Option<Data>,
+    /// Whether the same call may succeed later.
+    pub can_retry: bool,
+    /// How long the service asks to wait (`Retry-After` in seconds).
+    pub retry_after: Option<Duration>,
+    /// The name that the service gave; it goes before ours.
+    pub given_name: Option<Box<str>>,
+    /// The code that the service gave; it goes before ours.
+    pub given_code: Option<Box<str>>,
+    /// The whole error, where the service says what a definition is to see; it goes before all else.
+    pub exact: Option<Box<WorkflowError>>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallErrorKind {
+    /// The arguments don't fit the operation; nothing was sent.
+    Arguments,
+    /// No credentials could be had, or they don't fit what the operation asks for.
+    Auth,
+    /// No connection, or one that broke.
+    Connection,
+    /// The answer, or the request, is larger than the limit.
+    Limit,
+    /// The service, or the command, says that it failed, and nothing else does.
+    Failed,
+    /// A command that ended otherwise than with exit status 0; none if a signal ended it.
+    Exit(Option<i32>),
+    /// The answer isn't what its content type says.
+    Response,
+    /// A gRPC status other than `OK`.
+    Rpc(tonic::Code),
+    /// An answer other than 2xx.
+    Status(u16),
+    /// No answer in time.
+    Timeout,
+}
+
+impl CallErrorKind {
+    /// The status of the answer, for an answer other than 2xx.
+    pub fn status(self) -> Option<u16> {
+        match self {
+            CallErrorKind::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+/// The error's code: the HTTP status, the name of the gRPC status, the exit status, or a word.
+impl fmt::Display for CallErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallErrorKind::Arguments => f.write_str("arguments"),
+            CallErrorKind::Auth => f.write_str("auth"),
+            CallErrorKind::Connection => f.write_str("connection"),
+            CallErrorKind::Limit => f.write_str("limit"),
+            CallErrorKind::Failed => f.write_str("failed"),
+            CallErrorKind::Exit(Some(status)) => write!(f, "{status}"),
+            CallErrorKind::Exit(None) => f.write_str("signal"),
+            CallErrorKind::Response => f.write_str("response"),
+            CallErrorKind::Rpc(code) => f.write_str(rpc::name(*code)),
+            CallErrorKind::Status(status) => write!(f, "{status}"),
+            CallErrorKind::Timeout => f.write_str("timeout"),
+        }
+    }
+}
+
+impl CallError {
+    /// An error that trying again cannot help, unless the kind says otherwise.
+    pub fn new(kind: CallErrorKind, message: impl Into<String>) -> CallError {
+        let can_retry = match kind {
+            CallErrorKind::Connection | CallErrorKind::Timeout => true,
+            CallErrorKind::Exit(_) => true,
+            CallErrorKind::Rpc(code) => rpc::can_pass(code),
+            CallErrorKind::Status(status) => status_can_pass(status),
+            CallErrorKind::Arguments
+            | CallErrorKind::Auth
+            | CallErrorKind::Failed
+            | CallErrorKind::Limit
+            | CallErrorKind::Response => false,
+        };
+        CallError {
+            kind,
+            message: message.into(),
+            body: None,
+            can_retry,
+            retry_after: None,
+            given_name: None,
+            given_code: None,
+            exact: None,
+        }
+    }
+
+    pub fn arguments(message: impl Into<String>) -> CallError {
+        CallError::new(CallErrorKind::Arguments, message)
+    }
+
+    /// The error's name: what the service gave, else `LimitExceeded` for a limit and `FunctionError`
+    /// for all others.
+    pub fn name(&self) -> &str {
+        match (&self.given_name, self.kind) {
+            (Some(name), _) => name,
+            (None, CallErrorKind::Limit) => names::LIMIT_EXCEEDED,
+            (None, _) => names::FUNCTION_ERROR,
+        }
+    }
+
+    pub fn code(&self) -> String {
+        let given = self.given_code.clone();
+        given.map_or_else(|| self.kind.to_string(), String::from)
+    }
+
+    pub fn status(&self) -> Option<u16> {
+        self.kind.status()
+    }
+}
+
+impl From<&CallError> for WorkflowError {
+    fn from(error: &CallError) -> WorkflowError {
+        if let Some(exact) = &error.exact {
+            return (**exact).clone();
+        }
+        let mut seen = WorkflowError::new(error.name(), error.message.as_str());
+        (seen.code, seen.status) = (Some(error.code()), error.status());
+        seen
+    }
+}
+
+/// Overload, a busy lock and a failing server pass; a refusal and a missing feature stay.
+fn status_can_pass(status: u16) -> bool {
+    matches!(status, 408 | 423 | 425 | 429)
+        || (500..600).contains(&status) && ![501, 505, 511].contains(&status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_whether_trying_again_can_help() {
+        for (status, can_retry) in [
+            (301, false),
+            (400, false),
+            (404, false),
+            (408, true),
+            (429, true),
+            (500, true),
+            (501, false),
+            (503, true),
+        ] {
+            let error = CallError::new(CallErrorKind::Status(status), "");
+            assert_eq!(
+                (error.can_retry, error.code()),
+                (can_retry, status.to_string()),
+                "{status}"
+            );
+        }
+    }
+}

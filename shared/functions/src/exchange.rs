@@ -1,0 +1,154 @@
+//! Whom a call speaks to, noted for its span without handing the note through every function type.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use swirl_model::redact::Redactor;
+use swirl_ports::{Exchange, Seen, Spoken};
+use url::Url;
+
+use crate::shown;
+
+tokio::task_local! {
+    static NOTED: (Seen, Arc<Redactor>);
+}
+
+/// Makes a call whose exchanges are noted; the last one counts, which is the call's own and not that for its token.
+pub(crate) async fn noted<F: Future>(seen: Seen, secrets: Arc<Redactor>, call: F) -> F::Output {
+    NOTED.scope((seen, secrets), call).await
+}
+
+/// A request goes out, or has been answered.
+pub(crate) fn note(method: &Method, url: &Url, status: Option<u16>) {
+    with(|secrets| Exchange {
+        host: url.host_str().unwrap_or_default().to_owned(),
+        port: url.port_or_known_default(),
+        spoken: Spoken::Http {
+            method: method.as_str().to_owned(),
+            url: secrets.text(&shown(url)).into_owned(),
+            status,
+        },
+    });
+}
+
+/// A method of a gRPC service is called, or has answered. `path`: `/package.Service/Method`.
+pub(crate) fn note_grpc(host: &str, port: u16, path: &str, status: Option<i32>) {
+    with(|_| {
+        let path = path.trim_start_matches('/');
+        let (service, method) = path.rsplit_once('/').unwrap_or(("", path));
+        Exchange {
+            host: host.to_owned(),
+            port: Some(port),
+            spoken: Spoken::Grpc {
+                service: service.to_owned(),
+                method: method.to_owned(),
+                status,
+            },
+        }
+    });
+}
+
+/// A message goes to a broker, or is waited for there.
+pub(crate) fn note_message(
+    system: &'static str,
+    (host, port): (&str, u16),
+    destination: &str,
+    receives: bool,
+) {
+    with(|secrets| Exchange {
+        host: host.to_owned(),
+        port: Some(port),
+        spoken: Spoken::Message {
+            system,
+            destination: secrets.text(destination).into_owned(),
+            receives,
+        },
+    });
+}
+
+/// Outside of a call there is nobody who asks: a document is fetched.
+fn with(exchange: impl FnOnce(&Redactor) -> Exchange) {
+    let _ = NOTED.try_with(|(seen, secrets)| seen.note(exchange(secrets)));
+}
+
+/// As errors show it, with the names of its query.
+fn shown(url: &Url) -> String {
+    let mut shown = shown::shown(url);
+    for (at, (name, _)) in url.query_pairs().enumerate() {
+        let name: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
+        shown += if at == 0 { "?" } else { "&" };
+        shown += &format!("{name}=REDACTED");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn secrets_are_in_no_note() {
+        let url =
+            Url::parse("http://me:pw@h.example/bot-t0ken-long/send?key=s3cret&a%26b=1#x").unwrap();
+        let seen = Seen::default();
+        let secrets = Arc::new(Redactor::new(["t0ken-long"]));
+        noted(seen.clone(), secrets, async {
+            note(&Method::POST, &url, None);
+            note(&Method::POST, &url, Some(204));
+        })
+        .await;
+        let found = seen.get().unwrap();
+        let Spoken::Http {
+            url: shown, status, ..
+        } = &found.spoken
+        else {
+            panic!("{found:?}")
+        };
+        assert!(shown.starts_with("http://h.example/bot-"), "{found:?}");
+        assert!(
+            shown.ends_with("/send?key=REDACTED&a%26b=REDACTED"),
+            "{found:?}"
+        );
+        for secret in ["t0ken", "s3cret", "pw", "#x"] {
+            assert!(!shown.contains(secret), "{found:?}");
+        }
+        assert_eq!((found.port, *status), (Some(80), Some(204)));
+        // Elsewhere nothing is noted, and nothing fails.
+        note(&Method::GET, &url, None);
+        assert_eq!(seen.get(), Some(found));
+    }
+    #[tokio::test]
+    async fn other_protocols_are_noted_too() {
+        let seen = Seen::default();
+        let secrets = Arc::new(Redactor::new(["s3cret-long"]));
+        noted(seen.clone(), secrets.clone(), async {
+            note_grpc("h", 9, "/shop.Users/Get", Some(5));
+        })
+        .await;
+        let spoken = Spoken::Grpc {
+            service: "shop.Users".to_owned(),
+            method: "Get".to_owned(),
+            status: Some(5),
+        };
+        assert_eq!(seen.get().unwrap().spoken, spoken);
+        noted(seen.clone(), secrets, async {
+            note_message("mqtt", ("h", 1883), "a/s3cret-long/b", false);
+        })
+        .await;
+        let found = seen.get().unwrap();
+        assert_eq!((found.host.as_str(), found.port), ("h", Some(1883)));
+        let Spoken::Message {
+            system,
+            destination,
+            receives,
+        } = found.spoken
+        else {
+            panic!("{:?}", found.spoken)
+        };
+        assert_eq!((system, receives), ("mqtt", false));
+        assert!(
+            destination.starts_with("a/") && !destination.contains("s3cret"),
+            "{destination}"
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! Callers of functions, one folder a function type in `types/`.
+//!
+//! A function type has two halves: reading what a definition refers to, at deployment, and calling
+//! it. What deployment reads is kept with the definition, so a call looks nothing up. Secrets and
+//! credentials are used here and nowhere else.
+
+pub mod auth;
+pub mod breaker;
+pub mod caller;
+pub mod egress;
+pub mod error;
+mod exchange;
+pub mod http;
+pub mod resources;
+pub mod secrets;
+mod shown;
+pub mod types;
+
+pub use caller::{Caller, Gather, Needed, Problem};
+pub use error::{CallError, CallErrorKind};
+pub use types::Settings;

@@ -1,0 +1,70 @@
+//! What a definition's reader is handed: files and documents over HTTP together.
+
+use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources, scheme};
+use url::Url;
+
+use super::HttpResources;
+
+/// What came with the document first; then `http:` and `https:` URIs, and what is relative to a document behind one, are fetched; all else
+/// is a file.
+#[derive(Debug, Clone)]
+pub struct Fetcher {
+    pub given: MapResources,
+    pub http: HttpResources,
+    /// `None`: no file of this machine may be read.
+    pub files: Option<FileResources>,
+}
+
+impl Resources for Fetcher {
+    fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        if let Ok(found) = self.given.fetch(uri, base) {
+            return Ok(found);
+        }
+        let failed = |reason: String| ResourceError::Failed {
+            uri: uri.to_owned(),
+            reason,
+        };
+        let remote = match (is_http(uri), base.filter(|base| is_http(base))) {
+            (true, _) => Some(uri.to_owned()),
+            (false, None) => None,
+            (false, Some(base)) => match scheme(uri) {
+                None => {
+                    let joined = Url::parse(base).and_then(|base| base.join(uri));
+                    Some(joined.map_err(|error| failed(error.to_string()))?.into())
+                }
+                // Who writes a document on the web is not who may read this machine's files.
+                Some(own) if is_file(own) => {
+                    return Err(failed(
+                        "a document on the web cannot refer to a file".to_owned(),
+                    ));
+                }
+                Some(_) => None,
+            },
+        };
+        match remote {
+            Some(url) => self
+                .http
+                .get(&url)
+                .map_err(|error| failed(error.cause.to_string())),
+            None => match (&self.files, scheme(uri)) {
+                (Some(files), _) => files.fetch(uri, base),
+                (None, Some(own)) if !is_file(own) => Err(ResourceError::Scheme {
+                    uri: uri.to_owned(),
+                    scheme: own.to_owned(),
+                }),
+                (None, _) => Err(failed(
+                    "no file is read here: send it with the document".to_owned(),
+                )),
+            },
+        }
+    }
+}
+
+fn is_file(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("file") || scheme.eq_ignore_ascii_case("classpath")
+}
+
+fn is_http(uri: &str) -> bool {
+    let own = scheme(uri).map(str::to_ascii_lowercase);
+    matches!(own.as_deref(), Some("http" | "https"))
+}

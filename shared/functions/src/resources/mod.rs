@@ -1,0 +1,438 @@
+//! Documents that a definition refers to by an http or https URI, fetched at deployment.
+//!
+//! A definition says what is fetched, so it could make this machine ask around in its network. Only
+//! hosts that the operator allows are asked ([`Hosts`]); by default that is this machine itself.
+//! Redirects are followed within the same rule. What is fetched is bounded in size and time, and is
+//! kept with the definition: no run of it fetches anything.
+
+mod fetcher;
+mod hosts;
+mod wanted;
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use url::Url;
+
+pub use fetcher::Fetcher;
+pub use hosts::{Hosts, HostsError};
+pub use wanted::{Waiting, Wanted};
+
+use crate::auth::Auth;
+use crate::http::{Answer, Http, HttpConfig, HttpError, shown};
+use crate::{CallError, CallErrorKind};
+
+/// What is asked for first; anything is taken.
+const ACCEPTED: &str = "application/json, application/yaml, text/yaml, */*;q=0.5";
+
+/// How documents are fetched.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Default: this machine only.
+    pub hosts: Hosts,
+    /// The largest document, in bytes. Default: 4 MiB.
+    pub bytes_max: usize,
+    /// For a whole fetch, redirects included. Default: 10 s.
+    pub timeout: Duration,
+    /// How many redirects are followed. Default: 5.
+    pub redirects_max: usize,
+    /// Whether the proxy variables of the environment are honoured for other hosts than this
+    /// machine. Default: yes.
+    pub proxy_from_env: bool,
+}
+
+impl Default for HttpOptions {
+    fn default() -> HttpOptions {
+        HttpOptions {
+            hosts: Hosts::default(),
+            bytes_max: 4 * 1024 * 1024,
+            timeout: Duration::from_secs(10),
+            redirects_max: 5,
+            proxy_from_env: true,
+        }
+    }
+}
+
+/// Why a document was not fetched. No field holds a query or a credential.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{uri}`: {cause}")]
+pub struct FetchError {
+    /// Where it went wrong: the document's own URI, or that of a redirect.
+    pub uri: String,
+    pub cause: Cause,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    #[error("it is no http or https URL with a host")]
+    Uri,
+    #[error(
+        "nothing is fetched from the host `{host}`; allow it with `--allow-host {host}` or `http.allow_hosts`"
+    )]
+    HostNotAllowed { host: String },
+    #[error("the redirect to `{target}` isn't followed: {reason}")]
+    Redirect { target: String, reason: String },
+    #[error("{0}")]
+    Auth(String),
+    #[error("it answered {0} instead of a document")]
+    Status(u16),
+    /// Trying again can help.
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("it has more than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("it wasn't there within {} s", limit.as_secs_f64())]
+    Timeout { limit: Duration },
+    #[error("nobody waits for it any more")]
+    Unwanted,
+}
+
+impl FetchError {
+    fn new(uri: impl Into<String>, cause: Cause) -> FetchError {
+        FetchError {
+            uri: uri.into(),
+            cause,
+        }
+    }
+
+    /// Whether the same fetch may succeed later.
+    pub fn can_retry(&self) -> bool {
+        match self.cause {
+            Cause::Unreachable(_) | Cause::Timeout { .. } => true,
+            Cause::Status(status) => CallError::new(CallErrorKind::Status(status), "").can_retry,
+            _ => false,
+        }
+    }
+}
+
+/// Fetches documents. A clone shares the configuration.
+#[derive(Debug, Clone)]
+pub struct HttpResources {
+    options: HttpOptions,
+    /// For this machine: without a proxy, which would ask another machine's loopback address.
+    direct: Http,
+    other: Http,
+    auth: Vec<(String, Auth)>,
+    wanted: Wanted,
+}
+
+impl HttpResources {
+    /// # Errors
+    /// As [`Http::new`].
+    pub fn new(options: HttpOptions) -> Result<HttpResources, HttpError> {
+        let config = HttpConfig {
+            timeout: options.timeout,
+            response_bytes_max: options.bytes_max,
+            // A kept connection would outlive the runtime of its fetch.
+            idle_per_host_max: 0,
+            proxy_from_env: false,
+            ..HttpConfig::default()
+        };
+        let direct = Http::new(config.clone())?;
+        let other = match options.proxy_from_env {
+            true => Http::new(HttpConfig {
+                proxy_from_env: true,
+                ..config
+            })?,
+            false => direct.clone(),
+        };
+        Ok(HttpResources {
+            options,
+            direct,
+            other,
+            auth: Vec::new(),
+            wanted: Wanted::default(),
+        })
+    }
+
+    /// Credentials for one document (`authRef.resource`), by its URI without a fragment.
+    #[must_use]
+    pub fn with_auth(mut self, uri: &str, auth: Auth) -> HttpResources {
+        self.auth.push((without_fragment(uri).to_owned(), auth));
+        self
+    }
+
+    /// Nothing is fetched any more once nobody waits for it.
+    #[must_use]
+    pub fn while_wanted(mut self, wanted: Wanted) -> HttpResources {
+        self.wanted = wanted;
+        self
+    }
+
+    /// Fetches a document, with the credentials that [`HttpResources::with_auth`] gave for it.
+    /// Blocks for at most the time limit; in async code call it on a thread for blocking work.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub fn get(&self, uri: &str) -> Result<Vec<u8>, FetchError> {
+        blocking(uri, async || self.fetch(uri).await)
+    }
+
+    /// Posts a question in JSON and gives the answer, as [`HttpResources::get`] does; redirects aren't followed.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub fn post(&self, uri: &str, question: &str) -> Result<Vec<u8>, FetchError> {
+        blocking(uri, async || {
+            let (url, auth) = self.start(uri)?;
+            let answer = self.ask(&url, auth, Some(question));
+            let answer = self.in_time(uri, answer).await?;
+            match answer.status {
+                200..=299 => Ok(answer.body),
+                status => Err(FetchError::new(shown(&url), Cause::Status(status))),
+            }
+        })
+    }
+
+    /// [`HttpResources::get`] for async code.
+    ///
+    /// # Errors
+    /// [`FetchError`].
+    pub async fn fetch(&self, uri: &str) -> Result<Vec<u8>, FetchError> {
+        let (url, auth) = self.start(uri)?;
+        self.in_time(uri, self.follow(url, auth)).await
+    }
+
+    /// Where to begin and with which credentials, if that host may be asked.
+    fn start(&self, uri: &str) -> Result<(Url, Option<&Auth>), FetchError> {
+        let own = without_fragment(uri);
+        let mut known = self.auth.iter().rev();
+        let auth = known.find(|(known, _)| known == own).map(|(_, auth)| auth);
+        let url = Url::parse(own).ok().filter(is_http);
+        let url = url.ok_or_else(|| FetchError::new(shown_uri(uri), Cause::Uri))?;
+        if !self.options.hosts.allow(&url) {
+            let host = hosts::host(&url);
+            return Err(FetchError::new(shown(&url), Cause::HostNotAllowed { host }));
+        }
+        Ok((url, auth))
+    }
+
+    async fn in_time<T>(
+        &self,
+        uri: &str,
+        done: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<T, FetchError> {
+        let unwanted = || FetchError::new(shown_uri(uri), Cause::Unwanted);
+        if self.wanted.is_over() {
+            return Err(unwanted());
+        }
+        let limit = self.options.timeout;
+        let done = async {
+            tokio::select! {
+                done = done => done,
+                () = self.wanted.over() => Err(unwanted()),
+            }
+        };
+        let result = tokio::time::timeout(limit, done).await;
+        result.unwrap_or_else(|_| Err(FetchError::new(shown_uri(uri), Cause::Timeout { limit })))
+    }
+
+    async fn follow(&self, start: Url, auth: Option<&Auth>) -> Result<Vec<u8>, FetchError> {
+        let mut url = start.clone();
+        for _ in 0..=self.options.redirects_max {
+            // Another host gets no credentials that were meant for the first.
+            let auth = auth.filter(|_| url.origin() == start.origin());
+            let answer = self.ask(&url, auth, None).await?;
+            match answer.status {
+                200..=299 => return Ok(answer.body),
+                301 | 302 | 303 | 307 | 308 => {
+                    let location = answer.headers.get(LOCATION).and_then(|at| at.to_str().ok());
+                    url = self.target(&url, location.unwrap_or_default())?;
+                }
+                status => return Err(FetchError::new(shown(&url), Cause::Status(status))),
+            }
+        }
+        let reason = format!(
+            "there are more than {} redirects",
+            self.options.redirects_max
+        );
+        let target = shown(&url);
+        Err(FetchError::new(
+            shown(&start),
+            Cause::Redirect { target, reason },
+        ))
+    }
+
+    /// Where a redirect leads, if it may be followed.
+    fn target(&self, from: &Url, location: &str) -> Result<Url, FetchError> {
+        let refused = |target: String, reason: &str| {
+            let reason = reason.to_owned();
+            Err(FetchError::new(
+                shown(from),
+                Cause::Redirect { target, reason },
+            ))
+        };
+        let target = from.join(location).ok().filter(|_| !location.is_empty());
+        let Some(target) = target.filter(is_http) else {
+            return refused(shown_uri(location), "it is no http or https URL");
+        };
+        if from.scheme() == "https" && target.scheme() == "http" {
+            return refused(shown(&target), "it leaves https");
+        }
+        if hosts::is_loopback(&target) && !hosts::is_loopback(from) {
+            let reason = "another machine cannot send us to this machine's own services";
+            return refused(shown(&target), reason);
+        }
+        if !self.options.hosts.allow(&target) {
+            let reason = format!(
+                "allow its host with `--allow-host {}`",
+                hosts::host(&target)
+            );
+            return refused(shown(&target), &reason);
+        }
+        Ok(target)
+    }
+
+    /// Gets, or posts a question.
+    async fn ask(
+        &self,
+        url: &Url,
+        auth: Option<&Auth>,
+        question: Option<&str>,
+    ) -> Result<Answer, FetchError> {
+        let http = if hosts::is_loopback(url) {
+            &self.direct
+        } else {
+            &self.other
+        };
+        let mut request = match question {
+            None => http
+                .request(Method::GET, url.clone())
+                .header(ACCEPT, ACCEPTED),
+            Some(question) => http
+                .request(Method::POST, url.clone())
+                .header(ACCEPT, "application/json")
+                .header(CONTENT_TYPE, "application/json")
+                .body(question.to_owned()),
+        };
+        request = match auth {
+            None => request,
+            Some(Auth::Basic { username, password }) => {
+                request.basic_auth(username, Some(password.expose()))
+            }
+            Some(Auth::Bearer { token }) => request.bearer_auth(token.expose()),
+            Some(Auth::OAuth2(_)) => {
+                let reason = "a document is fetched with `basic` or `bearer` auth, not `oauth2`";
+                return Err(FetchError::new(shown(url), Cause::Auth(reason.to_owned())));
+            }
+        };
+        let method = if question.is_some() { "POST" } else { "GET" };
+        let what = format!("{method} {}", shown(url));
+        http.send(request, url, &what).await.map_err(|error| {
+            let reason = error.message.strip_prefix(&what).unwrap_or(&error.message);
+            let reason = reason.trim_start_matches([':', ' ']).to_owned();
+            let cause = match error.kind {
+                CallErrorKind::Limit => Cause::TooLarge {
+                    limit: self.options.bytes_max,
+                },
+                CallErrorKind::Timeout => Cause::Timeout {
+                    limit: self.options.timeout,
+                },
+                // Only a header can be wrong in a request that has nothing else of its own.
+                CallErrorKind::Arguments => Cause::Auth(reason),
+                _ => Cause::Unreachable(reason),
+            };
+            FetchError::new(shown(url), cause)
+        })
+    }
+}
+
+/// On a thread of its own: the caller's may be one of a runtime, which must not wait here.
+fn blocking<T: Send>(
+    uri: &str,
+    work: impl AsyncFnOnce() -> Result<T, FetchError> + Send,
+) -> Result<T, FetchError> {
+    let unreachable = |reason: String| FetchError::new(shown_uri(uri), Cause::Unreachable(reason));
+    let fetch = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| unreachable(error.to_string()))?;
+        runtime.block_on(work())
+    };
+    let ended = std::thread::scope(|scope| scope.spawn(fetch).join());
+    ended.unwrap_or_else(|_| Err(unreachable("the fetch broke off".to_owned())))
+}
+
+fn is_http(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host()
+}
+
+fn without_fragment(uri: &str) -> &str {
+    uri.split('#').next().unwrap_or_default()
+}
+
+/// Any text as errors show it: a URL without its secrets, else its beginning.
+fn shown_uri(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) if url.has_host() => shown(&url),
+        _ => text
+            .split(['?', '#'])
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_that_would_widen_what_is_reached_are_refused() {
+        let hosts = Hosts::parse(&["example.org", "*.example.org"]).unwrap();
+        let resources = HttpResources::new(HttpOptions {
+            hosts,
+            ..HttpOptions::default()
+        })
+        .unwrap();
+        let target = |from: &str, location: &str| {
+            let target = resources.target(&Url::parse(from).unwrap(), location);
+            target.map(String::from).map_err(|error| error.to_string())
+        };
+        for (from, location, expected) in [
+            ("http://example.org/a/b", "c", "http://example.org/a/c"),
+            (
+                "http://example.org/a",
+                "https://docs.example.org/a",
+                "https://docs.example.org/a",
+            ),
+            (
+                "http://127.0.0.1:1/a",
+                "//localhost:2/b",
+                "http://localhost:2/b",
+            ),
+        ] {
+            assert_eq!(target(from, location).as_deref(), Ok(expected));
+        }
+        for (from, location, reason) in [
+            (
+                "https://example.org/a",
+                "http://example.org/a",
+                "it leaves https",
+            ),
+            (
+                "http://example.org/a",
+                "http://127.0.0.1:6379/",
+                "this machine's own services",
+            ),
+            (
+                "http://example.org/a",
+                "http://[::1]/",
+                "this machine's own services",
+            ),
+            (
+                "http://example.org/a",
+                "http://169.254.169.254/",
+                "`--allow-host 169.254.169.254`",
+            ),
+        ] {
+            let error = target(from, location).unwrap_err();
+            assert!(error.contains(reason), "{location}: {error}");
+        }
+    }
+}

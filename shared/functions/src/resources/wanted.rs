@@ -1,0 +1,35 @@
+//! Whether somebody still waits for the outcome of some work.
+
+use tokio::sync::watch;
+
+/// Told to the work. By default somebody waits for ever.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted(Option<watch::Receiver<()>>);
+
+/// Held by the one who waits: when it is dropped, the work may stop.
+#[derive(Debug)]
+pub struct Waiting {
+    _held: watch::Sender<()>,
+}
+
+impl Waiting {
+    pub fn begin() -> (Waiting, Wanted) {
+        let (sender, receiver) = watch::channel(());
+        (Waiting { _held: sender }, Wanted(Some(receiver)))
+    }
+}
+
+impl Wanted {
+    pub fn is_over(&self) -> bool {
+        let receiver = self.0.as_ref();
+        receiver.is_some_and(|receiver| receiver.has_changed().is_err())
+    }
+
+    /// Returns when nobody waits any more.
+    pub async fn over(&self) {
+        match self.0.clone() {
+            Some(mut receiver) => while receiver.changed().await.is_ok() {},
+            None => std::future::pending().await,
+        }
+    }
+}

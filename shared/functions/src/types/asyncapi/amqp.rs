@@ -1,0 +1,286 @@
+//! Messages over AMQP 0.9.1, as RabbitMQ speaks it.
+//!
+//! Exchanges and queues are the operator's: nothing is declared but a queue that lasts as long as a wait
+//! on an exchange. A message counts as taken when the broker has confirmed it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions,
+    ConfirmSelectOptions, QueueBindOptions, QueueDeclareOptions,
+};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
+use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ErrorKind};
+use percent_encoding::percent_decode_str;
+
+use super::compile::Sending;
+use super::gated::Gated;
+use super::kept::Kept;
+use super::mqtt::basic;
+use super::receive::{Came, Incoming};
+use super::send::Outgoing;
+use crate::auth::{Auth, Secret};
+use crate::egress::Gate;
+use crate::http::tls;
+use crate::{CallError, CallErrorKind};
+
+/// Until a connection stands.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After how long without a word both sides take a connection for broken.
+const HEARTBEAT_S: u16 = 30;
+
+/// What brokers take from this machine alone, unless they are told otherwise.
+const GUEST: &str = "guest";
+
+/// Closes a channel or a connection in good order.
+const OK: u16 = 200;
+
+#[derive(Debug, Default)]
+pub(super) struct Amqp {
+    kept: Kept<Key, Arc<Link>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    host: String,
+    port: u16,
+    tls: bool,
+    vhost: String,
+    login: Option<(String, Secret)>,
+}
+
+/// A connection, and what it goes by.
+struct Link {
+    connection: Connection,
+    /// Over TLS.
+    _relay: Option<Gated>,
+}
+
+impl Key {
+    fn of(sending: &Sending, auth: Option<&Auth>, tls: bool, what: &str) -> Result<Key, CallError> {
+        let server = &sending.server;
+        let path = server.url.path().trim_start_matches('/');
+        let vhost = match (&sending.bindings.amqp.vhost, path) {
+            (Some(vhost), _) => vhost.clone(),
+            (None, "") => "/".to_owned(),
+            (None, path) => percent_decode_str(path).decode_utf8_lossy().into_owned(),
+        };
+        Ok(Key {
+            host: server.host(),
+            port: server.port(),
+            tls,
+            vhost,
+            login: basic(auth, "AMQP", what)?,
+        })
+    }
+
+    async fn connect(&self, gate: &Gate) -> Result<Arc<Link>, (CallErrorKind, String)> {
+        let broken = |reason: String| (CallErrorKind::Connection, reason);
+        let guest = || (GUEST.to_owned(), Secret::new(GUEST));
+        let (username, password) = self.login.clone().unwrap_or_else(guest);
+        let relay = match self.tls {
+            true => {
+                let config = tls().map_err(|error| broken(error.to_string()))?;
+                let (host, config) = (self.host.clone(), Arc::new(config));
+                let relay = Gated::relay(gate.clone(), host, self.port, config).await;
+                Some(relay.map_err(|error| broken(error.to_string()))?)
+            }
+            false => None,
+        };
+        let (host, port) = match &relay {
+            Some(relay) => (relay.address().ip().to_string(), relay.address().port()),
+            None => (self.host.clone(), self.port),
+        };
+        let uri = AMQPUri {
+            scheme: AMQPScheme::AMQP,
+            authority: AMQPAuthority {
+                userinfo: AMQPUserInfo {
+                    username,
+                    password: password.expose().to_owned(),
+                },
+                host,
+                port,
+            },
+            vhost: self.vhost.clone(),
+            query: AMQPQueryString {
+                heartbeat: Some(HEARTBEAT_S),
+                ..AMQPQueryString::default()
+            },
+        };
+        let properties = ConnectionProperties::default().with_connection_name("swirl".into());
+        let connected = Connection::connect_uri(uri, properties);
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
+        let failed = relay.as_ref().and_then(Gated::failed);
+        match (connected, failed) {
+            (Ok(Ok(connection)), _) => Ok(Arc::new(Link {
+                connection,
+                _relay: relay,
+            })),
+            (_, Some(reason)) => Err(broken(format!("no connection: {reason}"))),
+            (Ok(Err(error)), None) => Err((kind(&error), format!("no connection: {error}"))),
+            (Err(_), None) => Err(broken("no connection in time".to_owned())),
+        }
+    }
+}
+
+impl Amqp {
+    async fn channel(&self, key: &Key, gate: &Gate, what: &str) -> Result<Channel, CallError> {
+        let is_alive = |kept: Arc<Link>| async move { kept.connection.status().connected() };
+        let connected = self.kept.get(key, is_alive, key.connect(gate)).await;
+        let link = connected
+            .map_err(|(kind, reason)| CallError::new(kind, format!("{what}: {reason}")))?;
+        let channel = link.connection.create_channel().await;
+        channel.map_err(|error| failed(what, &error))
+    }
+
+    pub(super) async fn send(
+        &self,
+        sending: &Sending,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+        tls: bool,
+        gate: &Gate,
+    ) -> Result<(), CallError> {
+        let what = &outgoing.what;
+        let wrong = |error: lapin::Error| failed(what, &error);
+        let key = Key::of(sending, auth, tls, what)?;
+        let binding = &sending.bindings.amqp;
+        let mut headers = FieldTable::default();
+        for (name, value) in &outgoing.headers {
+            headers.insert(
+                name.as_str().into(),
+                AMQPValue::LongString(value.as_str().into()),
+            );
+        }
+        let mut properties = BasicProperties::default()
+            .with_content_type(outgoing.content_type.as_str().into())
+            .with_message_id(outgoing.key.into())
+            .with_delivery_mode(if binding.is_transient { 1 } else { 2 })
+            .with_headers(headers);
+        if let Some(priority) = binding.priority {
+            properties = properties.with_priority(priority);
+        }
+        if let Some(expiration) = binding.expiration {
+            properties = properties.with_expiration(expiration.to_string().into());
+        }
+        let channel = self.channel(&key, gate, what).await?;
+        let confirming = channel.confirm_select(ConfirmSelectOptions::default());
+        confirming.await.map_err(wrong)?;
+        let options = BasicPublishOptions {
+            mandatory: binding.mandatory.unwrap_or(binding.exchange.is_empty()),
+            immediate: false,
+        };
+        let routing_key = binding.queue.as_ref().unwrap_or(&outgoing.address);
+        let published = channel
+            .basic_publish(
+                binding.exchange.as_str().into(),
+                routing_key.as_str().into(),
+                options,
+                &outgoing.payload,
+                properties,
+            )
+            .await
+            .map_err(wrong)?;
+        let refused = |reason: &str| {
+            let message = format!("{what}: the broker refused it: {reason}");
+            Err(CallError::new(CallErrorKind::Failed, message))
+        };
+        match published.await.map_err(wrong)? {
+            Confirmation::Ack(None) | Confirmation::NotRequested => Ok(()),
+            Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
+                refused("no queue takes it")
+            }
+            Confirmation::Nack(None) => refused("it couldn't keep it"),
+        }
+    }
+
+    pub(super) async fn receive(
+        &self,
+        sending: &Sending,
+        incoming: &Incoming<'_>,
+        auth: Option<&Auth>,
+        tls: bool,
+        gate: &Gate,
+    ) -> Result<Came, CallError> {
+        let what = &incoming.what;
+        let wrong = |error: lapin::Error| failed(what, &error);
+        let key = Key::of(sending, auth, tls, what)?;
+        let channel = self.channel(&key, gate, what).await?;
+        // The others stay with the broker.
+        let prefetching = channel.basic_qos(1, BasicQosOptions::default());
+        prefetching.await.map_err(wrong)?;
+        let queue = self
+            .queue(&channel, sending, incoming)
+            .await
+            .map_err(wrong)?;
+        let consuming = channel.basic_consume(
+            queue.as_str().into(),
+            "".into(),
+            BasicConsumeOptions::default(),
+            FieldTable::default(),
+        );
+        let mut consumer = consuming.await.map_err(wrong)?;
+        incoming.is_waiting();
+        let delivery = match consumer.next().await {
+            Some(Ok(delivery)) => delivery,
+            Some(Err(error)) => return Err(failed(what, &error)),
+            None => return Err(incoming.broken("the broker ended the wait")),
+        };
+        let acked = delivery.acker.ack(BasicAckOptions::default());
+        acked.await.map_err(wrong)?;
+        // It answers after it has read the acknowledgement.
+        channel.close(OK, "OK".into()).await.map_err(wrong)?;
+        Ok(Came {
+            payload: delivery.data,
+        })
+    }
+
+    async fn queue(
+        &self,
+        channel: &Channel,
+        sending: &Sending,
+        incoming: &Incoming<'_>,
+    ) -> lapin::Result<String> {
+        let binding = &sending.bindings.amqp;
+        if binding.exchange.is_empty() {
+            return Ok(binding.queue.clone().unwrap_or(incoming.address.clone()));
+        }
+        let options = QueueDeclareOptions {
+            exclusive: true,
+            auto_delete: true,
+            ..QueueDeclareOptions::default()
+        };
+        let own = channel
+            .queue_declare("".into(), options, FieldTable::default())
+            .await?;
+        channel
+            .queue_bind(
+                own.name().clone(),
+                binding.exchange.as_str().into(),
+                incoming.address.as_str().into(),
+                QueueBindOptions::default(),
+                FieldTable::default(),
+            )
+            .await?;
+        Ok(own.name().to_string())
+    }
+}
+
+fn kind(error: &lapin::Error) -> CallErrorKind {
+    match error.kind() {
+        // Access refused.
+        ErrorKind::ProtocolError(error) if error.get_id() == 403 => CallErrorKind::Auth,
+        // The broker ends, or an operator ended the connection.
+        ErrorKind::ProtocolError(error) if error.get_id() == 320 => CallErrorKind::Connection,
+        ErrorKind::ProtocolError(_) => CallErrorKind::Failed,
+        _ => CallErrorKind::Connection,
+    }
+}
+
+fn failed(what: &str, error: &lapin::Error) -> CallError {
+    CallError::new(kind(error), format!("{what}: {error}"))
+}

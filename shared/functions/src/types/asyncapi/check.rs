@@ -1,0 +1,125 @@
+//! Arguments against the messages of a document.
+
+use super::compile::{Sending, Side};
+use super::document::Document;
+use super::function::{awaited, filled, no_place};
+use crate::types::Known;
+use crate::types::fits::{Fits, Form, Resolve, nearest};
+use crate::types::rest::Node;
+
+impl Resolve for Document {
+    fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
+        self.resolve(node).ok()
+    }
+}
+
+/// What a call would be refused for before anything is sent.
+pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Known) -> Vec<String> {
+    let members = match arguments {
+        Known::Unknown => return Vec::new(),
+        Known::Null => &[][..],
+        Known::Object(members) => members,
+        other => {
+            let kind = other.kind();
+            return vec![format!("the arguments must be an object, and are {kind}")];
+        }
+    };
+    let given = |name: &str| members.iter().any(|(known, _)| known == name);
+    let mut found: Vec<String> = sending
+        .address
+        .needed(sending.side)
+        .filter(|name| !given(name))
+        .map(|name| {
+            let strays = members.iter().map(|(name, _)| name.as_str());
+            let hint = match nearest(name, strays.filter(|stray| !has_place(sending, stray))) {
+                Some(stray) => format!("; is `{stray}` meant to be it?"),
+                None => String::new(),
+            };
+            format!("the parameter `{name}` of the channel is missing{hint}")
+        })
+        .collect();
+    if sending.side == Side::Subscribe {
+        let strays = members.iter().map(|(name, _)| name).filter(|name| {
+            !sending
+                .address
+                .parameters()
+                .any(|(known, _)| known == *name)
+        });
+        found.extend(strays.map(|name| no_place(sending, name)));
+        if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
+            found.extend(awaited(sending, whole).err());
+        }
+        return found;
+    }
+    let in_payload = |name: &str| {
+        let mut messages = sending.messages.iter();
+        messages.any(|message| message.has_property(name))
+    };
+    let payload = match arguments.get("payload").filter(|_| !in_payload("payload")) {
+        Some(payload) => payload.clone(),
+        None => {
+            let is_parameter = |name: &str| {
+                let mut parameters = sending.address.parameters();
+                parameters.any(|(known, is_located)| known == name && !is_located)
+            };
+            let own = members.iter().filter(|(name, _)| {
+                in_payload(name) || (!apart(sending, name) && !is_parameter(name))
+            });
+            Known::Object(own.cloned().collect())
+        }
+    };
+    found.extend(fits(document, sending, &payload, Form::Sent));
+    // All of it is known: the call's own reading says the rest.
+    if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
+        found.extend(filled(sending, whole).err());
+    }
+    found
+}
+
+/// Why a payload that is waited for is none of the operation's.
+pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -> Vec<String> {
+    fits(document, sending, payload, Form::Answered)
+}
+
+/// Why a payload fits none of the messages: by the first.
+fn fits(document: &Document, sending: &Sending, payload: &Known, form: Form) -> Vec<String> {
+    let mut first: Option<Vec<String>> = None;
+    for message in &sending.messages {
+        let at = message.payload_at.as_deref();
+        let Some(schema) = at.and_then(|at| document.root.pointer(at)) else {
+            return Vec::new();
+        };
+        let node = Node {
+            value: schema,
+            at: "#".to_owned(),
+            document: None,
+        };
+        // One without a name is called by its place.
+        let what = match message.name.starts_with('#') {
+            true => "the payload".to_owned(),
+            false => format!("the payload of `{}`", message.name),
+        };
+        let problems = Fits::new(document, form).check(node, payload, &what);
+        if problems.is_empty() {
+            return problems;
+        }
+        first.get_or_insert(problems);
+    }
+    first.unwrap_or_default()
+}
+
+/// Whether an argument of this name isn't part of the payload, unless its schema has such a property.
+fn apart(sending: &Sending, name: &str) -> bool {
+    let mut messages = sending.messages.iter();
+    name == "headers" || name == "key" && messages.any(|message| message.has_key)
+}
+
+/// Whether an argument of this name means something.
+fn has_place(sending: &Sending, name: &str) -> bool {
+    let mut messages = sending.messages.iter();
+    let mut parameters = sending.address.parameters();
+    name == "payload"
+        || apart(sending, name)
+        || messages.any(|message| message.has_property(name))
+        || parameters.any(|(known, _)| known == name)
+}

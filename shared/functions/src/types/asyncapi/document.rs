@@ -1,0 +1,220 @@
+//! Reading an AsyncAPI document and finding an operation in it.
+//!
+//! References to other documents are followed once those are [taken in](super::bundle).
+
+use serde_json::Value;
+
+use super::bundle::{Refused, bundle};
+use super::compile::Side;
+use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read};
+
+/// How many references may lead from one to the next.
+const REF_HOPS_MAX: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    V2,
+    V3,
+}
+
+#[derive(Clone)]
+pub(super) struct Document {
+    pub(super) root: Value,
+    pub(super) version: Version,
+}
+
+/// Where an operation stands.
+pub(super) struct Found<'a> {
+    pub(super) operation: Node<'a>,
+    pub(super) channel: Node<'a>,
+    /// With `{parameters}`.
+    pub(super) address: &'a str,
+    /// By the document: what the service takes is published, and what it sends is subscribed to.
+    pub(super) side: Side,
+}
+
+impl Document {
+    pub(super) fn parse(content: &str) -> Result<Document, String> {
+        if content.len() > DOCUMENT_BYTES_MAX {
+            return Err(format!(
+                "the document is larger than {DOCUMENT_BYTES_MAX} bytes"
+            ));
+        }
+        let root = read(content.as_bytes()).map_err(|error| match error {
+            Error::Syntax { at } => {
+                format!("the AsyncAPI document is neither JSON nor YAML{at}")
+            }
+            other => other.to_string(),
+        })?;
+        let version = match root.get("asyncapi") {
+            Some(Value::String(version)) => version.clone(),
+            Some(Value::Number(version)) => version.to_string(),
+            _ => return Err("no AsyncAPI document: it has no `asyncapi` at the top".to_owned()),
+        };
+        let version = match version.split('.').next() {
+            Some("2") => Version::V2,
+            Some("3") => Version::V3,
+            _ => {
+                return Err(format!(
+                    "AsyncAPI version {version} is not supported; use 2.x or 3.x"
+                ));
+            }
+        };
+        Ok(Document { root, version })
+    }
+
+    /// With the documents that the operation of this id refers to.
+    ///
+    /// # Errors
+    /// [`Refused`]: one of them isn't there, or cannot be read.
+    pub(super) fn whole<'a>(
+        &self,
+        uri: &str,
+        id: &str,
+        get: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<Document, Refused> {
+        let mut whole = self.clone();
+        let of_id = match self.version {
+            // An operation is found among all channels.
+            Version::V2 => "/channels".to_owned(),
+            Version::V3 => format!("/operations/{}", id.replace('~', "~0").replace('/', "~1")),
+        };
+        let begin = ["/servers".to_owned(), of_id];
+        bundle(&mut whole.root, uri, &begin, get)?;
+        Ok(whole)
+    }
+
+    pub(super) fn root(&self) -> Node<'_> {
+        Node {
+            value: &self.root,
+            at: "#".to_owned(),
+            document: None,
+        }
+    }
+
+    /// Follows references until there is something else.
+    pub(super) fn resolve<'a>(&'a self, mut node: Node<'a>) -> Result<Node<'a>, String> {
+        for _ in 0..REF_HOPS_MAX {
+            let Some(reference) = node.text("$ref") else {
+                return Ok(node);
+            };
+            let Some(fragment) = reference.strip_prefix('#') else {
+                return Err(format!(
+                    "{}: the reference `{reference}` leaves the document where it isn't \
+                     followed",
+                    node.at
+                ));
+            };
+            let pointer = percent_encoding::percent_decode_str(fragment).decode_utf8_lossy();
+            let value = self.root.pointer(&pointer).ok_or_else(|| {
+                format!("{}: the reference `{reference}` points to nothing", node.at)
+            })?;
+            node = Node {
+                value,
+                at: format!("#{pointer}"),
+                document: None,
+            };
+        }
+        Err(format!("{}: too many references in a row", node.at))
+    }
+
+    pub(super) fn member<'a>(
+        &'a self,
+        of: &Node<'a>,
+        key: &str,
+    ) -> Result<Option<Node<'a>>, String> {
+        of.get(key).map(|node| self.resolve(node)).transpose()
+    }
+
+    /// A member of an operation or a message, or of one of its traits.
+    pub(super) fn trait_member<'a>(
+        &'a self,
+        of: &Node<'a>,
+        key: &str,
+    ) -> Result<Option<Node<'a>>, String> {
+        if let Some(own) = self.member(of, key)? {
+            return Ok(Some(own));
+        }
+        let traits = of.get("traits").map(|all| all.items()).unwrap_or_default();
+        // A later trait goes before an earlier one.
+        for one in traits.into_iter().rev() {
+            if let Some(found) = self.member(&self.resolve(one)?, key)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The operation of this id.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn find(&self, id: &str) -> Result<Found<'_>, String> {
+        match self.version {
+            Version::V2 => self.find_2(id),
+            Version::V3 => self.find_3(id),
+        }
+    }
+
+    fn find_2(&self, id: &str) -> Result<Found<'_>, String> {
+        let mut ids = Vec::new();
+        let channels = self.member(&self.root(), "channels")?;
+        for (address, channel) in channels.map(|all| all.members()).unwrap_or_default() {
+            let channel = self.resolve(channel)?;
+            for (word, side) in [("publish", Side::Publish), ("subscribe", Side::Subscribe)] {
+                let Some(operation) = self.member(&channel, word)? else {
+                    continue;
+                };
+                let Some(own) = operation.text("operationId") else {
+                    continue;
+                };
+                ids.push(own.to_owned());
+                if own != id {
+                    continue;
+                }
+                return Ok(Found {
+                    operation,
+                    channel,
+                    address,
+                    side,
+                });
+            }
+        }
+        Err(format!(
+            "there is no operation `{id}`; {}",
+            hint(id, &mut ids)
+        ))
+    }
+
+    fn find_3(&self, id: &str) -> Result<Found<'_>, String> {
+        let operations = self.member(&self.root(), "operations")?;
+        let operations = operations.map(|all| all.members()).unwrap_or_default();
+        let Some((_, operation)) = operations.iter().find(|(own, _)| *own == id) else {
+            let mut ids: Vec<String> = operations
+                .iter()
+                .map(|(own, _)| (*own).to_owned())
+                .collect();
+            return Err(format!(
+                "there is no operation `{id}`; {}",
+                hint(id, &mut ids)
+            ));
+        };
+        let operation = self.resolve(operation.clone())?;
+        let channel = self
+            .member(&operation, "channel")?
+            .ok_or_else(|| format!("{}: an operation needs a `channel`", operation.at))?;
+        let address = channel
+            .text("address")
+            .ok_or_else(|| format!("{}: the channel has no `address`", channel.at))?;
+        let side = match operation.text("action") {
+            Some("send") => Side::Subscribe,
+            _ => Side::Publish,
+        };
+        Ok(Found {
+            operation,
+            channel,
+            address,
+            side,
+        })
+    }
+}

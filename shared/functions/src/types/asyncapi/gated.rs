@@ -1,0 +1,298 @@
+//! A way out for clients that choose by themselves whom they connect to.
+//!
+//! The brokers of Kafka name each other, so a broker could send a client anywhere. The client connects
+//! through a SOCKS5 proxy (RFC 1928) of our own, in this process and on the loopback interface, which
+//! connects only where calls may lead.
+//!
+//! A client without TLS of its own connects to a relay of the same kind, which leads to one server.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_rustls::TlsConnector;
+
+use crate::egress::Gate;
+
+/// How many connections one client has; Kafka's has one to each broker.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Until the other side is connected.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection, with TLS or without.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+const VERSION: u8 = 5;
+const CONNECT: u8 = 1;
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+const NOT_ALLOWED: u8 = 2;
+const UNREACHABLE: u8 = 4;
+
+/// Ends with its connections when it is dropped.
+pub(super) struct Gated {
+    address: SocketAddr,
+    told: Arc<Mutex<Option<String>>>,
+    task: AbortHandle,
+}
+
+/// Where a connection to it leads.
+enum Way {
+    /// Where the client says, in the words of SOCKS5.
+    Asked,
+    Server {
+        host: String,
+        port: u16,
+        tls: Arc<ClientConfig>,
+    },
+}
+
+impl Gated {
+    /// A proxy.
+    pub(super) async fn open(gate: Gate) -> io::Result<Gated> {
+        Gated::to(gate, Way::Asked).await
+    }
+
+    /// A relay to a server, over TLS.
+    pub(super) async fn relay(
+        gate: Gate,
+        host: String,
+        port: u16,
+        tls: Arc<ClientConfig>,
+    ) -> io::Result<Gated> {
+        Gated::to(gate, Way::Server { host, port, tls }).await
+    }
+
+    async fn to(gate: Gate, way: Way) -> io::Result<Gated> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let way = Arc::new(way);
+        let told: Arc<Mutex<Option<String>>> = Arc::default();
+        let note = Arc::clone(&told);
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                while connections.len() >= CONNECTIONS_MAX {
+                    connections.join_next().await;
+                }
+                while connections.try_join_next().is_some() {}
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        connections.spawn(serve(
+                            stream,
+                            gate.clone(),
+                            Arc::clone(&way),
+                            Arc::clone(&note),
+                        ));
+                    }
+                    // Too many open files, for one.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+                }
+            }
+        });
+        Ok(Gated {
+            address,
+            told,
+            task: task.abort_handle(),
+        })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Why the last connection that wasn't made may not or couldn't be.
+    pub(super) fn failed(&self) -> Option<String> {
+        let told = self.told.lock();
+        told.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Gated {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl std::fmt::Debug for Gated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Gated at {}", self.address)
+    }
+}
+
+async fn serve(mut stream: TcpStream, gate: Gate, way: Arc<Way>, told: Arc<Mutex<Option<String>>>) {
+    let begun = async {
+        match &*way {
+            Way::Asked => {
+                let other = begin(&mut stream, &gate, &told).await?;
+                Ok(Box::new(other) as Box<dyn Stream>)
+            }
+            Way::Server { host, port, tls } => {
+                let other = secured(&gate, host, *port, tls).await;
+                other.inspect_err(|error| tell(&told, error))
+            }
+        }
+    };
+    let begun: Result<io::Result<Box<dyn Stream>>, _> =
+        tokio::time::timeout(CONNECT_TIMEOUT, begun).await;
+    if let Ok(Ok(mut other)) = begun {
+        // Either side may end it as it likes.
+        let _ = copy_bidirectional(&mut stream, &mut other).await;
+    }
+}
+
+fn tell(told: &Mutex<Option<String>>, reason: &dyn std::fmt::Display) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    *told = Some(reason.to_string());
+}
+
+async fn secured(
+    gate: &Gate,
+    host: &str,
+    port: u16,
+    tls: &Arc<ClientConfig>,
+) -> io::Result<Box<dyn Stream>> {
+    let addresses = gate.addresses(host, port).await.map_err(io::Error::other)?;
+    let stream = TcpStream::connect(&addresses[..]).await?;
+    stream.set_nodelay(true)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let secured = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+    Ok(Box::new(secured.await?))
+}
+
+/// Reads where the client wants to go, and goes there.
+async fn begin(
+    stream: &mut TcpStream,
+    gate: &Gate,
+    told: &Mutex<Option<String>>,
+) -> io::Result<TcpStream> {
+    let wrong = || io::Error::from(io::ErrorKind::InvalidData);
+    let [version, methods] = stream.read_u16().await?.to_be_bytes();
+    if version != VERSION {
+        return Err(wrong());
+    }
+    stream.read_exact(&mut vec![0; methods.into()]).await?;
+    // No authentication.
+    stream.write_all(&[VERSION, 0]).await?;
+    let mut head = [0; 4];
+    stream.read_exact(&mut head).await?;
+    let host = match head {
+        [VERSION, CONNECT, _, IPV4] => {
+            std::net::Ipv4Addr::from(stream.read_u32().await?).to_string()
+        }
+        [VERSION, CONNECT, _, IPV6] => {
+            std::net::Ipv6Addr::from(stream.read_u128().await?).to_string()
+        }
+        [VERSION, CONNECT, _, NAME] => {
+            let mut name = vec![0; stream.read_u8().await?.into()];
+            stream.read_exact(&mut name).await?;
+            String::from_utf8(name).map_err(|_| wrong())?
+        }
+        _ => return Err(wrong()),
+    };
+    let port = stream.read_u16().await?;
+    let (reply, other) = match gate.addresses(&host, port).await {
+        Err(refused) => {
+            tell(told, &refused);
+            (NOT_ALLOWED, None)
+        }
+        Ok(addresses) => match TcpStream::connect(&addresses[..]).await {
+            Ok(other) => (0, Some(other)),
+            Err(_) => (UNREACHABLE, None),
+        },
+    };
+    stream
+        .write_all(&[VERSION, reply, 0, IPV4, 0, 0, 0, 0, 0, 0])
+        .await?;
+    let other = other.ok_or(io::ErrorKind::ConnectionRefused)?;
+    other.set_nodelay(true)?;
+    stream.set_nodelay(true)?;
+    Ok(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::{ClientConfig, RootCertStore, ServerConfig};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsAcceptor;
+
+    use super::Gated;
+    use crate::egress::{Egress, Gate};
+
+    /// Says back one byte more, over TLS; and how a client is to trust it.
+    async fn server() -> (u16, Arc<ClientConfig>) {
+        let provider = || Arc::new(rustls::crypto::ring::default_provider());
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key);
+        let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let mut stream = acceptor.accept(stream).await?;
+                    let said = stream.read_u8().await?;
+                    stream.write_u8(said + 1).await?;
+                    stream.shutdown().await
+                });
+            }
+        });
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (port, Arc::new(config))
+    }
+
+    async fn say(gated: &Gated) -> std::io::Result<u8> {
+        let mut stream = TcpStream::connect(gated.address()).await?;
+        stream.write_u8(1).await?;
+        stream.read_u8().await
+    }
+
+    #[tokio::test]
+    async fn a_relay_leads_over_tls_to_one_server_that_calls_may_reach() {
+        let (port, tls) = server().await;
+        let relay = async |own: u16, host: &str| {
+            let gate = Gate::new(Egress::default().without([("127.0.0.1".to_owned(), own)]));
+            let relay = Gated::relay(gate, host.to_owned(), port, tls.clone());
+            relay.await.unwrap()
+        };
+        let open = relay(1, "localhost").await;
+        assert_eq!(say(&open).await.unwrap(), 2);
+        assert_eq!(open.failed(), None);
+        // Not a name of its certificate; and a server of the installation.
+        for (own, host, reason) in [
+            (1, "127.0.0.1", "not valid for name"),
+            (port, "localhost", "a server of this installation"),
+        ] {
+            let closed = relay(own, host).await;
+            assert!(say(&closed).await.is_err());
+            let told = closed.failed().unwrap();
+            assert!(told.contains(reason), "{told}");
+        }
+    }
+}

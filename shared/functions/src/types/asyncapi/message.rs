@@ -1,0 +1,303 @@
+//! A message: its schemas at deployment, its bytes at a call.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value, json};
+use swirl_expr::{JsonSchema, Limits, SchemaError};
+use swirl_model::Data;
+
+use super::document::Document;
+use crate::types::rest::media::body_kind;
+use crate::types::rest::{BodyKind, Node};
+
+/// What stands as it is in a JSON pointer that is part of a reference.
+pub(super) const POINTER: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'~')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_');
+
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) name: String,
+    pub(super) content_type: String,
+    kind: BodyKind,
+    payload: Option<JsonSchema>,
+    headers: Option<JsonSchema>,
+    /// The names of the payload's properties, as far as its schema tells.
+    properties: Vec<String>,
+    /// Whether its Kafka binding says that it has a key.
+    pub(super) has_key: bool,
+    /// The schema's JSON pointer in the document.
+    pub(super) payload_at: Option<String>,
+}
+
+impl Message {
+    /// Of a document that says nothing of its messages.
+    pub(super) fn any(document: &Document) -> Result<Message, String> {
+        let content_type = default_content_type(document);
+        Ok(Message {
+            name: "message".to_owned(),
+            kind: kind(&content_type, "#/defaultContentType")?,
+            content_type,
+            payload: None,
+            headers: None,
+            properties: Vec::new(),
+            has_key: false,
+            payload_at: None,
+        })
+    }
+
+    pub(super) fn compile(
+        document: &Document,
+        name: &str,
+        node: &Node<'_>,
+    ) -> Result<Message, String> {
+        let content_type = document
+            .trait_member(node, "contentType")?
+            .and_then(|found| found.value.as_str().map(str::to_owned))
+            .unwrap_or_else(|| default_content_type(document));
+        let format = node.text("schemaFormat");
+        let payload = schema(document, node, "payload", format)?;
+        let headers = schema(document, node, "headers", None)?;
+        let properties = match &payload {
+            Some(found) => document.member(found, "properties")?,
+            None => None,
+        };
+        let properties = properties.map(|all| all.members()).unwrap_or_default();
+        let bindings = document.trait_member(node, "bindings")?;
+        let kafka = match &bindings {
+            Some(all) => document.member(all, "kafka")?,
+            None => None,
+        };
+        Ok(Message {
+            has_key: kafka.is_some_and(|kafka| kafka.get("key").is_some()),
+            name: node.text("name").unwrap_or(name).to_owned(),
+            kind: kind(&content_type, &node.at)?,
+            content_type,
+            payload_at: payload
+                .as_ref()
+                .map(|found| found.at.trim_start_matches('#').to_owned()),
+            payload: payload.map(|at| validator(document, &at)).transpose()?,
+            headers: headers.map(|at| validator(document, &at)).transpose()?,
+            properties: properties
+                .into_iter()
+                .map(|(name, _)| name.to_owned())
+                .collect(),
+        })
+    }
+
+    pub(super) fn has_property(&self, name: &str) -> bool {
+        self.properties.iter().any(|known| known == name)
+    }
+
+    /// # Errors
+    /// Where payload or headers don't fit their schemas. Values aren't shown.
+    pub(super) fn check(&self, payload: &Value, headers: &Value) -> Result<(), String> {
+        self.check_part("payload", self.payload.as_ref(), payload)?;
+        self.check_part("headers", self.headers.as_ref(), headers)
+    }
+
+    fn check_part(
+        &self,
+        part: &str,
+        validator: Option<&JsonSchema>,
+        value: &Value,
+    ) -> Result<(), String> {
+        let Some(validator) = validator else {
+            return Ok(());
+        };
+        let wrong = match validator.check_masked(value, &Limits::default()) {
+            Ok(()) => return Ok(()),
+            Err(SchemaError::Invalid { message, place }) => format!("{place}: {message}"),
+            Err(error @ SchemaError::Limit(_)) => format!(": {error}"),
+        };
+        Err(format!(
+            "the {part} doesn't fit the schema of the message `{}`: {part}{wrong}",
+            self.name,
+        ))
+    }
+
+    /// The payload as it came.
+    ///
+    /// # Errors
+    /// It isn't what its content type says, or doesn't fit its schema. Values aren't shown.
+    pub(super) fn decode(&self, payload: &[u8]) -> Result<Data, String> {
+        let content_type = &self.content_type;
+        let data = match self.kind {
+            BodyKind::Json if payload.is_empty() => Data::NULL,
+            BodyKind::Json => Data::parse(payload)
+                .map_err(|_| format!("the payload isn't the JSON that `{content_type}` says"))?,
+            BodyKind::Text => {
+                let text = String::from_utf8(payload.to_vec());
+                Data::string(text.map_err(|_| "the payload isn't a text in UTF-8".to_owned())?)
+            }
+            _ => Data::string(STANDARD.encode(payload)),
+        };
+        self.check_part("payload", self.payload.as_ref(), &Value::from(&data))?;
+        Ok(data)
+    }
+
+    /// The payload as it is sent.
+    pub(super) fn encode(&self, payload: &Value) -> Result<Vec<u8>, String> {
+        match (self.kind, payload) {
+            (BodyKind::Json, value) => Ok(value.to_string().into_bytes()),
+            (BodyKind::Binary, Value::String(text)) => STANDARD
+                .decode(text)
+                .map_err(|_| format!("a payload of `{}` must be base64", self.content_type)),
+            (BodyKind::Text, Value::String(text)) => Ok(text.clone().into_bytes()),
+            (BodyKind::Text, Value::Number(_) | Value::Bool(_)) => {
+                Ok(payload.to_string().into_bytes())
+            }
+            _ => Err(format!(
+                "a payload of `{}` must be a text; give it as the argument `payload`",
+                self.content_type
+            )),
+        }
+    }
+}
+
+fn default_content_type(document: &Document) -> String {
+    let root = document.root();
+    let found = root.text("defaultContentType");
+    found.unwrap_or("application/json").to_owned()
+}
+
+fn kind(content_type: &str, at: &str) -> Result<BodyKind, String> {
+    match body_kind(content_type) {
+        BodyKind::Form | BodyKind::Multipart => Err(format!(
+            "{at}: messages of the content type `{content_type}` aren't sent"
+        )),
+        kind => Ok(kind),
+    }
+}
+
+/// A schema of a message, and only if it is JSON Schema.
+fn schema<'a>(
+    document: &'a Document,
+    message: &Node<'a>,
+    key: &str,
+    format: Option<&str>,
+) -> Result<Option<Node<'a>>, String> {
+    let Some(found) = document.trait_member(message, key)? else {
+        return Ok(None);
+    };
+    // AsyncAPI 3 may give the format beside the schema.
+    let own = found.text("schemaFormat");
+    let inner = match own {
+        Some(_) => document.member(&found, "schema")?,
+        None => None,
+    };
+    let found = inner.unwrap_or(found);
+    if let Some(format) = own.or(format)
+        && !format.starts_with("application/vnd.aai.asyncapi")
+        && !format.starts_with("application/schema+")
+    {
+        return Err(format!(
+            "{}: a schema of the format `{format}` isn't carried out; JSON Schema is",
+            found.at
+        ));
+    }
+    Ok(Some(found))
+}
+
+/// The schema at this place. It may refer to others of the document, so all of that is at hand.
+fn validator(document: &Document, at: &Node<'_>) -> Result<JsonSchema, String> {
+    let pointer = at.at.trim_start_matches('#');
+    let mut all = document.root.clone();
+    all["$ref"] = json!(format!("#{}", utf8_percent_encode(pointer, POINTER)));
+    JsonSchema::compile_draft7(&all)
+        .map_err(|error| format!("{}: this is no schema: {error}", at.at))
+}
+
+/// Arguments, told apart.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) parameters: Map<String, Value>,
+    pub(super) payload: Value,
+    pub(super) headers: Value,
+    pub(super) key: Option<String>,
+}
+
+impl Parts {
+    pub(super) fn of<'a>(
+        arguments: Value,
+        messages: &[Message],
+        parameters: impl Iterator<Item = (&'a str, bool)>,
+    ) -> Result<Parts, String> {
+        let mut arguments = match arguments {
+            Value::Null => Map::new(),
+            Value::Object(members) => members,
+            _ => return Err("the arguments must be an object".to_owned()),
+        };
+        let in_payload = |name: &str| messages.iter().any(|message| message.has_property(name));
+        let mut given = Map::new();
+        let is_apart = arguments.contains_key("payload") && !in_payload("payload");
+        for (name, is_located) in parameters {
+            let stays = !is_apart && (in_payload(name) || is_located);
+            let value = match stays {
+                true => arguments.get(name).cloned(),
+                false => arguments.shift_remove(name),
+            };
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                given.insert(name.to_owned(), value);
+            }
+        }
+        let mut own = |name: &str| match in_payload(name) {
+            true => None,
+            false => arguments.shift_remove(name),
+        };
+        let headers = match own("headers") {
+            None | Some(Value::Null) => json!({}),
+            Some(headers @ Value::Object(_)) => headers,
+            Some(_) => return Err("the argument `headers` must be an object".to_owned()),
+        };
+        let key = match messages.iter().any(|message| message.has_key) {
+            true => own("key"),
+            false => None,
+        };
+        let key = match key {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) => Some(text),
+            Some(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
+            Some(_) => {
+                return Err(
+                    "the argument `key` must be a text, a number or a truth value".to_owned(),
+                );
+            }
+        };
+        let payload = match own("payload") {
+            Some(payload) => match arguments.keys().next() {
+                None => payload,
+                Some(more) => {
+                    return Err(format!(
+                        "the argument `payload` is the whole payload, so `{more}` has no place"
+                    ));
+                }
+            },
+            None => Value::Object(arguments),
+        };
+        Ok(Parts {
+            parameters: given,
+            payload,
+            headers,
+            key,
+        })
+    }
+
+    /// Headers as they are sent: texts.
+    pub(super) fn header_texts(&self) -> Result<Vec<(String, String)>, String> {
+        let members = self.headers.as_object().into_iter().flatten();
+        let text = |(name, value): (&String, &Value)| match value {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some((name.clone(), text.clone()))),
+            Value::Number(_) | Value::Bool(_) => Ok(Some((name.clone(), value.to_string()))),
+            _ => Err(format!("the header `{name}` must be a text or a number")),
+        };
+        members
+            .filter_map(|member| text(member).transpose())
+            .collect()
+    }
+}

@@ -1,0 +1,353 @@
+//! Messages over MQTT 3.1.1 and 5.
+//!
+//! A call has a connection for itself while it lasts, and leaves it for the next one; so whoever
+//! drops a call drops its message with it. A message counts as taken when the broker has
+//! acknowledged it (quality of service 1, the default, and 2) or it has been written (0).
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use rumqttc::v5::mqttbytes::QoS as QoS5;
+use rumqttc::v5::mqttbytes::v5::{
+    Packet as Packet5, PubAckReason, PubRecReason, PublishProperties,
+};
+use rumqttc::{Outgoing as Written, Packet, QoS, TlsConfiguration, Transport, v5};
+use tokio::sync::Semaphore;
+
+use super::compile::Sending;
+use super::send::Outgoing;
+use super::server::{MqttVersion, Server};
+use crate::auth::{Auth, Secret};
+use crate::http::tls;
+use crate::types::service::TRACEPARENT;
+use crate::{CallError, CallErrorKind};
+
+/// How many messages are under way at once; further calls wait, which counts as their time.
+const CONNECTIONS_MAX: usize = 256;
+
+/// How many connections are kept for the next call.
+const IDLE_MAX: usize = 64;
+
+/// How long one is kept. Nobody answers the broker meanwhile.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// After half as long again without a word the broker gives a connection up.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Until a connection stands, in seconds.
+const CONNECT_TIMEOUT_S: u64 = 5;
+
+/// The largest packet of MQTT.
+const PACKET_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How much a connection may have to tell that was kept.
+const EVENTS_MAX: usize = 32;
+
+/// What a broker says to a sender is short.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Mqtt {
+    places: Semaphore,
+    idle: Mutex<Vec<(Key, Session, Instant)>>,
+}
+
+impl Default for Mqtt {
+    fn default() -> Mqtt {
+        Mqtt {
+            places: Semaphore::new(CONNECTIONS_MAX),
+            idle: Mutex::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    host: String,
+    port: u16,
+    tls: bool,
+    version: MqttVersion,
+    login: Option<(String, Secret)>,
+}
+
+/// A connection; made when it is first used.
+pub(super) enum Session {
+    V4(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
+    V5(v5::AsyncClient, Box<v5::EventLoop>),
+}
+
+impl Mqtt {
+    pub(super) async fn send(
+        &self,
+        sending: &Sending,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+        tls: bool,
+        version: MqttVersion,
+    ) -> Result<(), CallError> {
+        let what = &outgoing.what;
+        let is_asked = |(name, _): &(String, String)| name != TRACEPARENT;
+        if version == MqttVersion::V4 && outgoing.headers.iter().any(is_asked) {
+            let message = format!("{what}: MQTT 3 has no headers");
+            return Err(CallError::arguments(message));
+        }
+        let key = Key::of(&sending.server, auth, tls, version, what)?;
+        // The semaphore is never closed; if it were, nothing would be lost by going on.
+        let _place = self.places.acquire().await.ok();
+        // The broker may have given it up meanwhile. A message is never repeated here.
+        let mut kept = self.take(&key);
+        if let Some(session) = &mut kept
+            && !session.is_alive().await
+        {
+            kept = None;
+        }
+        let mut session = match kept {
+            Some(session) => session,
+            None => open(&key, ANSWER_BYTES_MAX).map_err(|failure| failure.error(what))?,
+        };
+        let sent = session.publish(sending, outgoing).await;
+        sent.map_err(|failure| failure.error(what))?;
+        self.keep(key, session);
+        Ok(())
+    }
+
+    fn take(&self, key: &Key) -> Option<Session> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(_, _, since)| since.elapsed() < IDLE);
+        let at = idle.iter().rposition(|(known, ..)| known == key)?;
+        Some(idle.remove(at).1)
+    }
+
+    fn keep(&self, key: Key, session: Session) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() >= IDLE_MAX {
+            idle.remove(0);
+        }
+        idle.push((key, session, Instant::now()));
+    }
+}
+
+impl Key {
+    pub(super) fn of(
+        server: &Server,
+        auth: Option<&Auth>,
+        tls: bool,
+        version: MqttVersion,
+        what: &str,
+    ) -> Result<Key, CallError> {
+        let login = basic(auth, "MQTT", what)?;
+        Ok(Key {
+            host: server.host(),
+            port: server.port(),
+            tls,
+            version,
+            login,
+        })
+    }
+}
+
+/// User and password, for a protocol that knows no other credentials.
+pub(super) fn basic(
+    auth: Option<&Auth>,
+    protocol: &str,
+    what: &str,
+) -> Result<Option<(String, Secret)>, CallError> {
+    match auth {
+        None => Ok(None),
+        Some(Auth::Basic { username, password }) => Ok(Some((username.clone(), password.clone()))),
+        Some(other) => {
+            let scheme = other.scheme();
+            let message =
+                format!("{what}: {protocol} takes auth of scheme `basic`, not `{scheme}`");
+            Err(CallError::new(CallErrorKind::Auth, message))
+        }
+    }
+}
+
+pub(super) struct Failure(pub(super) CallErrorKind, pub(super) String);
+
+impl Failure {
+    pub(super) fn error(self, what: &str) -> CallError {
+        CallError::new(self.0, format!("{what}: {}", self.1))
+    }
+}
+
+/// `bytes_max`: the largest packet that the broker may send.
+pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
+    // Two connections of one id throw each other out.
+    let id = format!("swirl{:016x}", RandomState::new().build_hasher().finish());
+    let transport = if key.tls {
+        let config =
+            tls().map_err(|error| Failure(CallErrorKind::Connection, error.to_string()))?;
+        Transport::tls_with_config(TlsConfiguration::Rustls(Arc::new(config)))
+    } else {
+        Transport::Tcp
+    };
+    Ok(match key.version {
+        MqttVersion::V4 => {
+            let mut options = rumqttc::MqttOptions::new(id, &key.host, key.port);
+            options
+                .set_keep_alive(KEEP_ALIVE)
+                .set_transport(transport)
+                .set_max_packet_size(bytes_max, PACKET_BYTES_MAX);
+            if let Some((user, password)) = &key.login {
+                options.set_credentials(user, password.expose());
+            }
+            let (client, mut events) = rumqttc::AsyncClient::new(options, 4);
+            events
+                .network_options
+                .set_connection_timeout(CONNECT_TIMEOUT_S);
+            Session::V4(client, Box::new(events))
+        }
+        MqttVersion::V5 => {
+            let mut options = v5::MqttOptions::new(id, &key.host, key.port);
+            options
+                .set_keep_alive(KEEP_ALIVE)
+                .set_transport(transport)
+                .set_connection_timeout(CONNECT_TIMEOUT_S)
+                .set_max_packet_size(Some(bytes_max.min(PACKET_BYTES_MAX) as u32));
+            if let Some((user, password)) = &key.login {
+                options.set_credentials(user, password.expose());
+            }
+            let (client, events) = v5::AsyncClient::new(options, 4);
+            Session::V5(client, Box::new(events))
+        }
+    })
+}
+
+impl Session {
+    /// As far as it is known at this moment.
+    async fn is_alive(&mut self) -> bool {
+        // What has come in is seen then.
+        tokio::task::yield_now().await;
+        for _ in 0..EVENTS_MAX {
+            let ended = match self {
+                Session::V4(_, events) => events.poll().now_or_never().map(|it| it.is_err()),
+                Session::V5(_, events) => events.poll().now_or_never().map(|it| it.is_err()),
+            };
+            match ended {
+                None => return true,
+                Some(true) => return false,
+                Some(false) => {}
+            }
+        }
+        false
+    }
+
+    async fn publish(&mut self, sending: &Sending, outgoing: &Outgoing<'_>) -> Result<(), Failure> {
+        match self {
+            Session::V4(client, events) => publish_4(client, events, sending, outgoing).await,
+            Session::V5(client, events) => publish_5(client, events, sending, outgoing).await,
+        }
+    }
+}
+
+async fn publish_4(
+    client: &rumqttc::AsyncClient,
+    events: &mut rumqttc::EventLoop,
+    sending: &Sending,
+    outgoing: &Outgoing<'_>,
+) -> Result<(), Failure> {
+    let qos = match sending.bindings.qos {
+        0 => QoS::AtMostOnce,
+        1 => QoS::AtLeastOnce,
+        _ => QoS::ExactlyOnce,
+    };
+    let (topic, payload) = (outgoing.address.clone(), outgoing.payload.clone());
+    let queued = client
+        .publish(topic, qos, sending.bindings.retain, payload)
+        .await;
+    queued.map_err(|error| Failure(CallErrorKind::Arguments, error.to_string()))?;
+    loop {
+        match events.poll().await.map_err(|error| failure_4(&error))? {
+            rumqttc::Event::Outgoing(Written::Publish(_)) if qos == QoS::AtMostOnce => break,
+            rumqttc::Event::Incoming(Packet::PubAck(_)) if qos == QoS::AtLeastOnce => break,
+            rumqttc::Event::Incoming(Packet::PubComp(_)) => break,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn publish_5(
+    client: &v5::AsyncClient,
+    events: &mut v5::EventLoop,
+    sending: &Sending,
+    outgoing: &Outgoing<'_>,
+) -> Result<(), Failure> {
+    let qos = match sending.bindings.qos {
+        0 => QoS5::AtMostOnce,
+        1 => QoS5::AtLeastOnce,
+        _ => QoS5::ExactlyOnce,
+    };
+    let mut user_properties = outgoing.headers.clone();
+    user_properties.push(("Idempotency-Key".to_owned(), outgoing.key.to_owned()));
+    let properties = PublishProperties {
+        content_type: Some(outgoing.content_type.clone()),
+        user_properties,
+        ..PublishProperties::default()
+    };
+    let (topic, payload) = (outgoing.address.clone(), outgoing.payload.clone());
+    let queued = client
+        .publish_with_properties(topic, qos, sending.bindings.retain, payload, properties)
+        .await;
+    queued.map_err(|error| Failure(CallErrorKind::Arguments, error.to_string()))?;
+    loop {
+        match events.poll().await.map_err(|error| failure_5(&error))? {
+            v5::Event::Outgoing(Written::Publish(_)) if qos == QoS5::AtMostOnce => break,
+            v5::Event::Incoming(Packet5::PubAck(ack)) => match ack.reason {
+                PubAckReason::Success | PubAckReason::NoMatchingSubscribers => break,
+                reason => return Err(refused(&format!("{reason:?}"))),
+            },
+            v5::Event::Incoming(Packet5::PubRec(ack)) => match ack.reason {
+                PubRecReason::Success | PubRecReason::NoMatchingSubscribers => {}
+                reason => return Err(refused(&format!("{reason:?}"))),
+            },
+            v5::Event::Incoming(Packet5::PubComp(_)) => break,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn failure_4(error: &rumqttc::ConnectionError) -> Failure {
+    use rumqttc::ConnectReturnCode::{BadUserNamePassword, NotAuthorized};
+    let kind = match error {
+        rumqttc::ConnectionError::ConnectionRefused(BadUserNamePassword | NotAuthorized) => {
+            CallErrorKind::Auth
+        }
+        _ => CallErrorKind::Connection,
+    };
+    Failure(kind, error.to_string())
+}
+
+pub(super) fn failure_5(error: &v5::ConnectionError) -> Failure {
+    use v5::ConnectionError::{ConnectionRefused, MqttState};
+    use v5::mqttbytes::v5::ConnectReturnCode::{BadUserNamePassword, NotAuthorized};
+    let kind = match error {
+        ConnectionRefused(BadUserNamePassword | NotAuthorized) => CallErrorKind::Auth,
+        MqttState(v5::StateError::OutgoingPacketTooLarge { .. }) => CallErrorKind::Limit,
+        _ => CallErrorKind::Connection,
+    };
+    Failure(kind, error.to_string())
+}
+
+/// A reason other than success, by its name.
+pub(super) fn refused(reason: &str) -> Failure {
+    let kind = match reason {
+        "NotAuthorized" => CallErrorKind::Auth,
+        _ => CallErrorKind::Failed,
+    };
+    Failure(kind, format!("the broker refused it: {reason}"))
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Session::V4(..) => "MQTT 3.1.1",
+            Session::V5(..) => "MQTT 5",
+        })
+    }
+}

@@ -1,0 +1,350 @@
+//! Messages over NATS.
+//!
+//! A message counts as taken when the server has worked through the connection up to it: a message
+//! of our own to an inbox of our own, sent after it, comes back. A server that refuses either says
+//! so on the connection.
+
+use std::time::Duration;
+
+use async_nats::client::RequestErrorKind;
+use async_nats::connection::State;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, HeaderMap, Request};
+use futures::StreamExt as _;
+use swirl_model::Data;
+use tokio::sync::broadcast;
+
+use super::compile::Sending;
+use super::kept::Kept;
+use super::receive::{Came, Incoming};
+use super::send::Outgoing;
+use crate::auth::{Auth, Hints, Secret, Tokens};
+use crate::http::tls;
+use crate::{CallError, CallErrorKind};
+
+/// Until a connection stands.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// By which a server drops repeats of what it has in a stream.
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+
+#[derive(Debug, Default)]
+pub(super) struct Nats {
+    kept: Kept<Key, Connection>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    server: String,
+    tls: bool,
+    login: Login,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Login {
+    None,
+    Password(String, Secret),
+    Token(Secret),
+}
+
+#[derive(Debug, Clone)]
+struct Connection {
+    client: Client,
+    news: broadcast::Sender<News>,
+}
+
+#[derive(Debug, Clone)]
+enum News {
+    /// What was sent before may be lost.
+    Disconnected,
+    /// What the server says is wrong.
+    Refused(String),
+}
+
+impl Nats {
+    pub(super) async fn send(
+        &self,
+        sending: &Sending,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+        tls: bool,
+        tokens: &Tokens,
+    ) -> Result<Data, CallError> {
+        let server = format!("{}:{}", sending.server.host(), sending.server.port());
+        if sending.reply {
+            return self.ask(server, tls, outgoing, auth, tokens).await;
+        }
+        let what = &outgoing.what;
+        let connection = self.logged_in(server, tls, what, auth, tokens).await?;
+        let payload = outgoing.payload.clone().into();
+        connection
+            .publish(outgoing, headers(outgoing)?, payload)
+            .await?;
+        Ok(Data::NULL)
+    }
+
+    /// Sends a request, and gives the reply.
+    pub(super) async fn ask(
+        &self,
+        server: String,
+        tls: bool,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+        tokens: &Tokens,
+    ) -> Result<Data, CallError> {
+        let what = &outgoing.what;
+        let connection = self.logged_in(server, tls, what, auth, tokens).await?;
+        let request = Request::new()
+            .headers(headers(outgoing)?)
+            .payload(outgoing.payload.clone().into())
+            .timeout(None);
+        connection.ask(outgoing, request).await
+    }
+
+    /// Waits for a message.
+    pub(super) async fn receive(
+        &self,
+        sending: &Sending,
+        incoming: &Incoming<'_>,
+        auth: Option<&Auth>,
+        tls: bool,
+        tokens: &Tokens,
+    ) -> Result<Came, CallError> {
+        let what = &incoming.what;
+        let server = format!("{}:{}", sending.server.host(), sending.server.port());
+        let connection = self.logged_in(server, tls, what, auth, tokens).await?;
+        let client = &connection.client;
+        let mut news = connection.news.subscribe();
+        let address = incoming.address.clone();
+        let subscribed = match &sending.bindings.group {
+            Some(group) => client.queue_subscribe(address, group.clone()).await,
+            None => client.subscribe(address).await,
+        };
+        let mut messages = subscribed
+            .map_err(|error| CallError::arguments(format!("{what}: no subscription: {error}")))?;
+        let flushed = client.flush().await;
+        flushed.map_err(|error| incoming.broken(&error.to_string()))?;
+        incoming.is_waiting();
+        loop {
+            tokio::select! {
+                came = messages.next() => {
+                    let came = came.ok_or_else(|| incoming.broken("the connection broke"))?;
+                    return Ok(Came::of(&came.payload));
+                }
+                said = news.recv() => match said {
+                    Ok(News::Disconnected) => return Err(incoming.broken("the connection broke")),
+                    Ok(News::Refused(error)) => {
+                        if names(&error, &incoming.address, "") == Some(true) {
+                            return Err(refused(what, &error));
+                        }
+                    }
+                    Err(_) => {}
+                },
+            }
+        }
+    }
+
+    async fn logged_in(
+        &self,
+        server: String,
+        tls: bool,
+        what: &str,
+        auth: Option<&Auth>,
+        tokens: &Tokens,
+    ) -> Result<Connection, CallError> {
+        let login = match auth {
+            None => Login::None,
+            Some(Auth::Basic { username, password }) => {
+                Login::Password(username.clone(), password.clone())
+            }
+            Some(Auth::Bearer { token }) => Login::Token(token.clone()),
+            Some(Auth::OAuth2(oauth2)) => {
+                Login::Token(tokens.token(oauth2, &Hints::default(), None).await?)
+            }
+        };
+        let key = Key { server, tls, login };
+        self.connection(&key, what).await
+    }
+
+    async fn connection(&self, key: &Key, what: &str) -> Result<Connection, CallError> {
+        // It tries to get a lost one back by itself, ever more slowly; a call wants it now.
+        let is_alive =
+            |kept: Connection| async move { kept.client.connection_state() == State::Connected };
+        let connected = self.kept.get(key, is_alive, connect(key)).await;
+        connected.map_err(|(kind, reason)| {
+            CallError::new(kind, format!("{what}: no connection: {reason}"))
+        })
+    }
+}
+
+async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
+    let (news, _) = broadcast::channel(16);
+    let told = news.clone();
+    let mut options = ConnectOptions::new()
+        .connection_timeout(CONNECT_TIMEOUT)
+        .subscription_capacity(16)
+        .client_capacity(1024)
+        .event_callback(move |event| {
+            let told = told.clone();
+            async move {
+                let news = match event {
+                    Event::Disconnected => News::Disconnected,
+                    Event::ServerError(error) => News::Refused(error.to_string()),
+                    _ => return,
+                };
+                // Nobody may be listening.
+                let _ = told.send(news);
+            }
+        });
+    options = match &key.login {
+        Login::None => options,
+        Login::Password(user, password) => {
+            options.user_and_password(user.clone(), password.expose().to_owned())
+        }
+        Login::Token(token) => options.token(token.expose().to_owned()),
+    };
+    if key.tls {
+        let config = tls().map_err(|error| (CallErrorKind::Connection, error.to_string()))?;
+        options = options.require_tls(true).tls_client_config(config);
+    }
+    let client = options.connect(&key.server).await.map_err(|error| {
+        let kind = match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                CallErrorKind::Auth
+            }
+            _ => CallErrorKind::Connection,
+        };
+        (kind, error.to_string())
+    })?;
+    Ok(Connection { client, news })
+}
+
+impl Connection {
+    async fn ask(&self, outgoing: &Outgoing<'_>, request: Request) -> Result<Data, CallError> {
+        let mut news = self.news.subscribe();
+        let address = outgoing.address.clone();
+        let mut reply = std::pin::pin!(self.client.send_request(address, request));
+        loop {
+            tokio::select! {
+                reply = &mut reply => {
+                    return reply
+                        .map(|reply| read(&reply.payload))
+                        .map_err(|error| failed(outgoing, error.kind(), &error.to_string()));
+                }
+                said = news.recv() => match said {
+                    Ok(News::Disconnected) => return Err(outgoing.broken("the connection broke")),
+                    Ok(News::Refused(error)) => {
+                        if names(&error, &outgoing.address, "") == Some(true) {
+                            return Err(refused(&outgoing.what, &error));
+                        }
+                    }
+                    Err(_) => {}
+                },
+            }
+        }
+    }
+
+    async fn publish(
+        &self,
+        outgoing: &Outgoing<'_>,
+        headers: HeaderMap,
+        payload: bytes::Bytes,
+    ) -> Result<(), CallError> {
+        let what = &outgoing.what;
+        let (limit, size) = (self.client.server_info().max_payload, payload.len());
+        if size > limit {
+            let message = format!("{what}: the payload has {size} bytes; the server takes {limit}");
+            return Err(CallError::new(CallErrorKind::Limit, message));
+        }
+        let mut news = self.news.subscribe();
+        let inbox = self.client.new_inbox();
+        let echo = self.client.subscribe(inbox.clone()).await;
+        let mut echo = echo.map_err(|error| outgoing.broken(&error.to_string()))?;
+        let address = outgoing.address.clone();
+        let published = self.client.publish_with_headers(address, headers, payload);
+        published
+            .await
+            .map_err(|error| CallError::arguments(format!("{what}: {error}")))?;
+        let echoed = self.client.publish(inbox.clone(), bytes::Bytes::new());
+        echoed
+            .await
+            .map_err(|error| outgoing.broken(&error.to_string()))?;
+        loop {
+            tokio::select! {
+                // What is wrong with the message was said before the echo was sent.
+                biased;
+                said = news.recv() => match said {
+                    Ok(News::Disconnected) => return Err(outgoing.broken("the connection broke")),
+                    Ok(News::Refused(error)) => match names(&error, &outgoing.address, &inbox) {
+                        Some(true) => return Err(refused(what, &error)),
+                        // No right to our own inbox: then this is the echo.
+                        Some(false) => return Ok(()),
+                        None => {}
+                    },
+                    Err(_) => {}
+                },
+                came = echo.next() => match came {
+                    Some(_) => return Ok(()),
+                    None => return Err(outgoing.broken("the connection broke")),
+                },
+            }
+        }
+    }
+}
+
+impl Outgoing<'_> {
+    fn broken(&self, reason: &str) -> CallError {
+        CallError::new(
+            CallErrorKind::Connection,
+            format!("{}: {reason}", self.what),
+        )
+    }
+}
+
+/// Whether a server's error is about the address; false if it is about the inbox.
+fn names(error: &str, address: &str, inbox: &str) -> Option<bool> {
+    if error.contains(&format!("\"{address}\"")) {
+        return Some(true);
+    }
+    (!inbox.is_empty() && error.contains(inbox)).then_some(false)
+}
+
+fn refused(what: &str, error: &str) -> CallError {
+    let message = format!("{what}: the server refused it: {error}");
+    CallError::new(CallErrorKind::Auth, message)
+}
+
+fn headers(outgoing: &Outgoing<'_>) -> Result<HeaderMap, CallError> {
+    let mut map = HeaderMap::new();
+    let own = [
+        ("Content-Type".to_owned(), outgoing.content_type.clone()),
+        (MESSAGE_ID.to_owned(), outgoing.key.to_owned()),
+    ];
+    for (name, value) in own.iter().chain(&outgoing.headers) {
+        let field: Result<async_nats::HeaderName, _> = name.parse();
+        let text: Result<async_nats::HeaderValue, _> = value.parse();
+        let (Ok(field), Ok(text)) = (field, text) else {
+            let message = format!("{}: the header `{name}` cannot be sent", outgoing.what);
+            return Err(CallError::arguments(message));
+        };
+        map.insert(field, text);
+    }
+    Ok(map)
+}
+
+fn read(payload: &[u8]) -> Data {
+    if payload.is_empty() {
+        return Data::NULL;
+    }
+    Data::parse(payload)
+        .unwrap_or_else(|_| Data::string(String::from_utf8_lossy(payload).into_owned()))
+}
+
+fn failed(outgoing: &Outgoing<'_>, kind: RequestErrorKind, reason: &str) -> CallError {
+    let kind = match kind {
+        RequestErrorKind::TimedOut => CallErrorKind::Timeout,
+        RequestErrorKind::InvalidSubject => CallErrorKind::Arguments,
+        RequestErrorKind::MaxPayloadExceeded => CallErrorKind::Limit,
+        RequestErrorKind::NoResponders | RequestErrorKind::Other => CallErrorKind::Connection,
+    };
+    CallError::new(kind, format!("{}: {reason}", outgoing.what))
+}

@@ -1,0 +1,320 @@
+//! Which server a message goes to.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use url::Url;
+
+use super::document::{Document, Version};
+use crate::types::rest::Node;
+
+/// What stands as it is in a part of a path.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The protocols as AsyncAPI names them, in the order in which errors list them.
+const CARRIED_OUT: [&str; 14] = [
+    "amqp",
+    "amqps",
+    "http",
+    "https",
+    "kafka",
+    "kafka-secure",
+    "mqtt",
+    "mqtts",
+    "nats",
+    "redis",
+    "rediss",
+    "secure-mqtt",
+    "ws",
+    "wss",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Amqp { tls: bool },
+    Http,
+    Kafka { tls: bool },
+    Mqtt { tls: bool, version: MqttVersion },
+    Nats { tls: bool },
+    Redis { tls: bool },
+    Ws,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum MqttVersion {
+    V4,
+    V5,
+}
+
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) protocol: Protocol,
+    /// With a host, without user, query and fragment.
+    pub(super) url: Url,
+}
+
+impl Server {
+    pub(super) fn host(&self) -> String {
+        // `[::1]` stands in brackets in a URL only.
+        let host = self.url.host_str().unwrap_or_default();
+        host.trim_matches(['[', ']']).to_owned()
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        let default = match self.protocol {
+            Protocol::Amqp { tls: false } => 5672,
+            Protocol::Amqp { tls: true } => 5671,
+            Protocol::Http | Protocol::Ws => self.url.port_or_known_default().unwrap_or(80),
+            Protocol::Kafka { tls: false } => 9092,
+            Protocol::Kafka { tls: true } => 9093,
+            Protocol::Mqtt { tls: false, .. } => 1883,
+            Protocol::Mqtt { tls: true, .. } => 8883,
+            Protocol::Nats { .. } => 4222,
+            Protocol::Redis { .. } => 6379,
+        };
+        self.url.port().unwrap_or(default)
+    }
+}
+
+impl Protocol {
+    /// As OpenTelemetry names what passes messages on.
+    pub(super) fn system(self) -> Option<&'static str> {
+        Some(match self {
+            Protocol::Amqp { .. } => "rabbitmq",
+            Protocol::Kafka { .. } => "kafka",
+            Protocol::Mqtt { .. } => "mqtt",
+            Protocol::Nats { .. } => "nats",
+            Protocol::Redis { .. } => "redis",
+            Protocol::Http | Protocol::Ws => return None,
+        })
+    }
+
+    /// By the name that a document or a URL gives. `version` is the document's, of the protocol.
+    fn parse(name: &str, version: Option<&str>) -> Option<Protocol> {
+        let mqtt = |tls| Protocol::Mqtt {
+            tls,
+            version: match version {
+                Some(version) if version.starts_with('3') || version == "4" => MqttVersion::V4,
+                _ => MqttVersion::V5,
+            },
+        };
+        Some(match name.to_ascii_lowercase().as_str() {
+            "amqp" | "amqp091" => Protocol::Amqp { tls: false },
+            "amqps" => Protocol::Amqp { tls: true },
+            "http" | "https" => Protocol::Http,
+            "kafka" => Protocol::Kafka { tls: false },
+            "kafka-secure" => Protocol::Kafka { tls: true },
+            "mqtt" | "mqtt5" => mqtt(false),
+            "mqtts" | "secure-mqtt" => mqtt(true),
+            "nats" => Protocol::Nats { tls: false },
+            "redis" => Protocol::Redis { tls: false },
+            "rediss" => Protocol::Redis { tls: true },
+            "tls" => Protocol::Nats { tls: true },
+            "ws" | "wss" => Protocol::Ws,
+            _ => return None,
+        })
+    }
+
+    /// A parameter's value as it stands in an address; it must stay within its place.
+    pub(super) fn parameter(self, value: &str) -> Result<String, String> {
+        let forbidden: &[char] = match self {
+            Protocol::Http | Protocol::Ws => {
+                return Ok(utf8_percent_encode(value, PATH).to_string());
+            }
+            Protocol::Amqp { .. } => &['.', '*', '#', '/', '\0'],
+            // A topic's name has no others.
+            Protocol::Kafka { .. } => {
+                let is_other = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+                return match value.chars().find(is_other) {
+                    Some(found) => Err(format!("has a {found:?}, which topics don't have")),
+                    None => Ok(value.to_owned()),
+                };
+            }
+            Protocol::Redis { .. } => &[':', '/', '\0'],
+            Protocol::Mqtt { .. } => &['/', '+', '#', '\0'],
+            Protocol::Nats { .. } => &['.', '*', '>', '/', ' ', '\t', '\r', '\n', '\0'],
+        };
+        match value.chars().find(|c| forbidden.contains(c)) {
+            Some(found) => Err(format!("has a {found:?}, which parts addresses")),
+            None => Ok(value.to_owned()),
+        }
+    }
+}
+
+/// `wanted` is the function's `metadata.server`: a name, or a URL.
+pub(super) fn choose(
+    document: &Document,
+    channel: &Node<'_>,
+    wanted: Option<&Value>,
+) -> Result<Server, String> {
+    let wanted = match wanted {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) => Some(text.as_str()),
+        Some(_) => return Err("`metadata.server` must be a server's name or URL".to_owned()),
+    };
+    if let Some(url) = wanted.filter(|text| text.contains("://")) {
+        let named = Named {
+            name: "metadata.server".to_owned(),
+            url: url.to_owned(),
+            protocol: String::new(),
+            version: None,
+        };
+        return named.server();
+    }
+    let servers = servers(document, channel)?;
+    if let Some(name) = wanted {
+        let found = servers.iter().find(|(known, _)| known == name);
+        let (name, node) = found.ok_or_else(|| {
+            let known: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
+            format!(
+                "`metadata.server`: the channel has no server `{name}`; it has {}",
+                known.join(", ")
+            )
+        })?;
+        return named(document, name, node)?.server();
+    }
+    let mut first = None;
+    for (name, node) in &servers {
+        match named(document, name, node).and_then(|named| named.server()) {
+            Ok(server) => return Ok(server),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| {
+        "the document has no server; give a URL in the function's `metadata.server`".to_owned()
+    }))
+}
+
+/// The servers of a channel, else of the document.
+fn servers<'a>(
+    document: &'a Document,
+    channel: &Node<'a>,
+) -> Result<Vec<(String, Node<'a>)>, String> {
+    let all = document.member(&document.root(), "servers")?;
+    let all = all.map(|all| all.members()).unwrap_or_default();
+    let own = channel
+        .get("servers")
+        .map(|own| own.items())
+        .unwrap_or_default();
+    if own.is_empty() {
+        return all
+            .into_iter()
+            .map(|(name, node)| Ok((name.to_owned(), document.resolve(node)?)))
+            .collect();
+    }
+    let mut found = Vec::new();
+    for node in own {
+        // A name in AsyncAPI 2, a reference in AsyncAPI 3.
+        let name = node.value.as_str();
+        let name = name.or_else(|| node.text("$ref")?.rsplit('/').next());
+        let name = name.unwrap_or_default();
+        let server = match document.version {
+            Version::V2 => {
+                let server = all.iter().find(|(known, _)| *known == name);
+                server.map(|(_, node)| node.clone())
+            }
+            Version::V3 => Some(node.clone()),
+        };
+        let server = server.ok_or_else(|| format!("{}: there is no server `{name}`", node.at))?;
+        found.push((name.to_owned(), document.resolve(server)?));
+    }
+    Ok(found)
+}
+
+struct Named {
+    name: String,
+    url: String,
+    /// Where the URL has no scheme.
+    protocol: String,
+    version: Option<String>,
+}
+
+fn named(document: &Document, name: &str, node: &Node<'_>) -> Result<Named, String> {
+    let text = |key: &str| node.text(key).unwrap_or_default();
+    let url = match document.version {
+        Version::V2 => text("url").to_owned(),
+        Version::V3 => format!("{}{}", text("host"), text("pathname")),
+    };
+    let version = match node.value.get("protocolVersion") {
+        Some(Value::String(version)) => Some(version.clone()),
+        Some(Value::Number(version)) => Some(version.to_string()),
+        _ => None,
+    };
+    Ok(Named {
+        name: name.to_owned(),
+        url: fill(document, &url, node)?,
+        protocol: text("protocol").to_owned(),
+        version,
+    })
+}
+
+/// Replaces the `{variables}` of a server by their defaults.
+fn fill(document: &Document, template: &str, node: &Node<'_>) -> Result<String, String> {
+    let variables = document.member(node, "variables")?;
+    let (mut url, mut rest) = (String::new(), template);
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| format!("{}: a `{{` of the URL isn't closed", node.at))?;
+        let variable = match &variables {
+            Some(all) => document.member(all, name)?,
+            None => None,
+        };
+        let value = variable.and_then(|found| match found.value.get("default")? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        });
+        let value = value.ok_or_else(|| {
+            format!(
+                "{}: the variable `{name}` has no default; give the URL in the function's \
+                 `metadata.server`",
+                node.at
+            )
+        })?;
+        url.push_str(before);
+        url.push_str(&value);
+        rest = after;
+    }
+    url.push_str(rest);
+    Ok(url)
+}
+
+impl Named {
+    fn server(&self) -> Result<Server, String> {
+        let name = &self.name;
+        let text = match self.url.contains("://") {
+            true => self.url.clone(),
+            false => format!("{}://{}", self.protocol, self.url),
+        };
+        let url = Url::parse(&text).ok().filter(Url::has_host);
+        let mut url = url
+            .filter(|url| url.host_str().is_some_and(|host| !host.is_empty()))
+            .ok_or_else(|| format!("the server `{name}`: `{}` is no URL with a host", self.url))?;
+        let version = self.version.as_deref();
+        let protocol = Protocol::parse(url.scheme(), version)
+            .or_else(|| Protocol::parse(&self.protocol, version))
+            .ok_or_else(|| {
+                let protocol = match self.protocol.as_str() {
+                    "" => url.scheme(),
+                    protocol => protocol,
+                };
+                format!(
+                    "the server `{name}` speaks `{protocol}`, which this version doesn't \
+                     speak; it speaks {}",
+                    CARRIED_OUT.join(", ")
+                )
+            })?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(format!(
+                "the server `{name}`: its URL has credentials; give them as the function's auth"
+            ));
+        }
+        url.set_query(None);
+        url.set_fragment(None);
+        Ok(Server { protocol, url })
+    }
+}

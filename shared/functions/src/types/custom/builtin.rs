@@ -1,0 +1,445 @@
+//! Operations of type `custom` that need no connector (decision 99): `sysout` logs a message,
+//! `rest:METHOD:URL` and `http` call a service without a document.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use swirl_model::Data;
+use swirl_ports::CallRequest;
+use url::Url;
+
+use crate::CallError;
+use crate::types::rest::{
+    BodyKind, CallContext, Location, Operation, Parameter, RequestBody, Style,
+};
+use crate::types::service::{TRACEPARENT, service_url};
+use crate::types::{Clients, CompileResult, Compiled, CompiledFunction, Context};
+
+/// What an answer may be.
+const ACCEPT: &str = "application/json, text/plain;q=0.9, */*;q=0.8";
+
+const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
+
+/// Levels of `sysout:LEVEL`, as loggers call them.
+const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR"];
+
+/// How other runtimes mark arguments that are headers or go into the query.
+const PREFIXES: [(&str, Location); 2] =
+    [("HEADER_", Location::Header), ("QUERY_", Location::Query)];
+
+/// Whether the operation logs, and so calls nobody.
+pub fn is_sysout(operation: &str) -> bool {
+    let word = operation.split(':').next().unwrap_or_default();
+    word.trim().eq_ignore_ascii_case("sysout")
+}
+
+/// The operation, if it is built in.
+pub(super) fn find(operation: &str) -> Option<CompileResult> {
+    let operation = operation.trim();
+    if is_sysout(operation) {
+        return Some(sysout(operation));
+    }
+    let (word, rest) = operation.split_once(':').unwrap_or((operation, ""));
+    match word.to_ascii_lowercase().as_str() {
+        "rest" => Some(direct(operation, rest)),
+        "http" if rest.is_empty() => Some(Ok(Arc::new(Http) as Compiled)),
+        _ => None,
+    }
+}
+
+fn sysout(operation: &str) -> CompileResult {
+    let level = operation
+        .split_once(':')
+        .map_or("INFO", |(_, level)| level.trim());
+    let level = LEVELS
+        .iter()
+        .find(|known| known.eq_ignore_ascii_case(level));
+    let level = *level.ok_or_else(|| {
+        format!(
+            "the operation `{operation}` must be `sysout` or `sysout:` and one of {}",
+            LEVELS.join(", ")
+        )
+    })?;
+    Ok(Arc::new(Sysout { level }) as Compiled)
+}
+
+struct Sysout {
+    level: &'static str,
+}
+
+#[async_trait]
+impl CompiledFunction for Sysout {
+    async fn call(
+        &self,
+        _clients: &Clients,
+        request: &CallRequest,
+        _context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let message = request.arguments.get("message");
+        let message = message
+            .unwrap_or_else(|| request.arguments.clone())
+            .to_text();
+        // What is logged is the runtime's own writing: secrets are cut out (decision 84).
+        let message = request.secrets.text(&message);
+        let workflow = &request.definition.workflow;
+        match self.level {
+            "TRACE" => tracing::trace!(%workflow, "{message}"),
+            "DEBUG" => tracing::debug!(%workflow, "{message}"),
+            "WARN" | "WARNING" => tracing::warn!(%workflow, "{message}"),
+            "ERROR" => tracing::error!(%workflow, "{message}"),
+            _ => tracing::info!(%workflow, "{message}"),
+        }
+        Ok(Data::NULL)
+    }
+}
+
+/// `rest:METHOD:URL`; the URL may have `{parameters}`.
+struct Direct {
+    id: String,
+    method: &'static str,
+    server: String,
+    path: String,
+    names: Vec<String>,
+}
+
+fn direct(operation: &str, rest: &str) -> CompileResult {
+    let (method, url) = rest.split_once(':').unwrap_or((rest, ""));
+    let method = method_of(method).ok_or_else(|| {
+        format!(
+            "the operation `{operation}` must be `rest:METHOD:URL`, with one of {}",
+            METHODS.join(", ")
+        )
+    })?;
+    let (server, path) = parts(url).ok_or_else(|| {
+        format!(
+            "the operation `{operation}` needs an absolute URL, such as \
+             `rest:{}:http://host/path`: nothing says which host `{url}` is on",
+            method.to_ascii_lowercase()
+        )
+    })?;
+    let mut names: Vec<String> = Vec::new();
+    for part in path.split('{').skip(1) {
+        if let Some((name, _)) = part.split_once('}')
+            && !names.iter().any(|known| known == name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(Arc::new(Direct {
+        id: operation.to_owned(),
+        method,
+        server: server.to_owned(),
+        path: path.to_owned(),
+        names,
+    }) as Compiled)
+}
+
+fn method_of(word: &str) -> Option<&'static str> {
+    let known = METHODS.iter();
+    known
+        .copied()
+        .find(|known| known.eq_ignore_ascii_case(word.trim()))
+}
+
+/// `http://host:port` and all behind it; braces of parameters aren't escaped as in a parsed URL.
+fn parts(url: &str) -> Option<(&str, &str)> {
+    let url = url.trim();
+    let begin = url.find("://")? + 3;
+    let end = url[begin..]
+        .find(['/', '?'])
+        .map_or(url.len(), |at| begin + at);
+    let server = Url::parse(&url[..end]).ok()?;
+    (matches!(server.scheme(), "http" | "https") && server.has_host()).then(|| url.split_at(end))
+}
+
+fn has_body(method: &str) -> bool {
+    !matches!(method, "DELETE" | "GET" | "HEAD" | "OPTIONS")
+}
+
+/// Nothing but what the arguments say.
+fn operation(id: &str, method: &str, server: &str, path: &str) -> Operation {
+    Operation {
+        id: id.to_owned(),
+        method: method.to_owned(),
+        server: server.to_owned(),
+        path: path.to_owned(),
+        parameters: Vec::new(),
+        body: None,
+        accept: ACCEPT.to_owned(),
+        security: Vec::new(),
+    }
+}
+
+fn parameter(name: &str, location: Location) -> Parameter {
+    Parameter {
+        name: name.to_owned(),
+        location,
+        required: location == Location::Path,
+        style: match location {
+            Location::Path | Location::Header => Style::Simple,
+            Location::Query | Location::Cookie => Style::Form,
+        },
+        explode: true,
+        allow_reserved: false,
+        json: false,
+        secret: false,
+    }
+}
+
+fn json_body(members: bool) -> RequestBody {
+    RequestBody {
+        kind: BodyKind::Json,
+        content_type: "application/json".to_owned(),
+        required: false,
+        whole: vec!["body".to_owned()],
+        members,
+        properties: Vec::new(),
+    }
+}
+
+fn object(arguments: &Data, id: &str) -> Result<Map<String, Value>, CallError> {
+    match Value::from(arguments) {
+        Value::Null => Ok(Map::new()),
+        Value::Object(members) => Ok(members),
+        _ => {
+            let kind = arguments.kind();
+            let message =
+                format!("operation `{id}`: the arguments must be an object, not of kind {kind}");
+            Err(CallError::arguments(message))
+        }
+    }
+}
+
+impl Direct {
+    /// Arguments that the URL names go there; `HEADER_NAME` and `QUERY_NAME` say where they go; all
+    /// others are the query of a request without a body, else members of the body.
+    fn request(&self, arguments: &Data) -> Result<(Operation, Data), CallError> {
+        let mut operation = operation(&self.id, self.method, &self.server, &self.path);
+        let mut sent = Map::new();
+        for name in &self.names {
+            operation.parameters.push(parameter(name, Location::Path));
+        }
+        for (name, value) in object(arguments, &self.id)? {
+            let marked = PREFIXES.iter().find_map(|(prefix, location)| {
+                Some((name.strip_prefix(prefix)?.to_owned(), *location))
+            });
+            if self.names.contains(&name) {
+                sent.insert(format!("path.{name}"), value);
+            } else if let Some((name, location)) = marked {
+                sent.insert(format!("{}.{name}", location.name()), value);
+                operation.parameters.push(parameter(&name, location));
+            } else if has_body(self.method) {
+                sent.insert(name, value);
+            } else {
+                sent.insert(format!("query.{name}"), value);
+                operation.parameters.push(parameter(&name, Location::Query));
+            }
+        }
+        operation.body = has_body(self.method).then(|| json_body(true));
+        Ok((operation, Data::from(Value::Object(sent))))
+    }
+}
+
+#[async_trait]
+impl CompiledFunction for Direct {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let (operation, arguments) = self.request(&request.arguments)?;
+        call(clients, request, context, &operation, &arguments).await
+    }
+}
+
+/// `http`: all is in the arguments, `method`, `url`, `headers`, `query` and `body`.
+struct Http;
+
+impl Http {
+    fn request(arguments: &Data) -> Result<(Operation, Data), CallError> {
+        let refuse = |message: String| CallError::arguments(format!("operation `http`: {message}"));
+        let mut given = object(arguments, "http")?;
+        let text = |value: Value, name: &str| match value {
+            Value::String(text) => Ok(text),
+            _ => Err(refuse(format!("`{name}` must be a string"))),
+        };
+        let url = ["url", "uri", "endpoint"]
+            .iter()
+            .find_map(|name| given.shift_remove(*name));
+        let url = url.ok_or_else(|| refuse("the argument `url` is missing".to_owned()))?;
+        let url = service_url(&text(url, "url")?, "the URL").map_err(refuse)?;
+        let method = match given.shift_remove("method") {
+            Some(method) => text(method, "method")?,
+            None => "GET".to_owned(),
+        };
+        let method = method_of(&method)
+            .ok_or_else(|| refuse(format!("`{method}` is not one of {}", METHODS.join(", "))))?;
+        let path = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        let mut operation = operation("http", method, &url.origin().ascii_serialization(), &path);
+        let mut sent = Map::new();
+        for (name, location) in [("headers", Location::Header), ("query", Location::Query)] {
+            let members = match given.shift_remove(name) {
+                None | Some(Value::Null) => continue,
+                Some(Value::Object(members)) => members,
+                Some(_) => return Err(refuse(format!("`{name}` must be an object"))),
+            };
+            for (name, value) in members {
+                sent.insert(format!("{}.{name}", location.name()), value);
+                operation.parameters.push(parameter(&name, location));
+            }
+        }
+        if let Some(body) = given.shift_remove("body").filter(|body| !body.is_null()) {
+            sent.insert("body".to_owned(), body);
+            operation.body = Some(json_body(false));
+        }
+        if let Some(name) = given.keys().next() {
+            let message = format!(
+                "there is no argument `{name}`: they are `method`, `url`, `headers`, `query` and `body`"
+            );
+            return Err(refuse(message));
+        }
+        Ok((operation, Data::from(Value::Object(sent))))
+    }
+}
+
+#[async_trait]
+impl CompiledFunction for Http {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let (operation, arguments) = Http::request(&request.arguments)?;
+        call(clients, request, context, &operation, &arguments).await
+    }
+}
+
+async fn call(
+    clients: &Clients,
+    request: &CallRequest,
+    context: &Context<'_>,
+    operation: &Operation,
+    arguments: &Data,
+) -> Result<Data, CallError> {
+    let trace = request.trace.map(|trace| trace.to_string());
+    let headers = trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str()));
+    let context = CallContext {
+        idempotency_key: &request.key,
+        timeout: Some(context.timeout),
+        auth: context.auth,
+        headers: headers.as_slice(),
+        secrets: request.secrets.expose(),
+    };
+    clients.rest.call(operation, arguments, &context).await
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+
+    use super::*;
+    use crate::types::rest::request_line;
+
+    fn direct_of(operation: &str) -> Direct {
+        let rest = operation.strip_prefix("rest:").unwrap();
+        let (method, url) = rest.split_once(':').unwrap();
+        let (server, path) = parts(url).unwrap();
+        let names = path
+            .split('{')
+            .skip(1)
+            .filter_map(|part| Some(part.split_once('}')?.0.to_owned()));
+        Direct {
+            id: operation.to_owned(),
+            method: method_of(method).unwrap(),
+            server: server.to_owned(),
+            path: path.to_owned(),
+            names: names.collect(),
+        }
+    }
+
+    #[test]
+    fn arguments_go_to_the_url_the_query_and_the_body() {
+        for (operation, arguments, expected) in [
+            (
+                "rest:get:http://h/items/{id}",
+                data!({"id": "a b", "n": 2}),
+                "GET http://h/items/a%20b?n=2 ",
+            ),
+            ("rest:GET:http://h:8080", data!({}), "GET http://h:8080/ "),
+            (
+                "rest:get:http://h/x?a=1",
+                data!({"b": 2}),
+                "GET http://h/x?a=1&b=2 ",
+            ),
+            (
+                "rest:post:http://h/x",
+                data!({"a": 1, "QUERY_q": "z"}),
+                r#"POST http://h/x?q=z {"a":1}"#,
+            ),
+            (
+                "rest:put:http://h/x",
+                data!({"body": [1]}),
+                "PUT http://h/x [1]",
+            ),
+        ] {
+            let (made, sent) = direct_of(operation).request(&arguments).unwrap();
+            assert_eq!(request_line(&made, &sent).unwrap(), expected, "{operation}");
+        }
+    }
+
+    #[test]
+    fn http_takes_all_from_its_arguments() {
+        let arguments =
+            data!({"method": "post", "url": "http://h/x?a=1", "query": {"b": 2}, "body": {"c": 3}});
+        let (made, sent) = Http::request(&arguments).unwrap();
+        assert_eq!(
+            request_line(&made, &sent).unwrap(),
+            r#"POST http://h/x?a=1&b=2 {"c":3}"#
+        );
+        for (arguments, reason) in [
+            (data!({}), "`url` is missing"),
+            (
+                data!({"url": "file:///etc/passwd"}),
+                "must be an http or https URL",
+            ),
+            (
+                data!({"url": "http://h", "method": "steal"}),
+                "is not one of",
+            ),
+            (
+                data!({"url": "http://h", "header": {}}),
+                "no argument `header`",
+            ),
+        ] {
+            let error = Http::request(&arguments).unwrap_err();
+            assert!(error.message.contains(reason), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn what_is_built_in() {
+        let refused = |operation: &str| find(operation).and_then(Result::err);
+        for operation in [
+            "sysout",
+            "sysout:INFO",
+            "sysout:debug",
+            "rest:get:http://h/x",
+            "http",
+        ] {
+            assert!(
+                find(operation).is_some_and(|found| found.is_ok()),
+                "{operation}"
+            );
+        }
+        assert!(find("script:python:x").is_none() && find("http://h/x").is_none());
+        assert!(refused("sysout:LOUD").is_some_and(|reason| reason.contains("INFO")));
+        assert!(refused("rest:fetch:http://h").is_some());
+        assert!(refused("rest:post:/path").is_some_and(|reason| reason.contains("absolute URL")));
+    }
+}

@@ -1,0 +1,85 @@
+//! Custom types as a function type: what carries one out is found at deployment.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::Data;
+use swirl_model::workflow::Function;
+use swirl_ports::CallRequest;
+
+use super::{Connector, builtin};
+use crate::CallError;
+use crate::types::{
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+};
+
+pub(crate) const TYPE: FunctionType = FunctionType {
+    word: "custom",
+    document: |_| None,
+    compile,
+};
+
+fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
+    let connectors = &documents.settings.connectors;
+    let compile = |function: &&Function| {
+        let kind = function.kind.word();
+        if kind == TYPE.word
+            && let Some(built_in) = builtin::find(&function.operation)
+        {
+            return built_in;
+        }
+        let Some((name, connector)) = connectors.find(kind, &function.operation) else {
+            return Err(format!(
+                "nothing here carries out functions of type `{kind}` with the operation `{}`: name what \
+                 does with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
+                 or `--connector {kind}=exec:program`",
+                function.operation
+            ));
+        };
+        let what = match connector {
+            Connector::Http(_) | Connector::Nats(_) => None,
+            Connector::Exec(_) => Some("a command"),
+            #[cfg(feature = "wasm")]
+            Connector::Wasm(_) => Some("a module"),
+        };
+        if let Some(what) = what.filter(|_| function.auth.is_some()) {
+            return Err(format!(
+                "the connector `{name}` is {what}, which takes no `authRef`: hand it what it \
+                 needs as arguments"
+            ));
+        }
+        Ok(Arc::new(CustomFunction {
+            name: name.to_owned(),
+            connector: connector.clone(),
+        }) as Compiled)
+    };
+    functions.iter().map(compile).collect()
+}
+
+struct CustomFunction {
+    name: String,
+    connector: Connector,
+}
+
+#[async_trait]
+impl CompiledFunction for CustomFunction {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let (caller, timeout) = (&clients.custom, context.timeout);
+        match &self.connector {
+            Connector::Http(url) => {
+                caller
+                    .post(&self.name, url, request, context.auth, timeout)
+                    .await
+            }
+            Connector::Exec(words) => caller.run(&self.name, words, request, timeout).await,
+            #[cfg(feature = "wasm")]
+            Connector::Wasm(module) => caller.compute(&self.name, module, request, timeout).await,
+            Connector::Nats(to) => caller.ask(&self.name, to, clients, request, context).await,
+        }
+    }
+}

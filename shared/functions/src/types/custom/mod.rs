@@ -1,0 +1,21 @@
+//! Custom function types: every `type` that the language doesn't define.
+//!
+//! Language 0.8, "Defining custom function types". What carries such a type out is a *connector*
+//! that the operator of a runtime names ([`Connectors`]): a service that takes calls as JSON over
+//! HTTP, a command that takes them on stdin, a subject of NATS, or a WebAssembly module. A definition can choose among connectors, but not
+//! say what one does. A type without a connector is refused at deployment, but for what is built in:
+//! `sysout`, `rest:METHOD:URL` and `http`.
+
+mod builtin;
+mod caller;
+mod connectors;
+mod exec;
+mod function;
+#[cfg(feature = "wasm")]
+mod wasm;
+mod wire;
+
+pub use builtin::is_sysout;
+pub(crate) use caller::CustomCaller;
+pub use connectors::{Connector, ConnectorError, Connectors};
+pub(crate) use function::TYPE;

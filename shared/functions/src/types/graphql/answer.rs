@@ -1,0 +1,80 @@
+//! From an answer to data or an error.
+
+use serde_json::Value;
+use swirl_model::Data;
+
+use crate::auth::redact;
+use crate::types::rest::answer;
+use crate::types::service::Reply;
+use crate::{CallError, CallErrorKind};
+
+/// How much of a message is shown, in characters.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// The answer's `data`.
+pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
+    let answer = &reply.answer;
+    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let errors = body.get("errors").and_then(Value::as_array);
+    if let Some(errors) = errors.filter(|errors| !errors.is_empty()) {
+        return Err(failure(reply, errors, &body, what));
+    }
+    if !(200..300).contains(&answer.status) {
+        let refused = answer::data(answer, what, &reply.secrets, "");
+        return refused.and_then(|_| Err(CallError::new(CallErrorKind::Response, what)));
+    }
+    match body.get("data") {
+        Some(data) => Ok(Data::from(data.clone())),
+        None => Err(CallError::new(
+            CallErrorKind::Response,
+            format!("{what}: the answer is none of GraphQL: it has neither `data` nor `errors`"),
+        )),
+    }
+}
+
+/// Whether the service refused the query itself, so that nothing of it was done.
+pub(super) fn is_refused(error: &CallError) -> bool {
+    let body = error.body.as_ref();
+    body.is_some_and(|body| body.get("errors").is_some() && body.get("data").is_none())
+}
+
+/// The first error says what happened; all of them are the error's body.
+fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallError {
+    let status = reply.answer.status;
+    let first = &errors[0];
+    let text = first["message"].as_str().unwrap_or("no message");
+    let text = redact(text, &reply.secrets);
+    let mut message: String = text
+        .chars()
+        .take(MESSAGE_CHARS_MAX)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if let Some(path) = first["path"].as_array().filter(|path| !path.is_empty()) {
+        let path: Vec<String> = path
+            .iter()
+            .map(|part| {
+                part.as_str()
+                    .map_or_else(|| part.to_string(), str::to_owned)
+            })
+            .collect();
+        message.push_str(&format!(" (at `{}`)", path.join(".")));
+    }
+    if errors.len() > 1 {
+        message.push_str(&format!(", and {} more", errors.len() - 1));
+    }
+    let kind = match status {
+        200..300 => CallErrorKind::Failed,
+        status => CallErrorKind::Status(status),
+    };
+    let message = redact(&format!("{what}: {message}"), &reply.secrets);
+    let mut error = CallError::new(kind, message);
+    error.given_code = match &first["extensions"]["code"] {
+        Value::String(code) if !code.is_empty() => Some(redact(code, &reply.secrets)),
+        Value::Number(code) => Some(code.to_string()),
+        _ => None,
+    }
+    .map(Into::into);
+    let shown = redact(&body.to_string(), &reply.secrets);
+    error.body = Data::parse(shown.as_bytes()).ok();
+    error
+}

@@ -1,0 +1,449 @@
+//! Arguments and selection sets against the types that a definition gives for them, or against the
+//! service's schema where it could be had at the deployment.
+
+use std::collections::HashMap;
+
+use swirl_spec::graphql::Selected;
+
+use super::schema::{Field, Input, Inputs, Schema, Type, inner};
+use crate::types::Known;
+use crate::types::fits::did_you_mean;
+
+/// What the service would refuse, by the types that the definition gives. Arguments without a type are left
+/// to it.
+pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<String> {
+    let inputs = types.iter().map(|(name, of)| {
+        let input = Input {
+            of: Some(of.clone()),
+            has_default: false,
+        };
+        (name.clone(), input)
+    });
+    let check = Check {
+        schema: None,
+        found: Vec::new(),
+    };
+    check.arguments(&inputs.collect(), arguments)
+}
+
+/// What the service would refuse, by its schema.
+pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Vec<String> {
+    let check = Check {
+        schema: Some(schema),
+        found: Vec::new(),
+    };
+    check.arguments(&field.arguments, arguments)
+}
+
+/// The same for what is selected of a field's value.
+pub(super) fn selection(
+    schema: &Schema,
+    name: &str,
+    field: &Field,
+    selected: &[Selected],
+) -> Vec<String> {
+    let mut check = Check {
+        schema: Some(schema),
+        found: Vec::new(),
+    };
+    check.set(name, field, selected);
+    let found = check.found.into_iter();
+    found
+        .map(|found| format!("the selection set: {found}"))
+        .collect()
+}
+
+struct Check<'a> {
+    /// `None`: what it isn't known to have may be there all the same.
+    schema: Option<&'a Schema>,
+    found: Vec<String>,
+}
+
+impl Check<'_> {
+    fn arguments(mut self, inputs: &Inputs, arguments: &Known) -> Vec<String> {
+        match arguments {
+            Known::Unknown => {}
+            Known::Null => self.members(inputs, &[], "the argument "),
+            Known::Object(members) => self.members(inputs, members, "the argument "),
+            other => {
+                let kind = other.kind();
+                let found = format!("the arguments must be an object, and are {kind}");
+                self.found.push(found);
+            }
+        }
+        self.found
+    }
+
+    /// `before`: what stands before a name in messages.
+    fn members(&mut self, inputs: &Inputs, members: &[(String, Known)], before: &str) {
+        for (name, input) in inputs {
+            let given = members.iter().find(|(known, _)| known == name);
+            let needed = input.of.as_ref().is_some_and(|of| of.ends_with('!'));
+            match (given, &input.of) {
+                (Some((_, value)), Some(of)) => {
+                    self.value(of, value, &format!("{before}`{name}`"));
+                }
+                (None, _) if needed && !input.has_default => {
+                    let strays = members.iter().map(|(name, _)| name.as_str());
+                    let strays = strays.filter(|stray| !inputs.contains_key(*stray));
+                    let hint = match crate::types::fits::nearest(name, strays) {
+                        Some(stray) => format!("; is `{stray}` meant to be it?"),
+                        None => String::new(),
+                    };
+                    self.found
+                        .push(format!("{before}`{name}` is missing{hint}"));
+                }
+                _ => {}
+            }
+        }
+        if self.schema.is_none() {
+            return;
+        }
+        for (name, _) in members {
+            if !inputs.contains_key(name) {
+                let hint = did_you_mean(name, inputs.keys().map(String::as_str));
+                self.found
+                    .push(format!("{before}`{name}` is unknown to the service{hint}"));
+            }
+        }
+    }
+
+    /// Scalars of the language, lists, and what the schema tells; scalars of the service are its own.
+    fn value(&mut self, of: &str, value: &Known, what: &str) {
+        let of = of.trim();
+        let (bare, needed) = match of.strip_suffix('!') {
+            Some(bare) => (bare.trim(), true),
+            None => (of, false),
+        };
+        match value {
+            Known::Unknown => return,
+            Known::Null => {
+                if needed {
+                    self.found
+                        .push(format!("{what} must be `{of}`, and is null"));
+                }
+                return;
+            }
+            _ => {}
+        }
+        if let Some(item) = bare
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            // A single value is a list of one.
+            match value {
+                Known::List(items) => {
+                    for (index, value) in items.iter().enumerate() {
+                        self.value(item, value, &format!("{what}[{index}]"));
+                    }
+                }
+                value => self.value(item, value, what),
+            }
+            return;
+        }
+        let fits = match (bare, value) {
+            ("Int", Known::Number(Some(number))) => {
+                number.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            ("Int" | "Float" | "ID", Known::Number(_)) => true,
+            ("String" | "ID", Known::Text(_)) => true,
+            ("Boolean", Known::Bool(_)) => true,
+            ("Int" | "Float" | "String" | "ID" | "Boolean", _) => false,
+            (bare, value) => match self.schema.and_then(|schema| schema.get(bare)) {
+                Some(Type::Enum(values)) => match value {
+                    Known::Text(Some(text)) if !values.contains(text) => {
+                        let hint = did_you_mean(text, values.iter().map(String::as_str));
+                        let found = format!("{what} must be `{of}`, which has no `{text}`{hint}");
+                        self.found.push(found);
+                        true
+                    }
+                    Known::Text(_) => true,
+                    _ => false,
+                },
+                Some(Type::Input(inputs)) => match value {
+                    Known::Object(members) => {
+                        self.members(inputs, members, &format!("{what}: "));
+                        true
+                    }
+                    _ => false,
+                },
+                _ => true,
+            },
+        };
+        if !fits {
+            let kind = value.kind();
+            self.found
+                .push(format!("{what} must be `{of}`, and is {kind}"));
+        }
+    }
+
+    fn set(&mut self, name: &str, field: &Field, selected: &[Selected]) {
+        let Some(of) = field.of.as_deref().map(inner) else {
+            return;
+        };
+        match self.schema.and_then(|schema| schema.get(of)) {
+            Some(Type::Fields(_) | Type::Union) if selected.is_empty() => self.found.push(format!(
+                "`{name}` is `{of}`, of which fields must be selected"
+            )),
+            Some(Type::Fields(_) | Type::Union) => self.selected(of, selected),
+            Some(Type::Scalar | Type::Enum(_)) if !selected.is_empty() => self
+                .found
+                .push(format!("`{name}` is `{of}`, which has no fields")),
+            _ => {}
+        }
+    }
+
+    fn selected(&mut self, of: &str, selected: &[Selected]) {
+        let Some(schema) = self.schema else { return };
+        for one in selected {
+            match one {
+                Selected::Fragment { of: None, inner } => self.selected(of, inner),
+                Selected::Fragment {
+                    of: Some(other),
+                    inner,
+                } => match schema.get(other) {
+                    None => self.found.push(format!("there is no type `{other}`")),
+                    Some(_) => self.selected(other, inner),
+                },
+                Selected::Field {
+                    name,
+                    arguments,
+                    inner,
+                } => {
+                    // These three every type has.
+                    if matches!(&name[..], "__typename" | "__schema" | "__type") {
+                        continue;
+                    }
+                    let fields = match schema.get(of) {
+                        Some(Type::Fields(fields)) => fields,
+                        Some(Type::Union) => {
+                            self.found.push(format!(
+                                "`{of}` is a union: `{name}` stands in a fragment, `... on TYPE {{ {name} }}`"
+                            ));
+                            continue;
+                        }
+                        _ => continue,
+                    };
+                    let Some(field) = fields.get(name) else {
+                        let hint = did_you_mean(name, fields.keys().map(String::as_str));
+                        self.found
+                            .push(format!("`{of}` has no field `{name}`{hint}"));
+                        continue;
+                    };
+                    for argument in arguments {
+                        if !field.arguments.contains_key(argument) {
+                            let known = field.arguments.keys().map(String::as_str);
+                            let hint = did_you_mean(argument, known);
+                            self.found.push(format!(
+                                "the field `{name}` of `{of}` has no argument `{argument}`{hint}"
+                            ));
+                        }
+                    }
+                    self.set(name, field, inner);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use swirl_spec::graphql::selected;
+
+    use super::super::query::Kind;
+    use super::*;
+
+    #[test]
+    fn arguments_fit_the_types_that_are_given() {
+        let types = [
+            ("id", "ID!"),
+            ("tags", "[String!]"),
+            ("size", "Int"),
+            ("filter", "Filter"),
+        ];
+        let types = types
+            .map(|(name, of)| (name.to_owned(), of.to_owned()))
+            .into();
+        let found = |arguments: Value| given(&types, &Known::from(arguments)).join("; ");
+        for (arguments, expected) in [
+            (
+                json!({"id": 1, "tags": ["a"], "size": 2, "filter": {}, "more": 1}),
+                "",
+            ),
+            (json!({"id": "1", "tags": "a", "size": null}), ""),
+            (
+                json!({"iD": 1}),
+                "the argument `id` is missing; is `iD` meant to be it?",
+            ),
+            (
+                json!({"id": null}),
+                "the argument `id` must be `ID!`, and is null",
+            ),
+            (
+                json!({"id": 1, "tags": ["a", 2]}),
+                "the argument `tags`[1] must be `String!`, and is a number",
+            ),
+            (
+                json!({"id": 1, "size": 2.5}),
+                "the argument `size` must be `Int`, and is a number",
+            ),
+            (
+                json!({"id": 1, "size": "2"}),
+                "the argument `size` must be `Int`, and is a text",
+            ),
+        ] {
+            assert_eq!(found(arguments.clone()), expected, "{arguments}");
+        }
+    }
+
+    fn schema() -> Schema {
+        let named = |kind: &str, name: &str| json!({"kind": kind, "name": name, "ofType": null});
+        let some = |of: Value| json!({"kind": "NON_NULL", "name": null, "ofType": of});
+        let list = |of: Value| json!({"kind": "LIST", "name": null, "ofType": of});
+        let input = |name: &str, of: Value| json!({"name": name, "type": of, "defaultValue": null});
+        let field =
+            |name: &str, args: Value, of: Value| json!({"name": name, "args": args, "type": of});
+        let text = || named("SCALAR", "String");
+        let limit =
+            json!({"name": "limit", "type": some(named("SCALAR", "Int")), "defaultValue": "10"});
+        let wanted = input("wanted", named("INPUT_OBJECT", "Wanted"));
+        let answer = json!({"data": {"__schema": {
+            "queryType": {"name": "Query"},
+            "mutationType": null,
+            "types": [
+                {"kind": "OBJECT", "name": "Query", "fields": [
+                    field("pet", json!([input("id", some(named("SCALAR", "ID")))]), named("INTERFACE", "Pet")),
+                    field("pets", json!([wanted, limit]), list(some(named("UNION", "Any")))),
+                    field("count", json!([]), some(named("SCALAR", "Int"))),
+                ]},
+                {"kind": "INTERFACE", "name": "Pet", "fields": [
+                    field("name", json!([]), text()),
+                    field("age", json!([input("useDogYears", named("SCALAR", "Boolean"))]), named("OBJECT", "Age")),
+                ]},
+                {"kind": "OBJECT", "name": "Dog", "fields": [field("barks", json!([]), text())]},
+                {"kind": "OBJECT", "name": "Age", "fields": [field("years", json!([]), named("SCALAR", "Int"))]},
+                {"kind": "UNION", "name": "Any"},
+                {"kind": "ENUM", "name": "Kind", "enumValues": [{"name": "DOG"}, {"name": "CAT"}]},
+                {"kind": "INPUT_OBJECT", "name": "Wanted", "inputFields": [
+                    input("kinds", list(some(named("ENUM", "Kind")))),
+                    input("near", some(text())),
+                    input("and", named("INPUT_OBJECT", "Wanted")),
+                ]},
+                {"kind": "SCALAR", "name": "Int"}, {"kind": "SCALAR", "name": "String"},
+                {"kind": "SCALAR", "name": "ID"}, {"kind": "SCALAR", "name": "Boolean"},
+            ],
+        }}});
+        Schema::read(&answer.to_string()).unwrap()
+    }
+
+    #[test]
+    fn arguments_fit_the_schema() {
+        let schema = schema();
+        let roots = schema.roots(Kind::Query).unwrap();
+        for (field, given, expected) in [
+            ("pet", json!({"id": 1}), ""),
+            (
+                "pet",
+                json!({"idd": 1}),
+                "the argument `id` is missing; is `idd` meant to be it?; the argument `idd` is unknown to the \
+                 service; did you mean `id`?",
+            ),
+            ("pets", json!({}), ""),
+            (
+                "pets",
+                json!({"limit": 3, "wanted": {"near": "here", "kinds": ["DOG"]}}),
+                "",
+            ),
+            (
+                "pets",
+                json!({"wanted": {"kinds": "BIRD", "and": {"near": 1, "nera": "x"}, "near": "x"}}),
+                "the argument `wanted`: `and`: `near` must be `String!`, and is a number; the argument `wanted`: \
+                 `and`: `nera` is unknown to the service; did you mean `near`?; the argument `wanted`: `kinds` must \
+                 be `Kind!`, which has no `BIRD`",
+            ),
+            (
+                "pets",
+                json!({"wanted": "all"}),
+                "the argument `wanted` must be `Wanted`, and is a text",
+            ),
+        ] {
+            let found = arguments(&schema, &roots[field], &Known::from(given.clone()));
+            assert_eq!(found.join("; "), expected, "{field} {given}");
+        }
+        assert!(schema.roots(Kind::Mutation).is_none());
+    }
+
+    #[test]
+    fn selection_sets_fit_the_schema() {
+        let schema = schema();
+        let roots = schema.roots(Kind::Query).unwrap();
+        for (field, text, expected) in [
+            (
+                "pet",
+                "{ name, __typename, age(useDogYears: true) { years } }",
+                "",
+            ),
+            ("pet", "{ ... on Dog { barks } ... { name } }", ""),
+            (
+                "pet",
+                "",
+                "`pet` is `Pet`, of which fields must be selected",
+            ),
+            (
+                "pet",
+                "{ age }",
+                "`age` is `Age`, of which fields must be selected",
+            ),
+            (
+                "pet",
+                "{ nmae }",
+                "`Pet` has no field `nmae`; did you mean `name`?",
+            ),
+            (
+                "pet",
+                "{ age(useDogYear: true) { years { x } } }",
+                "the field `age` of `Pet` has no argument `useDogYear`; did you mean `useDogYears`?; `years` is \
+                 `Int`, which has no fields",
+            ),
+            (
+                "pet",
+                "{ ... on Bird { sings } }",
+                "there is no type `Bird`",
+            ),
+            (
+                "pets",
+                "{ name }",
+                "`Any` is a union: `name` stands in a fragment, `... on TYPE { name }`",
+            ),
+            ("pets", "{ ... on Dog { barks } }", ""),
+            ("count", "", ""),
+            ("count", "{ all }", "`count` is `Int`, which has no fields"),
+        ] {
+            let found = selection(&schema, field, &roots[field], &selected(text));
+            let found: Vec<&str> = found
+                .iter()
+                .map(|found| found.trim_start_matches("the selection set: "))
+                .collect();
+            assert_eq!(found.join("; "), expected, "{field} {text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_a_schema_says_so() {
+        for (answer, reason) in [
+            ("<html>", "no JSON"),
+            (
+                r#"{"errors": [{"message": "off"}]}"#,
+                "doesn't tell its schema",
+            ),
+            (
+                r#"{"data": {"__schema": {"queryType": null}}}"#,
+                "doesn't tell its schema",
+            ),
+        ] {
+            let error = Schema::read(answer).unwrap_err();
+            assert!(error.contains(reason), "{answer}: {error}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The types of a field's arguments: given, or asked of the service and kept for a while.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use url::Url;
+
+use super::query::Kind;
+use crate::auth::Auth;
+use crate::http::shown;
+use crate::types::service::{Ask, Services};
+use crate::{CallError, CallErrorKind};
+
+/// How long an answer is believed.
+const LIFE: Duration = Duration::from_secs(300);
+
+/// How soon after an answer it may be asked again.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// How deep types are asked for: `[[T!]!]!` and one more.
+const WRAPPINGS: usize = 7;
+
+type Known = Arc<HashMap<String, String>>;
+
+/// The types of one field's arguments, as GraphQL writes them. What isn't in it isn't known.
+#[derive(Debug)]
+pub(super) struct Types {
+    given: Option<Known>,
+    /// Callers that need it at once wait for one answer.
+    asked: Mutex<Option<(Known, Instant)>>,
+}
+
+/// Who is asked for what.
+pub(super) struct Question<'a> {
+    pub(super) services: &'a Services,
+    pub(super) endpoint: &'a Url,
+    pub(super) kind: Kind,
+    pub(super) field: &'a str,
+    pub(super) auth: Option<&'a Auth>,
+}
+
+impl Types {
+    pub(super) fn given(types: HashMap<String, String>) -> Types {
+        Types {
+            given: Some(Arc::new(types)),
+            asked: Mutex::default(),
+        }
+    }
+
+    pub(super) fn unknown() -> Types {
+        Types {
+            given: None,
+            asked: Mutex::default(),
+        }
+    }
+
+    /// What the definition says.
+    pub(super) fn told(&self) -> Option<&HashMap<String, String>> {
+        self.given.as_deref()
+    }
+
+    /// # Errors
+    /// The service cannot be reached, or asks to try again later. That it doesn't tell is no error.
+    pub(super) async fn get(&self, question: &Question<'_>) -> Result<Known, CallError> {
+        if let Some(given) = &self.given {
+            return Ok(given.clone());
+        }
+        let mut asked = self.asked.lock().await;
+        if let Some((known, at)) = asked.as_ref()
+            && at.elapsed() < LIFE
+        {
+            return Ok(known.clone());
+        }
+        *asked = None;
+        Ok(match question.ask().await? {
+            Told::Types(types) => {
+                let known = Arc::new(types);
+                *asked = Some((known.clone(), Instant::now()));
+                known
+            }
+            Told::Unauthorised => Known::default(),
+        })
+    }
+
+    /// The next call asks again, unless the answer is quite new.
+    pub(super) async fn forget(&self) {
+        let mut asked = self.asked.lock().await;
+        if asked
+            .as_ref()
+            .is_some_and(|(_, at)| at.elapsed() >= AGAIN_AFTER)
+        {
+            *asked = None;
+        }
+    }
+}
+
+enum Told {
+    Types(HashMap<String, String>),
+    /// These credentials don't do; others may.
+    Unauthorised,
+}
+
+impl Question<'_> {
+    async fn ask(&self) -> Result<Told, CallError> {
+        let what = format!("POST {}: introspection", shown(self.endpoint));
+        let body = json!({"query": document(self.kind)}).to_string();
+        let ask = Ask {
+            method: Method::POST,
+            url: self.endpoint,
+            headers: &[
+                ("accept", "application/json"),
+                ("content-type", "application/json"),
+            ],
+            body: Some(body.as_bytes()),
+            what: &what,
+            // Nothing of the answer is shown.
+            secrets: &[],
+        };
+        let answer = match self.services.ask(&ask, self.auth).await {
+            Ok(reply) => reply.answer,
+            // A schema that is too large to be read is one that isn't told.
+            Err(error) if error.kind == CallErrorKind::Limit => {
+                return Ok(Told::Types(HashMap::new()));
+            }
+            Err(error) => return Err(error),
+        };
+        let error = CallError::new(
+            CallErrorKind::Status(answer.status),
+            format!("{what}: {}", answer.status),
+        );
+        match answer.status {
+            401 | 403 => Ok(Told::Unauthorised),
+            _ if error.can_retry => Err(error),
+            _ => Ok(Told::Types(types(&answer.body, self.field))),
+        }
+    }
+}
+
+fn document(kind: Kind) -> String {
+    let mut of = "kind name".to_owned();
+    for _ in 0..WRAPPINGS {
+        of = format!("kind name ofType {{ {of} }}");
+    }
+    let root = root(kind);
+    format!("{{ __schema {{ {root} {{ fields {{ name args {{ name type {{ {of} }} }} }} }} }} }}")
+}
+
+fn root(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Query => "queryType",
+        Kind::Mutation => "mutationType",
+    }
+}
+
+/// Nothing if the service doesn't tell.
+fn types(body: &[u8], field: &str) -> HashMap<String, String> {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    let schema = answer.pointer("/data/__schema").unwrap_or(&Value::Null);
+    let roots = ["queryType", "mutationType"];
+    let mut fields = roots
+        .iter()
+        .filter_map(|root| schema.get(root)?.get("fields")?.as_array())
+        .flatten();
+    let found = fields.find(|found| found["name"] == field);
+    let arguments = found.and_then(|found| found.get("args")?.as_array());
+    let typed = |argument: &Value| {
+        let name = argument.get("name")?.as_str()?.to_owned();
+        Some((name, written(argument.get("type")?)?))
+    };
+    arguments
+        .into_iter()
+        .flatten()
+        .filter_map(typed)
+        .filter(|(_, of)| swirl_spec::graphql::is_type(of))
+        .collect()
+}
+
+/// As GraphQL writes a type; `None`: it is wrapped deeper than was asked for.
+pub(super) fn written(of: &Value) -> Option<String> {
+    let inner = || written(of.get("ofType")?);
+    match of.get("kind")?.as_str()? {
+        "NON_NULL" => Some(format!("{}!", inner()?)),
+        "LIST" => Some(format!("[{}]", inner()?)),
+        _ => of.get("name")?.as_str().map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_written_as_graphql_does() {
+        let named = json!({"kind": "INPUT_OBJECT", "name": "PetInput", "ofType": null});
+        let some = json!({"kind": "NON_NULL", "name": null, "ofType": named});
+        let list = json!({"kind": "LIST", "name": null, "ofType": some});
+        let deep = json!({"kind": "LIST", "ofType": {"kind": "LIST", "ofType": {"kind": "LIST"}}});
+        let answer = json!({"data": {"__schema": {"queryType": {"fields": [
+            {"name": "other", "args": [{"name": "id", "type": named}]},
+            {"name": "pets", "args": [
+                {"name": "one", "type": some},
+                {"name": "all", "type": {"kind": "NON_NULL", "ofType": list}},
+                {"name": "deep", "type": deep},
+            ]},
+        ]}}}});
+        let found = types(answer.to_string().as_bytes(), "pets");
+        let expected = [("one", "PetInput!"), ("all", "[PetInput!]!")];
+        assert_eq!(
+            found,
+            expected
+                .map(|(name, of)| (name.to_owned(), of.to_owned()))
+                .into()
+        );
+        for untold in ["", "{", "{\"data\": null, \"errors\": []}", "[]"] {
+            assert_eq!(types(untold.as_bytes(), "pets"), HashMap::new());
+        }
+    }
+}

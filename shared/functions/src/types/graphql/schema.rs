@@ -1,0 +1,153 @@
+//! A service's schema, as introspection tells it: which fields there are, with which arguments, and what
+//! objects are made of.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::introspection::written;
+use super::query::Kind;
+
+/// How deep types are asked for: `[[T!]!]!`. What is wrapped deeper isn't checked.
+const WRAPPINGS: usize = 5;
+
+#[derive(Debug)]
+pub(super) struct Schema {
+    query: Option<String>,
+    mutation: Option<String>,
+    types: HashMap<String, Type>,
+}
+
+#[derive(Debug)]
+pub(super) enum Type {
+    Enum(BTreeSet<String>),
+    Input(Inputs),
+    /// Objects and interfaces.
+    Fields(BTreeMap<String, Field>),
+    Scalar,
+    Union,
+}
+
+/// By name: of a field the arguments, of an input object the members.
+pub(super) type Inputs = BTreeMap<String, Input>;
+
+#[derive(Debug)]
+pub(super) struct Input {
+    /// As GraphQL writes it; `None`: too deep to be told.
+    pub of: Option<String>,
+    pub has_default: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Field {
+    pub arguments: Inputs,
+    pub of: Option<String>,
+}
+
+/// The body that asks a service for its schema.
+pub(crate) fn question() -> String {
+    let mut of = "kind name".to_owned();
+    for _ in 0..WRAPPINGS {
+        of = format!("kind name ofType {{ {of} }}");
+    }
+    let input = format!("name defaultValue type {{ {of} }}");
+    let query = format!(
+        "{{ __schema {{ queryType {{ name }} mutationType {{ name }} types {{ kind name \
+         fields(includeDeprecated: true) {{ name args {{ {input} }} type {{ {of} }} }} \
+         inputFields {{ {input} }} enumValues(includeDeprecated: true) {{ name }} }} }} }}"
+    );
+    serde_json::json!({"query": query}).to_string()
+}
+
+impl Schema {
+    /// # Errors
+    /// Why the answer holds none, as a clause about the service.
+    pub fn read(answer: &str) -> Result<Schema, String> {
+        let answer: Value =
+            serde_json::from_str(answer).map_err(|_| "it answers with no JSON".to_owned())?;
+        let untold = || "it doesn't tell its schema (introspection)".to_owned();
+        let schema = answer.pointer("/data/__schema").ok_or_else(untold)?;
+        let root = |name: &str| Some(schema.get(name)?.get("name")?.as_str()?.to_owned());
+        let all = schema.get("types").and_then(Value::as_array);
+        let types = all.ok_or_else(untold)?.iter().filter_map(named).collect();
+        Ok(Schema {
+            query: root("queryType"),
+            mutation: root("mutationType"),
+            types,
+        })
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Type> {
+        self.types.get(name)
+    }
+
+    /// The fields of the queries or mutations.
+    pub fn roots(&self, kind: Kind) -> Option<&BTreeMap<String, Field>> {
+        let root = match kind {
+            Kind::Query => self.query.as_ref(),
+            Kind::Mutation => self.mutation.as_ref(),
+        };
+        match self.types.get(root?)? {
+            Type::Fields(fields) => Some(fields),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an answer holds a schema.
+///
+/// # Errors
+/// As [`Schema::read`].
+pub(crate) fn readable(answer: &str) -> Result<(), String> {
+    Schema::read(answer).map(|_| ())
+}
+
+/// The type itself, without what wraps it.
+pub(super) fn inner(of: &str) -> &str {
+    of.trim_matches(|c: char| matches!(c, '[' | ']' | '!') || c.is_whitespace())
+}
+
+fn named(told: &Value) -> Option<(String, Type)> {
+    let name = told.get("name")?.as_str()?.to_owned();
+    let of = match told.get("kind")?.as_str()? {
+        "ENUM" => {
+            let values = told.get("enumValues")?.as_array()?.iter();
+            Type::Enum(values.filter_map(|value| text(value, "name")).collect())
+        }
+        "INPUT_OBJECT" => Type::Input(inputs(told.get("inputFields")?)),
+        "OBJECT" | "INTERFACE" => Type::Fields(fields(told.get("fields")?)),
+        "UNION" => Type::Union,
+        _ => Type::Scalar,
+    };
+    Some((name, of))
+}
+
+fn fields(told: &Value) -> BTreeMap<String, Field> {
+    let all = told.as_array().into_iter().flatten();
+    let field = |told: &Value| {
+        let field = Field {
+            arguments: told.get("args").map(inputs).unwrap_or_default(),
+            of: told.get("type").and_then(written),
+        };
+        Some((text(told, "name")?, field))
+    };
+    all.filter_map(field).collect()
+}
+
+fn inputs(told: &Value) -> Inputs {
+    let all = told.as_array().into_iter().flatten();
+    let input = |told: &Value| {
+        let input = Input {
+            of: told.get("type").and_then(written),
+            has_default: told
+                .get("defaultValue")
+                .is_some_and(|value| !value.is_null()),
+        };
+        Some((text(told, "name")?, input))
+    };
+    all.filter_map(input).collect()
+}
+
+fn text(of: &Value, name: &str) -> Option<String> {
+    Some(of.get(name)?.as_str()?.to_owned())
+}

@@ -1,0 +1,83 @@
+//! `http` as a function type.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::Data;
+use swirl_model::workflow::{AuthScheme, Function};
+use swirl_ports::CallRequest;
+
+use super::request::{self, Template};
+use crate::CallError;
+use crate::http::shown;
+use crate::types::rest::answer;
+use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time};
+use crate::types::{
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
+};
+
+pub(crate) const TYPE: FunctionType = FunctionType {
+    word: "http",
+    document: |_| None,
+    compile,
+};
+
+fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
+    functions
+        .iter()
+        .map(|function| {
+            let template = Template::read(&function.operation)?;
+            Ok(Arc::new(HttpFunction(template)) as Compiled)
+        })
+        .collect()
+}
+
+struct HttpFunction(Template);
+
+#[async_trait]
+impl CompiledFunction for HttpFunction {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let made = request::make(&self.0, &request.arguments)
+            .map_err(|reason| CallError::arguments(format!("{}: {reason}", self.0.uri)))?;
+        let what = format!("{} {}", made.method, shown(&made.url));
+        let trace = request.trace.map(|trace| trace.to_string());
+        let own = made
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut headers: Vec<(&str, &str)> = own.collect();
+        let further = [
+            ("accept", Some("application/json, */*;q=0.1")),
+            (IDEMPOTENCY_KEY, Some(request.key.as_str())),
+            (TRACEPARENT, trace.as_deref()),
+        ];
+        for (name, value) in further {
+            let given = headers
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name));
+            headers.extend(value.filter(|_| !given).map(|value| (name, value)));
+        }
+        let ask = Ask {
+            method: made.method.clone(),
+            url: &made.url,
+            headers: &headers,
+            body: made.body.as_deref(),
+            what: &what,
+            secrets: request.secrets.expose(),
+        };
+        let exchange = async {
+            let reply = clients.services.ask(&ask, context.auth).await?;
+            answer::data(&reply.answer, &what, &reply.secrets, "")
+        };
+        in_time(context.timeout, &what, exchange).await
+    }
+
+    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+        request::check(&self.0, arguments)
+    }
+}

@@ -1,0 +1,85 @@
+//! `odata` as a function type.
+
+use std::sync::Arc;
+
+use ::url::Url;
+use async_trait::async_trait;
+use reqwest::Method;
+use serde_json::Value;
+use swirl_model::Data;
+use swirl_model::workflow::Function;
+use swirl_ports::CallRequest;
+
+use super::{answer, url};
+use crate::CallError;
+use crate::http::shown;
+use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
+use crate::types::{
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+};
+
+pub(crate) const TYPE: FunctionType = FunctionType {
+    word: "odata",
+    document: |_| None,
+    compile,
+};
+
+struct OdataFunction {
+    /// With the entity set, without key and options.
+    base: Url,
+}
+
+fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
+    functions
+        .iter()
+        .map(|function| Ok(Arc::new(read(function)?) as Compiled))
+        .collect()
+}
+
+fn read(function: &Function) -> Result<OdataFunction, String> {
+    let operation = &function.operation;
+    let parts = operation.split_once('#');
+    let Some((service, set)) =
+        parts.filter(|(service, set)| !service.is_empty() && !set.trim().is_empty())
+    else {
+        return Err(format!(
+            "the operation `{operation}` must be the URL of an OData service, `#` and an entity set"
+        ));
+    };
+    let base = url::entity_set(service_url(service, "the service")?, set.trim());
+    Ok(OdataFunction { base })
+}
+
+#[async_trait]
+impl CompiledFunction for OdataFunction {
+    async fn call(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
+        let url = url::query(&self.base, &Value::from(&request.arguments)).map_err(|reason| {
+            CallError::arguments(format!("GET {}: {reason}", shown(&self.base)))
+        })?;
+        let what = format!("GET {}", shown(&url));
+        let trace = request.trace.map(|trace| trace.to_string());
+        let mut headers = vec![
+            ("accept", "application/json"),
+            (IDEMPOTENCY_KEY, &request.key),
+        ];
+        headers.extend(trace.as_ref().map(|trace| (TRACEPARENT, trace.as_str())));
+        let ask = Ask {
+            method: Method::GET,
+            url: &url,
+            headers: &headers,
+            body: None,
+            what: &what,
+            secrets: request.secrets.expose(),
+        };
+        let exchange = async {
+            let reply = clients.services.ask(&ask, context.auth).await?;
+            answer::data(&reply, &what)
+        };
+        in_time(context.timeout, &what, exchange).await
+    }
+}

@@ -1,0 +1,90 @@
+//! OpenAPI paths that stand in the definition itself (language 0.9, "Using Functions for OpenAPI
+//! Service Invocations").
+//!
+//! They say nothing of where the service is, unless an operation or a path has `servers`. The
+//! function's `metadata.server` does otherwise; a function with neither is deployed, and each call of
+//! it is an error.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use swirl_model::Data;
+use swirl_model::workflow::Function;
+use swirl_ports::CallRequest;
+
+use super::OpenApi;
+use super::function::RestFunction;
+use crate::CallError;
+use crate::types::service::service_url;
+use crate::types::{Clients, CompileResult, CompiledFunction, Context};
+
+/// The key of a function's `metadata` with the service's address.
+const SERVER: &str = "server";
+
+/// What the one operation is called, where it has no id of its own.
+const ID: &str = "inline";
+
+pub(super) fn is_inline(function: &Function) -> bool {
+    function.operation.starts_with('{')
+}
+
+/// The address that the function's metadata gives.
+pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
+    let Some(given) = function.metadata.get(SERVER) else {
+        return Ok(None);
+    };
+    let text = given.as_str().ok_or("`metadata.server` must be a text")?;
+    let url = service_url(text, "`metadata.server`")?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(format!(
+            "`metadata.server` `{text}` must have no query and no fragment"
+        ));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+pub(super) fn compile(function: &Function) -> CompileResult {
+    let mut paths: Value = serde_json::from_str(&function.operation)
+        .map_err(|error| format!("the inline OpenAPI paths are not valid JSON: {error}"))?;
+    let server = server(function)?;
+    let mut has_server = server.is_some();
+    for item in paths.as_object_mut().into_iter().flatten() {
+        let (_, item) = item;
+        has_server |= item.get("servers").is_some();
+        for (_, operation) in item.as_object_mut().into_iter().flatten() {
+            let Some(operation) = operation.as_object_mut() else {
+                continue;
+            };
+            has_server |= operation.contains_key("servers");
+            operation.insert("operationId".to_owned(), json!(ID));
+            // The function's `authRef` says it.
+            operation.remove("security");
+        }
+    }
+    // A document needs one; it is never asked if there is none.
+    let server = server.unwrap_or_else(|| "http://server.invalid".to_owned());
+    let document = json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": paths});
+    let document = OpenApi::parse(document.to_string().as_bytes(), "inline:")
+        .map_err(|error| error.to_string())?;
+    let operation = document.operation(ID).map_err(|error| error.to_string())?;
+    if has_server {
+        return Ok(Arc::new(RestFunction::new(operation, None)));
+    }
+    Ok(Arc::new(NoServer(function.name.to_string())))
+}
+
+/// Deployed, but nobody knows where the service is.
+struct NoServer(String);
+
+#[async_trait]
+impl CompiledFunction for NoServer {
+    async fn call(&self, _: &Clients, _: &CallRequest, _: &Context<'_>) -> Result<Data, CallError> {
+        let message = format!(
+            "the function `{}` has an inline OpenAPI document without `servers`; say where the \
+             service is with `metadata: {{server: \"https://host\"}}`",
+            self.0
+        );
+        Err(CallError::arguments(message))
+    }
+}

@@ -1,0 +1,87 @@
+//! The OpenAPI documents of a definition, each read once, with those that they refer to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swirl_model::workflow::Function;
+use url::Url;
+
+use super::document::{Error, OpenApi};
+use super::function::parts;
+use super::inline::{is_inline, server};
+use super::operation::Operation;
+use crate::types::Documents;
+
+/// Documents by the URI that a definition names them by.
+#[derive(Debug, Default)]
+pub(crate) struct Library {
+    read: HashMap<String, Result<OpenApi, String>>,
+}
+
+/// Why there is no operation.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refused {
+    /// A document that another one refers to isn't there.
+    Missing(String),
+    Wrong(String),
+}
+
+impl Library {
+    /// The operation that a function names. Documents are taken in as references ask for them.
+    ///
+    /// # Errors
+    /// [`Refused`]; the sentence names the document.
+    pub(crate) fn operation(
+        &mut self,
+        function: &Function,
+        documents: &Documents<'_>,
+    ) -> Result<Operation, Refused> {
+        let (uri, id) = parts(function).map_err(Refused::Wrong)?;
+        let server = server(function).map_err(Refused::Wrong)?;
+        let server = server.as_deref().and_then(|server| Url::parse(server).ok());
+        let wrong = |reason: &dyn std::fmt::Display| Refused::Wrong(format!("`{uri}`: {reason}"));
+        let content = documents.get(uri).ok_or_else(|| {
+            let reason = "it isn't among the definition's resources";
+            wrong(&reason)
+        })?;
+        let read = self.read.entry(uri.to_owned()).or_insert_with(|| {
+            OpenApi::parse(content.as_bytes(), uri).map_err(|error| error.to_string())
+        });
+        let document = read.as_mut().map_err(|reason| wrong(reason))?;
+        loop {
+            match document.operation_at(id, server.as_ref()) {
+                Ok(operation) => return Ok(operation),
+                Err(Error::MissingDocument { uri: other, .. }) => {
+                    let Some(content) = documents.get(&other) else {
+                        return Err(Refused::Missing(other));
+                    };
+                    let added = document.add(&other, content.as_bytes());
+                    added.map_err(|error| wrong(&error))?;
+                }
+                Err(error) => return Err(wrong(&error)),
+            }
+        }
+    }
+
+    /// What was read, for who looks into it again.
+    pub(crate) fn shared(self) -> HashMap<String, Arc<OpenApi>> {
+        let read = self.read.into_iter();
+        read.filter_map(|(uri, document)| Some((uri, Arc::new(document.ok()?))))
+            .collect()
+    }
+
+    /// The document that is missing before there is the operation, if one is.
+    pub(crate) fn missing(
+        &mut self,
+        function: &Function,
+        documents: &Documents<'_>,
+    ) -> Option<String> {
+        if is_inline(function) {
+            return None;
+        }
+        match self.operation(function, documents) {
+            Err(Refused::Missing(uri)) => Some(uri),
+            _ => None,
+        }
+    }
+}

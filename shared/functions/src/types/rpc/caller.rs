@@ -1,0 +1,317 @@
+//! Calling a method.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::uri::PathAndQuery;
+use prost_reflect::MethodDescriptor;
+use swirl_model::Data;
+use swirl_model::trace::TraceContext;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::{Code, Request, Status, Streaming};
+
+use super::channels::Channels;
+use super::codec::Raw;
+use super::{Server, message, status};
+use crate::auth::{Auth, Authorization, Tokens};
+use crate::breaker::{self, Breakers};
+use crate::egress::Gate;
+use crate::exchange;
+use crate::http::Http;
+use crate::types::service::TRACEPARENT;
+use crate::{CallError, CallErrorKind};
+
+/// The metadata that tells a receiver which calls are the same one.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const AUTHORIZATION: &str = "authorization";
+
+/// The longest deadline that a server is told; the header has eight digits.
+const DEADLINE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A server that gives up this shortly before our own limit does so because of it.
+const DEADLINE_SLACK: Duration = Duration::from_millis(100);
+
+/// What a message of a stream counts beside its bytes: empty ones take memory too.
+const MESSAGE_COST: usize = 64;
+
+/// A method, and where it is called.
+#[derive(Debug, Clone)]
+pub(super) struct Method {
+    pub(super) descriptor: MethodDescriptor,
+    pub(super) path: PathAndQuery,
+    pub(super) server: Server,
+}
+
+/// What a call has beside its arguments.
+pub(super) struct CallContext<'a> {
+    pub(super) idempotency_key: &'a str,
+    pub(super) trace: Option<TraceContext>,
+    /// For the whole call, connection and token included.
+    pub(super) timeout: Duration,
+    pub(super) auth: Option<&'a Auth>,
+    /// Cut out of what the server answers, beside the credentials of `auth`.
+    pub(super) secrets: &'a [String],
+}
+
+/// Calls methods over shared connections; keeps OAuth2 tokens.
+#[derive(Debug)]
+pub(crate) struct RpcCaller {
+    channels: Channels,
+    breakers: Option<Arc<Breakers>>,
+    tokens: Tokens,
+    gate: Gate,
+    request_bytes_max: usize,
+    response_bytes_max: usize,
+}
+
+/// A call that is ready to go out.
+struct Outgoing<'a> {
+    method: &'a Method,
+    messages: Vec<Bytes>,
+    key: MetadataValue<Ascii>,
+    trace: Option<MetadataValue<Ascii>>,
+    until: Instant,
+    secrets: &'a [String],
+    /// How errors name it: `gRPC /shop.Users/Get`.
+    what: String,
+}
+
+impl RpcCaller {
+    /// With the limits of the HTTP client, which also fetches the tokens.
+    pub(crate) fn new(http: Http) -> RpcCaller {
+        let config = http.config();
+        RpcCaller {
+            channels: Channels::new(config.connect_timeout, http.gate().clone()),
+            gate: http.gate().clone(),
+            request_bytes_max: config.request_bytes_max,
+            response_bytes_max: config.response_bytes_max,
+            breakers: http.breakers().cloned(),
+            tokens: Tokens::new(http),
+        }
+    }
+
+    /// Dropping the future ends the call: the server sees it cancelled.
+    pub(super) async fn call(
+        &self,
+        method: &Method,
+        arguments: &Data,
+        context: &CallContext<'_>,
+    ) -> Result<Data, CallError> {
+        let what = format!("gRPC {}", method.path);
+        let messages = message::requests(&method.descriptor, arguments)
+            .map_err(|reason| CallError::arguments(format!("{what}: {reason}")))?;
+        let size: usize = messages.iter().map(Bytes::len).sum();
+        if size > self.request_bytes_max {
+            let message = format!(
+                "{what}: the request has {size} bytes; at most {} are sent",
+                self.request_bytes_max
+            );
+            return Err(CallError::new(CallErrorKind::Limit, message));
+        }
+        let key = MetadataValue::try_from(context.idempotency_key)
+            .map_err(|_| CallError::arguments("the idempotency key cannot be sent"))?;
+        let timeout = context.timeout.min(DEADLINE_MAX);
+        let outgoing = Outgoing {
+            secrets: context.secrets,
+            method,
+            messages,
+            key,
+            trace: context
+                .trace
+                .and_then(|trace| trace.to_string().try_into().ok()),
+            until: Instant::now() + timeout,
+            what,
+        };
+        // The library panics on some malformed answers, and an answer must not end this process.
+        let exchange = AssertUnwindSafe(self.exchange(&outgoing, context.auth)).catch_unwind();
+        let late = || {
+            let message = format!(
+                "{}: no answer within {} s",
+                outgoing.what,
+                timeout.as_secs_f64()
+            );
+            CallError::new(CallErrorKind::Timeout, message)
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(Ok(Err(error))) if outgoing.is_deadline(&error) => Err(late()),
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => {
+                let message = format!("{}: the answer is malformed", outgoing.what);
+                Err(CallError::new(CallErrorKind::Response, message))
+            }
+            Err(_) => Err(late()),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        outgoing: &Outgoing<'_>,
+        auth: Option<&Auth>,
+    ) -> Result<Data, CallError> {
+        let Some(auth) = auth else {
+            return self.attempt(outgoing, None).await;
+        };
+        let first = Authorization::of(auth, &self.tokens, None).await?;
+        match self.attempt(outgoing, Some(&first)).await {
+            Err(error)
+                if first.can_renew() && error.kind == CallErrorKind::Rpc(Code::Unauthenticated) =>
+            {
+                let fresh = Authorization::of(auth, &self.tokens, Some(&first)).await?;
+                self.attempt(outgoing, Some(&fresh)).await
+            }
+            result => result,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        outgoing: &Outgoing<'_>,
+        authorization: Option<&Authorization>,
+    ) -> Result<Data, CallError> {
+        let Some(breakers) = &self.breakers else {
+            return self.send(outgoing, authorization).await;
+        };
+        let host = outgoing.method.server.to_string();
+        let pass = breakers
+            .enter(&host)
+            .map_err(|wait| breaker::refusal(&outgoing.what, &host, wait))?;
+        let result = self.send(outgoing, authorization).await;
+        let is_failure = |error: &CallError| {
+            use CallErrorKind::{Connection, Rpc, Timeout};
+            matches!(
+                error.kind,
+                Connection | Timeout | Rpc(Code::Unavailable | Code::DeadlineExceeded)
+            )
+        };
+        match &result {
+            // Nothing was sent.
+            Err(error) if matches!(error.kind, CallErrorKind::Arguments | CallErrorKind::Auth) => {
+                drop(pass);
+            }
+            result => pass.over(result.as_ref().is_err_and(is_failure)),
+        }
+        result
+    }
+
+    async fn send(
+        &self,
+        outgoing: &Outgoing<'_>,
+        authorization: Option<&Authorization>,
+    ) -> Result<Data, CallError> {
+        let method = outgoing.method;
+        let (host, port) = (method.server.host(), method.server.port());
+        let refused = self.gate.check(host, port).await.err();
+        if let Some(refused) = refused {
+            return Err(CallError::arguments(format!(
+                "{}: {refused}",
+                outgoing.what
+            )));
+        }
+        let channel = self.channels.get(&method.server)?;
+        let mut request = Request::new(futures::stream::iter(outgoing.messages.clone()));
+        request.set_timeout(outgoing.until.saturating_duration_since(Instant::now()));
+        let metadata = request.metadata_mut();
+        metadata.insert(IDEMPOTENCY_KEY, outgoing.key.clone());
+        if let Some(trace) = &outgoing.trace {
+            metadata.insert(TRACEPARENT, trace.clone());
+        }
+        let own = authorization.map_or(&[][..], |authorization| &authorization.secrets);
+        let secrets = [own, outgoing.secrets].concat();
+        if let Some(authorization) = authorization {
+            metadata.insert(AUTHORIZATION, header(authorization)?);
+        }
+        let noted = |code: Option<Code>| {
+            exchange::note_grpc(host, port, method.path.as_str(), code.map(i32::from));
+        };
+        noted(None);
+        let failed = |error: &Status| {
+            noted(Some(error.code()));
+            let server = method.server.to_string();
+            status::error(error, &outgoing.what, &server, &secrets)
+        };
+        let mut grpc = Grpc::new(channel).max_decoding_message_size(self.response_bytes_max);
+        grpc.ready().await.map_err(|error| {
+            let error = Status::from_error(Box::new(error));
+            failed(&error)
+        })?;
+        let answer = grpc
+            .streaming(request, method.path.clone(), Raw)
+            .await
+            .map_err(|error| failed(&error))?;
+        let answers = self.read(answer.into_inner(), outgoing, &failed).await?;
+        noted(Some(Code::Ok));
+        let result = outgoing.result(answers)?;
+        Ok(result)
+    }
+
+    /// All messages of the answer, if they stay within the limit.
+    async fn read(
+        &self,
+        mut stream: Streaming<Bytes>,
+        outgoing: &Outgoing<'_>,
+        failed: &(dyn Fn(&Status) -> CallError + Sync),
+    ) -> Result<Vec<Data>, CallError> {
+        let output = outgoing.method.descriptor.output();
+        let (mut answers, mut size) = (Vec::new(), 0usize);
+        while let Some(bytes) = stream.message().await.map_err(|error| failed(&error))? {
+            size = size.saturating_add(bytes.len() + MESSAGE_COST);
+            if size > self.response_bytes_max {
+                let message = format!(
+                    "{}: the answer is larger than {} bytes",
+                    outgoing.what, self.response_bytes_max
+                );
+                return Err(CallError::new(CallErrorKind::Limit, message));
+            }
+            let answer = message::answer(&output, bytes).map_err(|reason| {
+                let message = format!("{}: the answer cannot be read: {reason}", outgoing.what);
+                CallError::new(CallErrorKind::Response, message)
+            })?;
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+}
+
+impl Outgoing<'_> {
+    /// A method that streams gives the list of its messages, another its one message.
+    fn result(&self, mut answers: Vec<Data>) -> Result<Data, CallError> {
+        if self.method.descriptor.is_server_streaming() {
+            return Ok(Data::array(answers));
+        }
+        match (answers.pop(), answers.is_empty()) {
+            (Some(answer), true) => Ok(answer),
+            (answer, _) => {
+                let count = if answer.is_none() {
+                    "no message"
+                } else {
+                    "more than one message"
+                };
+                let message = format!("{}: the answer has {count}", self.what);
+                Err(CallError::new(CallErrorKind::Response, message))
+            }
+        }
+    }
+
+    /// Whether an error says no more than that the time was over, which the server knows too.
+    fn is_deadline(&self, error: &CallError) -> bool {
+        let is_late = matches!(
+            error.kind,
+            CallErrorKind::Timeout | CallErrorKind::Rpc(Code::DeadlineExceeded | Code::Cancelled)
+        );
+        is_late && Instant::now() + DEADLINE_SLACK >= self.until
+    }
+}
+
+fn header(authorization: &Authorization) -> Result<MetadataValue<Ascii>, CallError> {
+    let header = MetadataValue::try_from(authorization.value.expose());
+    let mut header = header.map_err(|_| {
+        let message = "the credentials have characters that cannot be sent";
+        CallError::new(CallErrorKind::Auth, message)
+    })?;
+    header.set_sensitive(true);
+    Ok(header)
+}

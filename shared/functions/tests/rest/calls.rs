@@ -1,0 +1,295 @@
+//! What a call sends and what it gives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{get as on_get, post};
+use swirl_functions::types::rest::{CallContext, OpenApi};
+use swirl_model::{Data, data};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::fixture::*;
+
+#[tokio::test]
+async fn the_demo_service_is_called() {
+    let base = demo().await;
+    for (id, arguments, expected) in [
+        (
+            "greet",
+            data!({"name": "Ada"}),
+            data!({"greeting": "Hello Ada!"}),
+        ),
+        (
+            "getPrice",
+            data!({"item": "lamp", "quantity": 2}),
+            data!({"item": "lamp", "price": 3990, "quantity": 2, "total": 7980}),
+        ),
+        (
+            "reserveItem",
+            data!({"order": "o 1", "item": "book", "quantity": 1}),
+            data!({"reservation": 1, "order": "o 1", "item": "book", "quantity": 1}),
+        ),
+        (
+            "createJob",
+            data!({"polls": 0}),
+            data!({"id": 1, "status": "running"}),
+        ),
+        (
+            "getJob",
+            data!({"id": 1}),
+            data!({"id": 1, "status": "done", "polls": 1, "input": {"polls": 0}}),
+        ),
+    ] {
+        let result = call(&demo_operation(&base, id), arguments).await.unwrap();
+        assert_eq!(result, expected, "{id}");
+    }
+    let items = call(&demo_operation(&base, "listItems"), Data::NULL)
+        .await
+        .unwrap();
+    assert_eq!(items.as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_repeated_call_carries_the_same_key() {
+    let base = demo().await;
+    let charge = demo_operation(&base, "chargeOrder");
+    for _ in 0..2 {
+        let result = call(&charge, data!({"order": "7", "amount": 5}))
+            .await
+            .unwrap();
+        assert_eq!(result.get("payment"), Some(Data::int(1)));
+    }
+    let calls = call(&get(&base, "/calls"), Data::NULL).await.unwrap();
+    let calls = calls.as_array().unwrap();
+    let seen: Vec<_> = calls
+        .iter()
+        .map(|call| Data(call.clone()))
+        .map(|call| {
+            (
+                call.get("idempotencyKey").unwrap(),
+                call.get("repeat").unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (data!("key-1"), data!(false)),
+            (data!("key-1"), data!(true))
+        ]
+    );
+}
+
+#[tokio::test]
+async fn headers_and_body_arrive() {
+    let base = demo().await;
+    let headers = [("traceparent", "00-1-2-01"), ("accept", "text/never")];
+    let context = CallContext {
+        headers: &headers,
+        ..context(None)
+    };
+    let echo = demo_operation(&base, "echo");
+    let result = caller()
+        .call(&echo, &data!({"a": [1]}), &context)
+        .await
+        .unwrap();
+    assert_eq!(result.get("body"), Some(data!({"a": [1]})));
+    let seen = result.get("headers").unwrap();
+    for (name, expected) in [
+        ("user-agent", concat!("swirl/", env!("CARGO_PKG_VERSION"))),
+        ("idempotency-key", "key-1"),
+        ("content-type", "application/json"),
+        ("traceparent", "00-1-2-01"),
+        ("accept", "application/json, */*;q=0.1"),
+    ] {
+        assert_eq!(seen.get(name), Some(data!(expected)), "{name}");
+    }
+    let result = call(&demo_operation(&base, "echoGet"), data!({"q": "a b&c"}))
+        .await
+        .unwrap();
+    assert_eq!(result.get("query"), Some(data!("q=a%20b%26c")));
+    assert_eq!(result.get("headers").unwrap().get("content-type"), None);
+}
+
+#[tokio::test]
+async fn an_argument_may_set_the_idempotency_key() {
+    let base = demo().await;
+    let operation = operation(
+        &base,
+        "paths: {/echo: {post: {operationId: op, parameters: \
+         [{name: Idempotency-Key, in: header, required: true}]}}}",
+    );
+    for (arguments, expected) in [
+        (data!({"Idempotency-Key": "own"}), "own"),
+        (data!({}), "key-1"),
+    ] {
+        let result = call(&operation, arguments).await.unwrap();
+        let seen = result.get("headers").unwrap().get("idempotency-key");
+        assert_eq!(seen, Some(data!(expected)));
+    }
+}
+
+#[tokio::test]
+async fn forms_and_files_arrive() {
+    // A service each: one alone would take the second call for a repeat of the first.
+    let body = async |content: &str| {
+        let yaml = format!(
+            "paths: {{/echo: {{post: {{operationId: op, requestBody: {{content: {content}}}}}}}}}"
+        );
+        operation(&demo().await, &yaml)
+    };
+    let form = body("{application/x-www-form-urlencoded: {}}").await;
+    let result = call(&form, data!({"a": "x y", "b": [1, 2]})).await.unwrap();
+    assert_eq!(result.get("body"), Some(data!("a=x%20y&b=1&b=2")));
+
+    let multipart = body(
+        "{multipart/form-data: {schema: {properties: {file: {type: string, format: binary}}}}}",
+    )
+    .await;
+    let result = call(&multipart, data!({"file": "aGVsbG8=", "note": "n"}))
+        .await
+        .unwrap();
+    let text = result.get("body").unwrap();
+    let text = text.as_str().unwrap();
+    for expected in [
+        "name=\"file\"; filename=\"file\"\r\nContent-Type: application/octet-stream\r\n\r\nhello\r\n",
+        "name=\"note\"\r\n\r\nn\r\n",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let media = result.get("headers").unwrap().get("content-type").unwrap();
+    assert!(
+        media
+            .as_str()
+            .unwrap()
+            .starts_with("multipart/form-data; boundary=")
+    );
+
+    let bytes = body("{application/octet-stream: {}}").await;
+    let result = call(&bytes, data!({"body": "aGVsbG8="})).await.unwrap();
+    assert_eq!(result.get("body"), Some(data!("hello")));
+}
+
+#[tokio::test]
+async fn a_swagger_2_document_is_called() {
+    let base = demo().await;
+    let document = "
+swagger: '2.0'
+basePath: /orders
+paths:
+  /{order}/payment:
+    post:
+      operationId: charge
+      consumes: [application/json]
+      parameters:
+      - {in: path, name: order, type: string, required: true}
+      - {in: body, name: payment, schema: {type: object}}
+      responses: {'200': {description: ok}}
+";
+    let document =
+        OpenApi::parse(document.as_bytes(), &format!("{base}/docs/swagger.yaml")).unwrap();
+    let charge = document.operation("charge").unwrap();
+    let result = call(&charge, data!({"order": "9", "payment": {"amount": 3}}))
+        .await
+        .unwrap();
+    assert_eq!(result, data!({"payment": 1, "order": "9", "amount": 3}));
+}
+
+#[tokio::test]
+async fn results_follow_the_content_type() {
+    let base = serve(
+        Router::new()
+            .route("/text", on_get(async || "plain"))
+            .route("/none", on_get(async || StatusCode::NO_CONTENT))
+            .route(
+                "/bytes",
+                on_get(async || ([("content-type", "image/png")], vec![0u8, 255])),
+            )
+            .route(
+                "/created",
+                on_get(async || (StatusCode::CREATED, axum::Json(7))),
+            ),
+    )
+    .await;
+    for (path, expected) in [
+        ("/text", data!("plain")),
+        ("/none", data!(null)),
+        ("/bytes", data!("AP8=")),
+        ("/created", data!(7)),
+    ] {
+        assert_eq!(
+            call(&get(&base, path), Data::NULL).await.unwrap(),
+            expected,
+            "{path}"
+        );
+    }
+}
+
+/// The second call of a caller goes over the connection of the first.
+#[tokio::test]
+async fn connections_are_used_again() {
+    let (listener, base) = listener().await;
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let counter = accepted.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counter.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).await.unwrap() > 0 {
+                    stream
+                        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                        .await
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let caller = caller();
+    for _ in 0..3 {
+        let result = caller
+            .call(&get(&base, "/"), &Data::NULL, &context(None))
+            .await
+            .unwrap();
+        assert_eq!(result, data!("ok"));
+    }
+    assert_eq!(accepted.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_failed_call_can_be_tried_again() {
+    let base = demo().await;
+    let flaky = demo_operation(&base, "flaky");
+    let arguments = data!({"key": "k", "failures": 1});
+    let error = call(&flaky, arguments.clone()).await.unwrap_err();
+    assert_eq!((error.status(), error.can_retry), (Some(503), true));
+    assert_eq!(
+        call(&flaky, arguments).await.unwrap(),
+        data!({"key": "k", "calls": 2})
+    );
+}
+
+#[tokio::test]
+async fn an_argument_too_many_sends_nothing() {
+    let hits = Arc::new(AtomicUsize::new(0));
+    let counter = hits.clone();
+    let base = serve(Router::new().route(
+        "/",
+        post(async move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }),
+    ))
+    .await;
+    let operation = operation(&base, "paths: {/: {post: {operationId: op}}}");
+    let error = call(&operation, data!({"x": 1})).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        "operation `op`: it takes no arguments, but got `x`"
+    );
+    assert_eq!(hits.load(Ordering::SeqCst), 0);
+    call(&operation, data!({})).await.unwrap();
+    assert_eq!(hits.load(Ordering::SeqCst), 1);
+}

@@ -1,0 +1,256 @@
+//! What goes wrong, and what a workflow sees of it.
+
+use std::time::Duration;
+
+use axum::Router;
+use swirl_functions::http::HttpConfig;
+use swirl_model::data;
+use swirl_model::error::names;
+use swirl_model::workflow::AuthScheme;
+use swirl_servers::eventually;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+
+use crate::fixture::{Callable, config};
+use crate::service::{self, cancelled};
+
+#[tokio::test]
+async fn a_status_is_the_code_of_the_error() {
+    let (server, _) = service::serve().await;
+    let get = Callable::new(&server, "GetUser", config());
+    for (number, name) in [
+        (1, "CANCELLED"),
+        (2, "UNKNOWN"),
+        (3, "INVALID_ARGUMENT"),
+        (4, "DEADLINE_EXCEEDED"),
+        (5, "NOT_FOUND"),
+        (6, "ALREADY_EXISTS"),
+        (7, "PERMISSION_DENIED"),
+        (8, "RESOURCE_EXHAUSTED"),
+        (9, "FAILED_PRECONDITION"),
+        (10, "ABORTED"),
+        (11, "OUT_OF_RANGE"),
+        (12, "UNIMPLEMENTED"),
+        (13, "INTERNAL"),
+        (14, "UNAVAILABLE"),
+        (15, "DATA_LOSS"),
+        (16, "UNAUTHENTICATED"),
+    ] {
+        let error = get
+            .call(data!({"name": number.to_string()}))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.name.as_str(), error.status),
+            (names::FUNCTION_ERROR, None)
+        );
+        assert_eq!(error.code.as_deref(), Some(name));
+        assert_eq!(
+            error.message,
+            format!("gRPC /acme.v1.UserService/GetUser: {name}: code {number}")
+        );
+    }
+    // In the middle of a stream, too.
+    let list = Callable::new(&server, "ListUsers", config());
+    let (code, message) = list.fails(data!({"count": -2})).await;
+    assert!(
+        code == "DATA_LOSS" && message.contains("the list is torn"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_never_sent() {
+    let (server, seen) = service::serve().await;
+    let get = Callable::new(&server, "GetUser", config());
+    let (code, message) = get.fails(data!({"name": "Ada", "nick": "A"})).await;
+    assert!(
+        code == "arguments" && message.contains("'nick'"),
+        "{message}"
+    );
+    let (code, message) = get.fails(data!({"name": 7})).await;
+    assert!(
+        code == "arguments" && message.contains("`name`"),
+        "{message}"
+    );
+    let small = HttpConfig {
+        request_bytes_max: 100,
+        ..config()
+    };
+    let get = Callable::new(&server, "GetUser", small);
+    let error = get
+        .call(data!({"name": "x".repeat(200)}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.name, names::LIMIT_EXCEEDED);
+    assert!(seen.lock().unwrap().metadata.is_empty());
+}
+
+#[tokio::test]
+async fn answers_are_bounded() {
+    let (server, _) = service::serve().await;
+    let small = HttpConfig {
+        response_bytes_max: 10_000,
+        ..config()
+    };
+    let list = Callable::new(&server, "ListUsers", small);
+    // One message, many messages, many tiny messages.
+    for arguments in [
+        data!({"count": 1, "padding": 20_000}),
+        data!({"count": 20, "padding": 1_000}),
+        data!({"count": 1_000}),
+    ] {
+        let error = list.call(arguments).await.unwrap_err();
+        assert_eq!(error.name, names::LIMIT_EXCEEDED, "{error}");
+        assert_eq!(error.code.as_deref(), Some("limit"));
+    }
+    let users = list
+        .call(data!({"count": 5, "padding": 1_000}))
+        .await
+        .unwrap();
+    assert_eq!(users.as_array().map(<[_]>::len), Some(5));
+}
+
+#[tokio::test]
+async fn an_answer_of_the_wrong_count_is_no_answer() {
+    let (server, _) = service::serve().await;
+    let get = Callable::new(&server, "GetUser", config());
+    for (name, expected) in [("nobody", "no message"), ("twins", "more than one message")] {
+        let (code, message) = get.fails(data!({"name": name})).await;
+        assert!(
+            code == "response" && message.ends_with(expected),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_with_its_time() {
+    let (server, seen) = service::serve().await;
+    let brief = HttpConfig {
+        timeout: Duration::from_secs(2),
+        ..config()
+    };
+    let get = Callable::new(&server, "GetUser", brief);
+    let (code, message) = get.fails(data!({"name": "slow"})).await;
+    assert!(
+        code == "timeout" && message.ends_with("no answer within 2 s"),
+        "{message}"
+    );
+    cancelled(&seen).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_ends_at_the_server() {
+    let (server, seen) = service::serve().await;
+    let get = Callable::new(&server, "GetUser", config());
+    let arrived = eventually("the call", async || {
+        (seen.lock().unwrap().slow > 0).then_some(())
+    });
+    tokio::select! {
+        answer = get.call(data!({"name": "slow"})) => panic!("{answer:?}"),
+        () = arrived => {}
+    }
+    cancelled(&seen).await;
+    // The connection is as good as before.
+    get.call(data!({"name": "Ada"})).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_server_and_no_grpc_server_are_told_apart() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("grpc://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let get = Callable::new(&nobody, "GetUser", config());
+    let (code, message) = get.fails(data!({})).await;
+    assert!(
+        code == "connection" && message.contains(&format!("no connection to {nobody}")),
+        "{message}"
+    );
+    // A server of HTTP/1.1.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = format!("grpc://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+        // Until the other side has read it.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    });
+    let get = Callable::new(&other, "GetUser", config());
+    let (code, message) = get.fails(data!({})).await;
+    assert!(
+        code == "connection" && message.contains("broke"),
+        "{message}"
+    );
+    // A server of HTTP/2 that isn't one of gRPC.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let other = format!("grpc://{}", listener.local_addr().unwrap());
+    let routes = tonic::service::Routes::from(Router::new());
+    let serving = tonic::transport::Server::builder().add_routes(routes);
+    tokio::spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
+    let get = Callable::new(&other, "GetUser", config());
+    assert_eq!(get.fails(data!({})).await.0, "UNIMPLEMENTED");
+    // A server that doesn't speak TLS.
+    let (server, _) = service::serve().await;
+    let tls = server.replace("grpc:", "grpcs:");
+    let get = Callable::new(&tls, "GetUser", config());
+    let (code, message) = get.fails(data!({})).await;
+    assert_eq!(code, "connection", "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_is_found_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let get = Callable::new(&format!("grpc://{address}"), "GetUser", config());
+    assert_eq!(get.fails(data!({})).await.0, "connection");
+    let Ok(listener) = TcpListener::bind(address).await else {
+        // Somebody else has taken the port meanwhile.
+        return;
+    };
+    service::serve_on(listener);
+    get.call(data!({"name": "Ada"})).await.unwrap();
+}
+
+#[tokio::test]
+async fn secrets_that_a_server_tells_are_cut_out() {
+    let (server, _) = service::serve().await;
+    let get = Callable::new(&server, "GetUser", config());
+    let auth = Some((AuthScheme::Bearer, data!({"token": "hunter22"})));
+    let error = get
+        .call_with(data!({"name": "telltale"}), auth)
+        .await
+        .unwrap_err();
+    assert!(
+        error.message.contains("***") && !error.message.contains("hunter22"),
+        "{error}"
+    );
+}
+
+/// The library panics on this answer; the process must not.
+#[tokio::test]
+async fn a_malformed_answer_is_an_error() {
+    use axum::http::HeaderMap;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("grpc://{}", listener.local_addr().unwrap());
+    let answer = || async {
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/grpc".parse().unwrap());
+        headers.insert("grpc-status", "5".parse().unwrap());
+        headers.insert("grpc-status-details-bin", "!".parse().unwrap());
+        headers
+    };
+    let routes = tonic::service::Routes::from(Router::new().fallback(answer));
+    let incoming = TcpListenerStream::new(listener);
+    let serving = tonic::transport::Server::builder().add_routes(routes);
+    tokio::spawn(serving.serve_with_incoming(incoming));
+    let get = Callable::new(&server, "GetUser", config());
+    let (code, message) = get.fails(data!({})).await;
+    assert!(
+        code == "response" && message.contains("malformed"),
+        "{code} {message}"
+    );
+}

@@ -1,0 +1,122 @@
+//! Messages over Kafka, to the brokers that librdkafka mocks.
+
+use serde_json::{Value, json};
+use swirl_functions::egress::Egress;
+use swirl_model::workflow::FunctionKind;
+use swirl_model::{Data, data};
+use swirl_servers::KafkaMock;
+
+use crate::asyncapi::{URI, code};
+use crate::fixture::{Callable, bearer, config};
+use crate::listen::{document, function, heard};
+
+fn keyed(server: &KafkaMock) -> String {
+    let url = format!("kafka://{}", server.address());
+    let mut all: Value = serde_json::from_str(&document(&url, "light.{id}", json!({}))).unwrap();
+    all["channels"]["readings"]["messages"]["reading"]["bindings"] =
+        json!({"kafka": {"key": {"type": "string"}}});
+    all.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_go_over_kafka() {
+    let server = KafkaMock::start(2).unwrap();
+    let text = keyed(&server);
+    let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
+    let (found, message) = code(tell.call(data!({"lumens": 1})).await.unwrap_err());
+    assert_eq!(found, "failed");
+    assert!(
+        message.contains("the cluster has no topic `light.7`"),
+        "{message}"
+    );
+
+    // Messages of one key go to one partition, in the order in which they were sent.
+    server.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
+    for lumens in [1, 2, 3] {
+        let arguments = json!({"lumens": lumens, "key": "abc", "headers": {"place": "north"}});
+        let result = tell.call(Data::from(arguments)).await;
+        assert_eq!(result.unwrap(), Data::NULL);
+    }
+    let all = server.consume("light.7", 4).unwrap();
+    let own: Vec<&str> = all.lines().filter(|line| line.contains(" abc ")).collect();
+    assert_eq!(own.len(), 3, "{all}");
+    for (line, lumens) in own.iter().zip(1..) {
+        // The hash of `abc` is 479470107, and there are four partitions.
+        assert!(line.starts_with("3 abc "), "{line}");
+        assert!(
+            line.ends_with(&format!(" {{\"lumens\":{lumens}}}")),
+            "{line}"
+        );
+        for header in [
+            "place=north",
+            "Idempotency-Key=key-1",
+            "Content-Type=application/json",
+        ] {
+            assert!(line.contains(header), "{line}");
+        }
+    }
+
+    // What was sent before isn't heard; what is sent to any partition later is.
+    let result = heard(hear.call(data!({})), async || {
+        server
+            .produce("light.7", "x:{\"lumens\": 50}\ny:{\"lumens\": 50}\n")
+            .unwrap();
+    });
+    assert_eq!(result.await.unwrap(), data!({"lumens": 50}));
+
+    let (found, message) = code(
+        tell.request(data!({"lumens": 1}), None, bearer("s3cret"))
+            .await
+            .unwrap_err(),
+    );
+    assert_eq!(found, "auth");
+    assert!(
+        message.contains("Kafka takes auth of scheme `basic`"),
+        "{message}"
+    );
+    let (found, message) = code(
+        tell.call(data!({"lumens": 1, "id": "a b"}))
+            .await
+            .unwrap_err(),
+    );
+    assert_eq!(found, "arguments");
+    assert!(
+        message.contains("the parameter `id` has a ' ', which topics don't have"),
+        "{message}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_leads_nobody_where_calls_may_not_go() {
+    let server = KafkaMock::start(2).unwrap();
+    server.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
+    let text = keyed(&server);
+    let operation = format!("{URI}#tell");
+    let tell = |own: u16| {
+        let mut config = config();
+        config.egress = Egress::default().without([("127.0.0.1".to_owned(), own)]);
+        let kind = FunctionKind::Asyncapi;
+        Callable::with(kind, &operation, Data::NULL, &[(URI, &text)], config).unwrap()
+    };
+    let port = |address: &str| address.rsplit(':').next().unwrap().parse().unwrap();
+    // The first broker that is asked, and one that it names.
+    for own in [port(server.address()), port(&server.brokers()[1])] {
+        let (found, message) = code(tell(own).call(data!({"lumens": 1})).await.unwrap_err());
+        assert_eq!(found, "arguments", "{message}");
+        assert!(
+            message.contains("a server of this installation"),
+            "{message}"
+        );
+    }
+    tell(1).call(data!({"lumens": 1})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_there_is_told() {
+    let text = document("kafka://127.0.0.1:1", "light.{id}", json!({}));
+    for (operation, arguments) in [("tell", data!({"lumens": 1})), ("hear", data!({}))] {
+        let call = function(&text, operation);
+        let (found, message) = code(call.call(arguments).await.unwrap_err());
+        assert_eq!(found, "connection", "{message}");
+    }
+}

@@ -1,0 +1,312 @@
+//! Operations by which a service sends messages, and a function waits for one.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use swirl_model::workflow::FunctionKind;
+use swirl_model::{Data, WorkflowError, data};
+use swirl_servers::{MosquittoServer, NatsServer, RedisServer, eventually};
+use tokio::time::timeout;
+
+use crate::asyncapi::{URI, code};
+use crate::fixture::{Callable, basic, config};
+
+/// AsyncAPI 3: what the service takes by `tell`, it sends by `hear`. `channel`: more of the channel.
+pub fn document(server: &str, address: &str, channel: Value) -> String {
+    let (protocol, host) = server.split_once("://").unwrap();
+    let mut readings = json!({
+        "address": address,
+        "parameters": {"id": {"default": "7"}},
+        "messages": {
+            "reading": {"payload": {
+                "type": "object",
+                "required": ["lumens"],
+                "properties": {"lumens": {"type": "integer"}},
+            }},
+            "note": {"contentType": "text/plain", "payload": {"type": "string", "minLength": 1}},
+        },
+    });
+    for (key, value) in channel.as_object().into_iter().flatten() {
+        readings[key] = value.clone();
+    }
+    let to = json!({"$ref": "#/channels/readings"});
+    json!({
+        "asyncapi": "3.0.0",
+        "servers": {"broker": {"host": host, "protocol": protocol}},
+        "channels": {"readings": readings},
+        "operations": {
+            "tell": {"action": "receive", "channel": to},
+            "hear": {"action": "send", "channel": to},
+        },
+    })
+    .to_string()
+}
+
+pub fn function(document: &str, operation: &str) -> Callable {
+    made(document, operation, Data::NULL).unwrap()
+}
+
+pub fn made(document: &str, operation: &str, metadata: Data) -> Result<Callable, String> {
+    let operation = format!("{URI}#{operation}");
+    let documents = [(URI, document)];
+    Callable::with(
+        FunctionKind::Asyncapi,
+        &operation,
+        metadata,
+        &documents,
+        config(),
+    )
+}
+
+/// What a wait gives while somebody keeps sending.
+pub async fn heard(
+    wait: impl Future<Output = Result<Data, WorkflowError>>,
+    send: impl AsyncFn(),
+) -> Result<Data, WorkflowError> {
+    let mut wait = std::pin::pin!(wait);
+    let heard = eventually("a message", async || {
+        // Time has to pass: what is sent before it listens isn't heard.
+        match timeout(Duration::from_millis(200), &mut wait).await {
+            Ok(result) => Some(result),
+            Err(_) => {
+                send().await;
+                None
+            }
+        }
+    });
+    heard.await
+}
+
+/// Until a wait listens, which nobody can see from outside.
+async fn begun(wait: impl Future<Output = Result<Data, WorkflowError>>) {
+    // Time has to pass: far more than it takes to connect.
+    assert!(timeout(Duration::from_secs(2), wait).await.is_err());
+}
+
+/// Sends by `tell` what `hear` is to get; and what it is not to get.
+async fn exchange(document: &str) {
+    let (tell, hear) = (function(document, "tell"), function(document, "hear"));
+    let say = async |arguments: Data| {
+        tell.call(arguments).await.unwrap();
+    };
+    let result = heard(hear.call(data!({})), async || {
+        say(data!({"lumens": 3})).await
+    })
+    .await;
+    assert_eq!(result.unwrap(), data!({"lumens": 3}));
+    // Elsewhere something else is said.
+    let result = heard(hear.call(data!({"id": "8"})), async || {
+        say(data!({"lumens": 3})).await;
+        say(data!({"id": "8", "payload": "a note"})).await;
+    });
+    assert_eq!(result.await.unwrap(), data!("a note"));
+    for (arguments, reason) in [
+        (
+            data!({"lumens": 1}),
+            "the argument `lumens` has no place: `hear` waits for a message",
+        ),
+        (data!(5), "the arguments must be an object"),
+        (
+            data!({"id": null}),
+            "the parameter `id` of the channel is missing",
+        ),
+    ] {
+        let (found, message) = code(hear.call(arguments).await.unwrap_err());
+        assert_eq!(found, "arguments");
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_heard_over_nats() {
+    let mut server = NatsServer::start().unwrap();
+    let text = document(&server.url(), "light.{id}", json!({}));
+    exchange(&text).await;
+
+    // What fits no message of the operation.
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let send = async |payload: &'static str| {
+        client.publish("light.7", payload.into()).await.unwrap();
+    };
+    let hear = function(&text, "hear");
+    let result = heard(hear.call(data!({})), async || send("").await).await;
+    let (found, message) = code(result.unwrap_err());
+    assert_eq!(found, "response");
+    assert!(
+        message.contains("message from `light.7`")
+            && message.contains("it is none of the 2 messages; the first: the payload doesn't fit"),
+        "{message}"
+    );
+
+    // A wait outlives the server.
+    let wait = hear.call(data!({}));
+    let mut wait = std::pin::pin!(wait);
+    begun(&mut wait).await;
+    server.restart().unwrap();
+    let tell = function(&text, "tell");
+    let result = heard(wait, async || {
+        let _ = tell.call(data!({"lumens": 4})).await;
+    });
+    assert_eq!(result.await.unwrap(), data!({"lumens": 4}));
+    // One that cannot begin is an error.
+    server.kill().unwrap();
+    let hear = function(&text, "hear");
+    let (found, message) = code(hear.call(data!({})).await.unwrap_err());
+    assert_eq!(found, "connection", "{message}");
+}
+
+#[tokio::test]
+async fn one_of_a_group_hears_a_message_over_nats() {
+    let server = NatsServer::start().unwrap();
+    let text = document(&server.url(), "light.{id}", json!({}));
+    let mut grouped: Value = serde_json::from_str(&text).unwrap();
+    grouped["operations"]["hear"]["bindings"] = json!({"nats": {"queue": "readers"}});
+    let hear = function(&grouped.to_string(), "hear");
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let mut waits = futures::stream::FuturesUnordered::new();
+    waits.push(hear.call(data!({})));
+    waits.push(hear.call(data!({})));
+    // Each message is heard by one of them; what is sent before they listen, by nobody.
+    let sent = Cell::new(0);
+    let mut all = Vec::new();
+    while !waits.is_empty() {
+        let next = futures::StreamExt::next(&mut waits);
+        let told = heard(async { next.await.unwrap() }, async || {
+            sent.set(sent.get() + 1);
+            let payload = format!("{{\"lumens\": {}}}", sent.get());
+            client.publish("light.7", payload.into()).await.unwrap();
+        });
+        all.push(told.await.unwrap());
+    }
+    assert_ne!(all[0], all[1]);
+}
+
+#[tokio::test]
+async fn a_message_is_heard_over_mqtt() {
+    let mut broker = MosquittoServer::start().unwrap();
+    for version in ["5", "3.1.1"] {
+        let server = format!("mqtt://{}", broker.address());
+        let text = document(&server, "light/{id}", json!({}));
+        let mut all: Value = serde_json::from_str(&text).unwrap();
+        all["servers"]["broker"]["protocolVersion"] = json!(version);
+        exchange(&all.to_string()).await;
+    }
+    // A wait outlives the broker.
+    let text = document(
+        &format!("mqtt://{}", broker.address()),
+        "light/{id}",
+        json!({}),
+    );
+    let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
+    let mut wait = std::pin::pin!(hear.call(data!({})));
+    begun(&mut wait).await;
+    broker.restart().unwrap();
+    let result = heard(wait, async || {
+        let _ = tell.call(data!({"lumens": 4})).await;
+    });
+    assert_eq!(result.await.unwrap(), data!({"lumens": 4}));
+}
+
+#[tokio::test]
+async fn messages_go_over_redis() {
+    let mut server = RedisServer::start().unwrap();
+    let text = document(&server.url(), "light:{id}", json!({}));
+    exchange(&text).await;
+    let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));
+    for (arguments, reason) in [
+        (
+            data!({"lumens": 1, "id": "a:b"}),
+            "the parameter `id` has a ':'",
+        ),
+        (
+            data!({"lumens": 1, "headers": {"a": "b"}}),
+            "messages of Redis have no headers",
+        ),
+    ] {
+        let (found, message) = code(tell.call(arguments).await.unwrap_err());
+        assert_eq!(found, "arguments");
+        assert!(message.contains(reason), "{message}");
+    }
+    // A wait outlives the server, and a call after it gets a connection of its own.
+    let mut wait = std::pin::pin!(hear.call(data!({})));
+    begun(&mut wait).await;
+    server.restart().unwrap();
+    tell.call(data!({"lumens": 4})).await.unwrap();
+    let result = heard(wait, async || {
+        tell.call(data!({"lumens": 4})).await.unwrap();
+    });
+    assert_eq!(result.await.unwrap(), data!({"lumens": 4}));
+
+    server
+        .cli(&["CONFIG", "SET", "requirepass", "s3cret"])
+        .unwrap();
+    for operation in [&tell, &hear] {
+        let arguments = || match std::ptr::eq(operation, &tell) {
+            true => data!({"lumens": 1}),
+            false => data!({}),
+        };
+        for auth in [None, basic("default", "wrong-one")] {
+            // A kept connection has logged in already.
+            let fresh = function(
+                &text,
+                if std::ptr::eq(operation, &tell) {
+                    "tell"
+                } else {
+                    "hear"
+                },
+            );
+            let (found, message) = code(fresh.request(arguments(), None, auth).await.unwrap_err());
+            assert_eq!(found, "auth", "{message}");
+            assert!(!message.contains("wrong-one"), "{message}");
+        }
+    }
+    let auth = basic("default", "s3cret");
+    tell.request(data!({"lumens": 1}), None, auth)
+        .await
+        .unwrap();
+    server.kill().unwrap();
+    for (operation, arguments) in [(&tell, data!({"lumens": 1})), (&hear, data!({}))] {
+        let (found, message) = code(operation.call(arguments).await.unwrap_err());
+        assert_eq!(found, "connection", "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_side_can_be_given() {
+    let text = document("nats://127.0.0.1:1", "light.{id}", json!({}));
+    let refused = |operation: &str, metadata: Data, server: &str| {
+        let text = text.replace("nats", server);
+        made(&text, operation, metadata).err().unwrap_or_default()
+    };
+    assert_eq!(refused("hear", Data::NULL, "nats"), "");
+    let error = refused("hear", Data::NULL, "http");
+    assert!(
+        error.contains("over HTTP nothing can wait for one"),
+        "{error}"
+    );
+    assert_eq!(refused("hear", data!({"action": "publish"}), "http"), "");
+    let error = refused("tell", data!({"action": "subscribe"}), "http");
+    assert!(
+        error.contains("over HTTP nothing can wait for one"),
+        "{error}"
+    );
+    let error = refused("tell", data!({"action": "send"}), "nats");
+    assert!(
+        error.contains("`metadata.action` is `publish` or `subscribe`"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_its_time() {
+    let server = NatsServer::start().unwrap();
+    let text = document(&server.url(), "light.{id}", json!({}));
+    let mut short = config();
+    short.timeout = Duration::from_millis(500);
+    let operation = format!("{URI}#hear");
+    let kind = FunctionKind::Asyncapi;
+    let hear = Callable::with(kind, &operation, Data::NULL, &[(URI, &text)], short).unwrap();
+    let (found, message) = code(hear.call(data!({})).await.unwrap_err());
+    assert_eq!(found, "timeout", "{message}");
+}

@@ -1,0 +1,87 @@
+//! Another name for the attribute with which an event addresses an instance.
+//!
+//! Services that were written for another runtime send back the id of an instance in an attribute of
+//! that runtime's. An event that has it, and not ours, is taken as if it had ours.
+
+use std::sync::Arc;
+
+use crate::{EventLog, Offered, Result, Trigger};
+use async_trait::async_trait;
+use swirl_model::event::EventMatch;
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data};
+
+/// Ours (decision 49).
+const ADDRESSEE: &str = "swirlinstanceid";
+
+/// Adds our attribute to the events that have the other one.
+pub struct Addressed {
+    log: Arc<dyn EventLog>,
+    attribute: String,
+}
+
+impl Addressed {
+    /// The log itself, if there is no other name.
+    pub fn log(log: Arc<dyn EventLog>, attribute: Option<&str>) -> Arc<dyn EventLog> {
+        match attribute {
+            None => log,
+            Some(attribute) => Arc::new(Addressed {
+                log,
+                attribute: attribute.to_owned(),
+            }),
+        }
+    }
+}
+
+#[async_trait]
+impl EventLog for Addressed {
+    async fn offer(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        consumed: &[EventMatch],
+        at: Timestamp,
+    ) -> Result<Offered> {
+        let id = event.attribute(&self.attribute).filter(|id| !id.is_empty());
+        match id.filter(|_| event.attribute(ADDRESSEE).is_none()) {
+            None => self.log.offer(event, triggers, consumed, at).await,
+            Some(id) => {
+                let mut event = event.clone();
+                let (name, id) = (ADDRESSEE.to_owned(), Data::string(id));
+                event.attributes.insert(name, id);
+                self.log.offer(&event, triggers, consumed, at).await
+            }
+        }
+    }
+
+    async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()> {
+        self.log.confirm(event, at).await
+    }
+
+    async fn expire(&self, now: Timestamp) -> Result<()> {
+        self.log.expire(now).await
+    }
+}
+
+/// Whether events can have an attribute of this name.
+///
+/// # Errors
+/// Why not.
+pub fn attribute(name: &str) -> std::result::Result<String, String> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let own = [
+        "id",
+        "source",
+        "type",
+        "specversion",
+        "data",
+        "time",
+        "subject",
+    ];
+    if name.is_empty() || !name.chars().all(good) || own.contains(&name) {
+        return Err(format!(
+            "'{name}' is not a valid CloudEvents extension attribute: use lower-case letters and digits"
+        ));
+    }
+    Ok(name.to_owned())
+}

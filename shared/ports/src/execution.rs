@@ -1,0 +1,340 @@
+//! The execution store: what the driver and the coordinator need to carry an instance on.
+//!
+//! All changes of one instance that belong together come in one [`Commit`], which takes effect
+//! wholly or not at all. Effects beyond its instance (start another one, publish an event) are kept
+//! in the instance's outbox until [`ExecutionStore::flushed`] confirms that they were carried out.
+//!
+//! Listings and histories are no part of it: they are [`InstanceQueries`](crate::InstanceQueries).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use swirl_model::CloudEvent;
+use swirl_model::event::{Command, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{EndStatus, Header, Instance, Room};
+use swirl_model::scope::{Fork, Scope, Timer};
+use swirl_model::time::Timestamp;
+use swirl_model::{Data, WorkflowError};
+
+use crate::error::Result;
+
+/// A scope that is held by this process, and until when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    pub scope: ScopeRef,
+    /// The fencing token: larger with each acquisition of the scope.
+    pub token: u64,
+    /// Of a scope that was not taken: by which the store knows whether it is still what was seen.
+    pub seen: u64,
+    /// Of a branch: by which the store knows the fork that it was read with.
+    pub around: u64,
+}
+
+impl Lease {
+    /// The token of a scope that was looked at and not taken ([`ExecutionStore::acquire_lazily`]).
+    pub const UNTAKEN: u64 = 0;
+
+    pub fn new(scope: ScopeRef, token: u64) -> Lease {
+        Lease {
+            scope,
+            token,
+            seen: 0,
+            around: 0,
+        }
+    }
+
+    pub fn is_taken(&self) -> bool {
+        self.token != Lease::UNTAKEN
+    }
+}
+
+/// An input that waits to be acted on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InboxItem {
+    /// An input is added at most once for an id.
+    pub id: String,
+    pub input: Input,
+}
+
+impl InboxItem {
+    pub fn new(input: Input) -> InboxItem {
+        InboxItem {
+            id: input.id(),
+            input,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub enum Acquired {
+    /// Ours, with what there is to do.
+    Held(Box<Held>),
+    /// Somebody else has it, and will see what is in the inbox.
+    Busy,
+    /// It ended, or never was.
+    Gone,
+}
+
+#[derive(Debug)]
+pub struct Held {
+    pub lease: Lease,
+    pub header: Arc<Header>,
+    /// The record, or for a branch that has none yet, its fork.
+    pub record: Record,
+    pub inbox: Vec<InboxItem>,
+    /// The fork is closed or the instance has ended: only a cancellation may be acted on.
+    pub closed: bool,
+}
+
+/// One at a time, and taken apart at once: a box would only cost.
+#[expect(clippy::large_enum_variant)]
+#[derive(Debug)]
+pub enum Record {
+    Scope(Scope),
+    /// A branch that has not begun: made from the fork by the engine.
+    Branch {
+        fork: Fork,
+        index: u32,
+    },
+}
+
+#[derive(Debug)]
+pub struct Commit {
+    pub lease: Lease,
+    /// With the revision that it had when it was read; the store increments it.
+    pub scope: Scope,
+    /// Inputs that have been acted on or refused.
+    pub consumed: Vec<String>,
+    /// Events that came too late for this scope: with the commit they are free for the instance
+    /// again, and go to whatever else of it waits for them.
+    pub refused: Vec<CloudEvent>,
+    pub history: Vec<HistoryEntry>,
+    pub commands: Vec<Command>,
+    pub at: Timestamp,
+    /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open
+    /// or closed as it was told, and the instance is active: else it is [`Committed::News`].
+    pub if_quiet: bool,
+    /// The holder wants nothing more: the lease is given back with the commit where that loses
+    /// nothing, that is, where no input waits, and no effects are to be carried out before the
+    /// scope goes on.
+    pub release: bool,
+    /// How long a lease lasts that is taken with the commit.
+    pub lease_ms: u64,
+    /// It takes effect however much the instance holds then: it was made for the room that [`Committed::Full`] told of.
+    pub fits: bool,
+}
+
+#[derive(Debug)]
+pub enum Committed {
+    Done {
+        /// What is to be carried out now, and told to [`ExecutionStore::flushed`].
+        outbox: Vec<OutboxEntry>,
+        /// Scopes that became runnable, to be put into the queue.
+        wake: Vec<ScopeRef>,
+        /// The lease was given back.
+        released: bool,
+        /// Of the lease that was taken with the commit, where the scope was not held before
+        /// ([`ExecutionStore::acquire_lazily`]) and is from now on.
+        token: Option<u64>,
+    },
+    /// Something came that is to be looked at first; the lease is still held, and nothing took
+    /// effect. Only where [`Commit::if_quiet`] asked for it.
+    News,
+    /// The instance would hold more data than it may, in all of its scopes, forks and their results together; nothing
+    /// took effect, and a lease that was taken is still held. Not where [`Commit::fits`] is set.
+    Full(Room),
+    /// The lease was lost, the scope was changed by somebody else, its fork is closed or its
+    /// instance has ended: nothing took effect.
+    Refused,
+}
+
+/// A command that concerns more than its instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutboxEntry {
+    pub instance: InstanceId,
+    pub id: u64,
+    pub command: Command,
+}
+
+/// What follows when an instance was suspended or resumed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Suspended {
+    /// Scopes that have something to do, where it was resumed.
+    pub wake: Vec<ScopeRef>,
+    /// As in [`Committed::Done`].
+    pub outbox: Vec<OutboxEntry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    Free,
+    /// Inputs came meanwhile: the lease is kept, go on.
+    More,
+    /// The lease was lost.
+    Lost,
+}
+
+#[derive(Debug)]
+pub struct NewInstance {
+    pub header: Header,
+    pub root: Scope,
+    /// Ids of instances to be ended when this one's parent ends are kept with the parent.
+    pub ends_with_parent: bool,
+    /// Somebody in this process is going to wait for its end ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
+    pub watched: bool,
+    /// It has been carried out already: it comes into being as one that has ended.
+    pub whole: Option<Box<Whole>>,
+}
+
+/// All that becomes of an instance: it needed nothing but data, has no key that people call it by, nobody
+/// waits for it but who asked for it, and it didn't fail.
+#[derive(Debug)]
+pub struct Whole {
+    /// As it ended, with the revision of the root that it began as.
+    pub root: Scope,
+    pub history: Vec<HistoryEntry>,
+    pub status: EndStatus,
+    pub output: Option<Data>,
+    pub error: Option<WorkflowError>,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    New,
+    /// The same id exists: nothing was changed. A key that was used with another input or
+    /// workflow is a conflict.
+    Exists {
+        conflict: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueTimer {
+    pub scope: ScopeRef,
+    pub timer: Timer,
+}
+
+/// What people call an instance by: a key, within a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InstanceKey {
+    pub workflow: Arc<str>,
+    pub key: Arc<str>,
+}
+
+impl InstanceKey {
+    /// The one that an instance has.
+    pub fn of(header: &Header) -> Option<InstanceKey> {
+        let key = header.instance_key.as_deref()?;
+        Some(InstanceKey {
+            workflow: header.definition.workflow.clone(),
+            key: key.into(),
+        })
+    }
+}
+
+/// Which instance has a key, and since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyHolder {
+    pub instance: InstanceId,
+    pub since: Timestamp,
+}
+
+/// Reads one instance by its id, for those who execute it and for those who only ask.
+#[async_trait]
+pub trait InstanceRecords: Send + Sync {
+    async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;
+
+    /// The root scope's record, and the others'.
+    async fn scopes(&self, id: &InstanceId) -> Result<Vec<Scope>>;
+}
+
+#[async_trait]
+pub trait ExecutionStore: InstanceRecords {
+    /// Creates an instance with its root scope, runnable, or with all that became of it.
+    async fn create(&self, new: NewInstance) -> Result<Created>;
+
+    /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it is there or not.
+    async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>>;
+
+    /// Gives a key to an instance, which need not be there yet, if the key is still as the caller
+    /// found it: with `from`, or with nobody. False: it is somebody else's by now. When an instance is
+    /// removed, so is the key that it has.
+    async fn take_key(
+        &self,
+        key: &InstanceKey,
+        to: &KeyHolder,
+        from: Option<&KeyHolder>,
+    ) -> Result<bool>;
+
+    /// Takes a scope's lease for `lease_ms`. A suspended or faulted instance's scopes can be taken
+    /// only when an operator's input is there.
+    async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired>;
+
+    /// As [`ExecutionStore::acquire`], for a turn that may end with its first commit: a store may leave the
+    /// scope to others until then ([`Lease::UNTAKEN`]), and whose commit comes first counts, the
+    /// others are refused. A scope with a call under way is always taken: a call needs a lease.
+    async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
+        self.acquire(scope, lease_ms).await
+    }
+
+    /// Notes, where it outlives the process, that an attempt to drive a scope begins which the process
+    /// may not survive. Returns how many such attempts, this one included, have begun since the
+    /// scope's record changed, and were not taken back by [`ExecutionStore::attempted`].
+    async fn attempt(&self, scope: &ScopeRef) -> Result<u32>;
+
+    /// An attempt that was noted has not ended the process: it doesn't count. `all`: nor do those
+    /// before it.
+    async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()>;
+
+    /// Prolongs a lease; false if it was lost.
+    async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;
+
+    /// What has come into the inbox of a held scope since, and whether the scope is closed.
+    /// `None`: the lease was lost. While the instance is suspended or faulted the inbox looks empty.
+    async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>>;
+
+    /// Waits until a held scope's inbox has something new, or it is closed. May return early.
+    async fn wait_input(&self, lease: &Lease);
+
+    /// Whether what waits for the instance's scopes is acted on: it is neither suspended nor faulted.
+    /// In one that has ended otherwise, scopes that nobody waits for go on.
+    async fn is_active(&self, instance: &InstanceId) -> Result<bool>;
+
+    async fn commit(&self, commit: Commit) -> Result<Committed>;
+
+    /// Gives a lease back, unless inputs came meanwhile.
+    async fn release(&self, lease: &Lease) -> Result<Released>;
+
+    /// Adds an input for a scope. False: the same was there already, or the scope is gone.
+    async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool>;
+
+    /// Outbox entries were carried out.
+    async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()>;
+
+    /// Outbox entries that nobody carried out yet: after a crash.
+    async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
+
+    /// Scopes that should be running and are not: after a crash or a lost message. What a crash left
+    /// half done besides is seen to whatever the limit.
+    async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
+
+    /// Adds to the history what no commit tells. False: there is no such instance.
+    async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool>;
+
+    /// Suspends or resumes. With it [`Command::SuspendAwaited`] is in the instance's outbox. `None`: there is no
+    /// such active instance.
+    async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>>;
+
+    /// Timers that are due, earliest first, then in the order of arming. They stay armed until the
+    /// engine disarms them, but one whose input waits in the inbox isn't due once more.
+    async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>>;
+
+    /// When the next timer is due.
+    async fn next_timer(&self) -> Result<Option<Timestamp>>;
+
+    /// Waits until [`ExecutionStore::next_timer`] may have become earlier since this was called, not since
+    /// it was first polled.
+    async fn timers_changed(&self);
+}

@@ -1,0 +1,59 @@
+//! Pictures of workflows, and the history of an instance as people read it: for the command line, and
+//! for every other program that shows a workflow to people. Knows no terminal and no server.
+//!
+//! [`chart`] says what is to be seen, without any geometry; `mermaid` writes that as text for
+//! Mermaid, and `layout` and `svg` draw it. The same workflow always gives the same picture.
+
+pub mod chart;
+mod details;
+mod handlers;
+mod icons;
+mod layout;
+pub mod line;
+mod mermaid;
+mod paint;
+pub mod place;
+mod size;
+mod svg;
+pub mod text;
+pub mod timeline;
+mod trail;
+mod words;
+
+use swirl_model::workflow::Workflow;
+
+pub use trail::Trail;
+
+/// What a picture is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// An SVG image, readable on light and dark backgrounds.
+    Svg,
+    /// A Mermaid `stateDiagram-v2`, which GitHub, GitLab and many editors draw.
+    Mermaid,
+}
+
+/// Draws a workflow.
+pub fn render(workflow: &Workflow, format: Format) -> String {
+    let chart = chart::Chart::new(workflow);
+    match format {
+        Format::Svg => svg::draw(&chart),
+        Format::Mermaid => mermaid::write(&chart),
+    }
+}
+
+/// Draws a workflow as SVG, with where an instance of it has been and where it stands.
+pub fn render_with(workflow: &Workflow, trail: &Trail) -> String {
+    let mut chart = chart::Chart::new(workflow);
+    trail.paint(&mut chart);
+    svg::draw(&chart)
+}
+
+/// The style sheet of the pictures: what [`render`] writes into each. Pages that hold a picture may have it
+/// once, for the elements of the picture.
+pub fn style() -> &'static str {
+    svg::STYLE
+}
+
+#[cfg(test)]
+pub(crate) mod sample;

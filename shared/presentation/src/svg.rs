@@ -1,0 +1,253 @@
+//! A chart as an SVG image.
+//!
+//! Colours are set by a style sheet with a variant for dark surroundings, and the image has a
+//! ground of its own, so that it is readable where the surroundings are not known.
+
+use super::chart::{Chart, Edge, Flow, Node, Style};
+use super::layout::{LOOP_WIDTH, Layout, Link, Point, Route, Size, layout};
+use super::paint::{Drawing, escape, lines, node, num, text, told};
+use super::size::width;
+
+const MARGIN: f64 = 24.0;
+
+pub(super) const STYLE: &str = "
+text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2937}
+.head{font-size:16px;font-weight:bold}.name{font-size:13px;font-weight:bold}
+.kind,.small,.title,.caption{font-size:11px}.kind,.caption{fill:#5b6472}.title{font-weight:bold}
+.ground{fill:#ffffff}.card{fill:#eef4ff;stroke:#3b6fb6;stroke-width:1.3}
+.undo{fill:#fdf3e3;stroke:#a8701c}.group{fill:#ffffff;stroke:#8fa6c6;stroke-dasharray:4 3}
+.icon,.sign{fill:none;stroke:#3b6fb6;stroke-width:1.4;stroke-linecap:round;stroke-linejoin:round}
+.out{fill:#a9c6ee}.start,.dot{fill:#1f2937}.end{fill:#ffffff;stroke:#1f2937;stroke-width:2}
+.cross{stroke:#1f2937;stroke-width:2.4}.timeout{fill:#f3f4f6;stroke:#6b7280}
+.edge{fill:none;stroke:#4b5563;stroke-width:1.4}.tip{fill:#4b5563}
+.error{stroke:#c62828;stroke-dasharray:6 4}.tip-error{fill:#c62828}
+.compensation{stroke:#a8701c;stroke-dasharray:1.5 4;stroke-linecap:round;stroke-width:2}.tip-compensation{fill:#a8701c}
+.late{stroke:#6b7280;stroke-dasharray:10 4}.tip-late{fill:#6b7280}.label{fill:#ffffff}
+.past{fill:#e8f5ec;stroke:#2e7d4f}.here{fill:#fff7d6;stroke:#9a6b00;stroke-width:2.6}.failed{fill:#fdecec;stroke:#c62828;stroke-width:2.6}
+.taken{stroke:#2e7d4f;stroke-width:2.6}.tip-taken{fill:#2e7d4f}
+@media (prefers-color-scheme:dark){
+text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
+.card{fill:#1c2738;stroke:#7ea6de}.undo{fill:#33281a;stroke:#d9a458}.group{fill:#15181d;stroke:#5c7290}
+.icon,.sign{stroke:#8fb4ea}.out{fill:#3f5f8c}.start,.dot{fill:#e5e7eb}.end{fill:#15181d;stroke:#e5e7eb}
+.cross{stroke:#e5e7eb}.timeout{fill:#23272f;stroke:#9ca3af}.edge{stroke:#a3adbb}.tip{fill:#a3adbb}
+.error{stroke:#f28b82}.tip-error{fill:#f28b82}.compensation{stroke:#d9a458}.tip-compensation{fill:#d9a458}
+.late{stroke:#9ca3af}.tip-late{fill:#9ca3af}
+.past{fill:#16301f;stroke:#6cc28e}.here{fill:#3a3010;stroke:#e8c15a}.failed{fill:#3b1a1a;stroke:#f28b82}
+.taken{stroke:#6cc28e}.tip-taken{fill:#6cc28e}}
+";
+
+/// Class of the line and of its tip.
+fn classes(style: Style) -> (&'static str, &'static str) {
+    match style {
+        Style::Normal => ("edge", "tip"),
+        Style::Error => ("edge error", "tip-error"),
+        Style::Compensation => ("edge compensation", "tip-compensation"),
+        Style::Timeout => ("edge late", "tip-late"),
+    }
+}
+
+pub(super) fn draw(chart: &Chart) -> String {
+    let body = flow(&chart.flow);
+    let head = 30.0 + chart.captions.len() as f64 * 15.0;
+    let captions = chart
+        .captions
+        .iter()
+        .map(|caption| width(caption, 11.0))
+        .fold(0.0, f64::max);
+    let w = (body
+        .size
+        .w
+        .max(width(&chart.title, 16.0) * 1.1)
+        .max(captions)
+        + 2.0 * MARGIN)
+        .ceil();
+    let h = (body.size.h + head + 2.0 * MARGIN).ceil();
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n<style>{STYLE}</style>\n<rect class=\"ground\" width=\"{0}\" height=\"{1}\"/>\n",
+        num(w),
+        num(h),
+        escape(&chart.title)
+    );
+    svg.push_str(&text("head", MARGIN, MARGIN + 12.0, &chart.title));
+    for (index, caption) in chart.captions.iter().enumerate() {
+        svg.push_str(&text(
+            "caption",
+            MARGIN,
+            MARGIN + 30.0 + index as f64 * 15.0,
+            caption,
+        ));
+    }
+    svg.push_str(&body.at((w - body.size.w) / 2.0, MARGIN + head));
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// A flow with its edges below its nodes.
+pub(super) fn flow(flow: &Flow) -> Drawing {
+    let nodes: Vec<Drawing> = flow.nodes.iter().map(node).collect();
+    let labels: Vec<Drawing> = flow.edges.iter().map(|edge| lines(&edge.labels)).collect();
+    let sizes: Vec<Size> = nodes.iter().map(|drawing| drawing.size).collect();
+    let links: Vec<Link> = flow
+        .edges
+        .iter()
+        .zip(&labels)
+        .map(|(edge, label)| Link {
+            from: edge.from,
+            to: edge.to,
+            label: padded(label.size),
+        })
+        .collect();
+    let Layout {
+        size,
+        nodes: places,
+        routes,
+    } = layout(&sizes, &links);
+    let mut svg = String::new();
+    let about: Vec<Vec<String>> = flow.edges.iter().map(|edge| about(flow, edge)).collect();
+    let tell = |about: &[String], svg: &str| {
+        let lines: Vec<&str> = about.iter().map(String::as_str).collect();
+        told(&lines, svg)
+    };
+    for ((edge, route), about) in flow.edges.iter().zip(&routes).zip(&about) {
+        svg.push_str(&tell(about, &line(edge, route)));
+    }
+    for (drawing, place) in nodes.iter().zip(&places) {
+        if let Some(place) = place {
+            svg.push_str(&drawing.at(place.x, place.y));
+        }
+    }
+    for ((label, route), about) in labels.iter().zip(&routes).zip(&about) {
+        if let Some(middle) = route.label {
+            let (x, y) = (middle.x - label.size.w / 2.0, middle.y - label.size.h / 2.0);
+            let ground = format!(
+                "<rect class=\"label\" x=\"-2\" width=\"{}\" height=\"{}\"/>\n",
+                num(label.size.w + 4.0),
+                num(label.size.h)
+            );
+            let drawing = Drawing {
+                size: label.size,
+                svg: tell(about, &(ground + &label.svg)),
+            };
+            svg.push_str(&drawing.at(x, y));
+        }
+    }
+    Drawing { size, svg }
+}
+
+/// From where an edge leads to where, and under which conditions.
+fn about(flow: &Flow, edge: &Edge) -> Vec<String> {
+    let name = |index: usize| match &flow.nodes[index] {
+        Node::Start => "start",
+        Node::Timeout(after) => after,
+        Node::State(card) => &card.name.full,
+        Node::End { .. } => "end",
+    };
+    let mut about = vec![format!("{} → {}", name(edge.from), name(edge.to))];
+    about.extend(edge.labels.iter().map(|label| label.full.clone()));
+    about
+}
+
+fn padded(size: Size) -> Size {
+    if size.w > 0.0 {
+        Size {
+            w: size.w + 8.0,
+            h: size.h,
+        }
+    } else {
+        Size::default()
+    }
+}
+
+fn line(edge: &Edge, route: &Route) -> String {
+    let (class, tip) = match edge.taken {
+        true => (format!("{} taken", classes(edge.style).0), "tip-taken"),
+        false => (classes(edge.style).0.to_owned(), classes(edge.style).1),
+    };
+    let [first, .., last] = route.points[..] else {
+        return String::new();
+    };
+    let at = |point: Point| format!("{} {}", num(point.x), num(point.y));
+    let mut path = format!("M{}", at(first));
+    if route.is_loop {
+        let x = num(first.x + LOOP_WIDTH * 1.3);
+        path.push_str(&format!(
+            "C{x} {} {x} {} {}",
+            num(first.y),
+            num(last.y),
+            at(last)
+        ));
+        return format!(
+            "<path class=\"{class}\" d=\"{path}\"/>\n<path class=\"{tip}\" d=\"M{} l8 -4 v8z\"/>\n",
+            at(last)
+        );
+    }
+    for pair in route.points.windows(2) {
+        let [from, to] = pair else { continue };
+        if from.x == to.x {
+            path.push_str(&format!("V{}", num(to.y)));
+        } else {
+            let middle = num((from.y + to.y) / 2.0);
+            path.push_str(&format!(
+                "C{} {middle} {} {middle} {}",
+                num(from.x),
+                num(to.x),
+                at(*to)
+            ));
+        }
+    }
+    // An edge back up arrives from below.
+    let before = route.points[route.points.len() - 2];
+    let y = if before.y > last.y { "8" } else { "-8" };
+    format!(
+        "<path class=\"{class}\" d=\"{path}\"/>\n<path class=\"{tip}\" d=\"M{} l-4 {y} h8z\"/>\n",
+        at(last)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Format, render, sample};
+
+    #[test]
+    fn samples_are_drawn_the_same_each_time() {
+        for (name, workflow) in sample::all() {
+            let svg = render(&workflow, Format::Svg);
+            assert_eq!(svg, render(&workflow, Format::Svg), "{name}");
+            assert!(
+                svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+                "{name}"
+            );
+            let opened = svg.matches("<g ").count();
+            assert_eq!(opened, svg.matches("</g>").count(), "{name}");
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
+        }
+    }
+
+    #[test]
+    fn texts_are_escaped() {
+        let (_, mut workflow) = sample::all().remove(0);
+        workflow.name = Some("<a> & \"b\"".to_owned());
+        let svg = render(&workflow, Format::Svg);
+        assert!(svg.contains("&lt;a&gt; &amp; &quot;b&quot;") && !svg.contains("<a>"));
+    }
+
+    #[test]
+    fn everything_is_marked() {
+        let text: String = sample::all()
+            .iter()
+            .map(|(_, workflow)| render(workflow, Format::Svg))
+            .collect();
+        for mark in [
+            "edge error",
+            "edge compensation",
+            "edge late",
+            "class=\"timeout\"",
+            "sign out",
+            "card undo",
+            "class=\"cross\"",
+            "class=\"group\"",
+        ] {
+            assert!(text.contains(mark), "{mark}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Texts that have to fit.
+
+/// A text cut to `chars_max` characters, the last of which is an ellipsis then.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(chars_max.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}

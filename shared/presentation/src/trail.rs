@@ -1,0 +1,137 @@
+//! Where an instance has been and where it stands, painted on the picture of its workflow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::ScopeId;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Cursor, Scope};
+use swirl_model::workflow::Workflow;
+
+use super::chart::{Chart, Flow, Mark, Node};
+
+/// The states that an instance was in, and the ways that it took between them. States are known by name:
+/// those of branches, too.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Trail {
+    marks: BTreeMap<Arc<str>, Mark>,
+    /// From the start (none) or a state to a state or the end (none).
+    steps: BTreeSet<Step>,
+}
+
+type Step = (Option<Arc<str>>, Option<Arc<str>>);
+
+impl Trail {
+    /// Of an instance's history and its scopes that have not ended.
+    pub fn new(workflow: &Workflow, history: &[HistoryEntry], scopes: &[Scope]) -> Trail {
+        let mut trail = Trail::default();
+        let mut last: BTreeMap<&ScopeId, Arc<str>> = BTreeMap::new();
+        for entry in history {
+            match &entry.event {
+                Event::StateEntered { name, .. } => {
+                    let before = last.insert(&entry.scope, name.clone());
+                    trail.steps.insert((before, Some(name.clone())));
+                    trail.marks.insert(name.clone(), Mark::Past);
+                }
+                Event::Ended {
+                    status: EndStatus::Completed | EndStatus::Terminated,
+                    ..
+                } => {
+                    let before = last.remove(&entry.scope);
+                    trail.steps.insert((before, None));
+                }
+                _ => {}
+            }
+        }
+        for scope in scopes {
+            let Cursor::At(position) = &scope.cursor else {
+                continue;
+            };
+            let state = position.state.map(|id| id.0 as usize);
+            let Some(state) = state.and_then(|index| workflow.states.get(index)) else {
+                continue;
+            };
+            let mark = match scope.fault {
+                Some(_) => Mark::Failed,
+                None => Mark::Here,
+            };
+            // Of several branches in one state the one that failed counts.
+            let found = trail.marks.entry(state.name.clone()).or_insert(mark);
+            if *found != Mark::Failed {
+                *found = mark;
+            }
+        }
+        trail
+    }
+
+    pub(super) fn paint(&self, chart: &mut Chart) {
+        self.paint_flow(&mut chart.flow);
+    }
+
+    fn paint_flow(&self, flow: &mut Flow) {
+        let name = |node: &Node| match node {
+            Node::State(card) => Some(Some(Arc::from(card.name.full.as_str()))),
+            Node::Start | Node::End { .. } => Some(None),
+            Node::Timeout(_) => None,
+        };
+        let names: Vec<Option<Option<Arc<str>>>> = flow.nodes.iter().map(name).collect();
+        for edge in &mut flow.edges {
+            if let (Some(from), Some(to)) = (&names[edge.from], &names[edge.to]) {
+                edge.taken = self.steps.contains(&(from.clone(), to.clone()));
+            }
+        }
+        for node in &mut flow.nodes {
+            let Node::State(card) = node else {
+                continue;
+            };
+            card.mark = self.marks.get(card.name.full.as_str()).copied();
+            for group in &mut card.groups {
+                if let Some(flow) = &mut group.flow {
+                    self.paint_flow(flow);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::ids::ScopeId;
+    use swirl_model::scope::Purpose;
+    use swirl_model::time::Timestamp;
+    use swirl_model::workflow::StateId;
+
+    use crate::{Format, Trail, render, render_with, sample};
+
+    use super::*;
+
+    fn entry(event: Event) -> HistoryEntry {
+        HistoryEntry {
+            at: Timestamp(0),
+            scope: ScopeId::root(),
+            event,
+            data: None,
+        }
+    }
+
+    #[test]
+    fn states_and_ways_are_marked() {
+        let (_, workflow) = sample::all().remove(0);
+        let plain = render(&workflow, Format::Svg);
+        assert!(!plain.contains("card past") && !plain.contains("edge taken"));
+        assert_eq!(plain, render_with(&workflow, &Trail::default()));
+        let first = workflow[Workflow::ROOT].start;
+        let entered = |state: StateId| {
+            entry(Event::StateEntered {
+                state,
+                name: workflow[state].name.clone(),
+                purpose: Purpose::Main,
+            })
+        };
+        let painted = render_with(&workflow, &Trail::new(&workflow, &[entered(first)], &[]));
+        assert!(painted.contains("card past"), "{painted}");
+        assert!(painted.contains("edge taken"), "{painted}");
+        assert!(painted.contains(">done</text>"), "not by colour alone");
+    }
+}

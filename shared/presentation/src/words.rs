@@ -1,0 +1,63 @@
+//! Times, conditions and errors of a workflow in short words.
+
+use swirl_model::workflow::{Comparison, ErrorId, ErrorSet, ExprId, Period, Test, Workflow};
+
+pub fn period(workflow: &Workflow, period: &Period) -> String {
+    match period {
+        Period::Fixed(duration) => duration.to_string(),
+        Period::Expression(id) => text(workflow, *id),
+    }
+}
+
+pub fn errors(workflow: &Workflow, errors: &ErrorSet) -> String {
+    let names = |ids| error_names(workflow, ids);
+    match errors {
+        ErrorSet::Any => "any error".to_owned(),
+        ErrorSet::Except(ids) if ids.is_empty() => "any error".to_owned(),
+        ErrorSet::These(ids) => names(ids),
+        ErrorSet::Except(ids) => format!("all but {}", names(ids)),
+        ErrorSet::When(test) => text(workflow, *test),
+        ErrorSet::Text(text) => text.clone(),
+    }
+}
+
+pub fn error_names(workflow: &Workflow, ids: &[ErrorId]) -> String {
+    let names = ids.iter().map(|&id| workflow[id].name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+pub fn test(workflow: &Workflow, test_: &Test) -> String {
+    let list = |tests: &[Test], word: &str| {
+        let texts = tests.iter().map(|inner| test(workflow, inner));
+        texts.collect::<Vec<_>>().join(word)
+    };
+    match test_ {
+        Test::Holds(id) | Test::Exists(id) => text(workflow, *id),
+        Test::Compare {
+            path,
+            operator,
+            value,
+            ..
+        } => {
+            let path = text(workflow, *path);
+            let sign = match operator {
+                Comparison::Equal => "=",
+                Comparison::Less => "<",
+                Comparison::LessOrEqual => "<=",
+                Comparison::Greater => ">",
+                Comparison::GreaterOrEqual => ">=",
+                Comparison::Matches => "matches",
+                Comparison::Null => return format!("{path} is null"),
+                Comparison::Present => return format!("{path} exists"),
+            };
+            format!("{path} {sign} {value}")
+        }
+        Test::All(tests) => list(tests, " and "),
+        Test::Any(tests) => list(tests, " or "),
+        Test::Not(inner) => format!("not ({})", test(workflow, inner)),
+    }
+}
+
+pub fn text(workflow: &Workflow, id: ExprId) -> String {
+    workflow[id].text.trim().to_owned()
+}

@@ -1,0 +1,144 @@
+//! What is deployed, as the store last said, without documents and without compiled definitions.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use swirl_model::event::EventMatch;
+use swirl_model::ids::DefinitionId;
+use swirl_model::schedule::Calendar;
+use swirl_model::time::Timestamp;
+use swirl_ports::{DefinitionHead, Interests, Trigger};
+
+/// What all deployed definitions together listen to.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    pub(crate) revision: u64,
+    /// In the order of their last change, the deleted ones too.
+    all: Vec<Arc<Deployed>>,
+    by_id: HashMap<DefinitionId, usize>,
+    /// The latest version of each workflow, in the order of their last change.
+    pub latest: Vec<Arc<Deployed>>,
+    by_workflow: HashMap<Arc<str>, usize>,
+    /// Starting event states of the latest versions.
+    pub triggers: Vec<Trigger>,
+    /// Consumed events with a correlation, of all versions: these are kept for those who come
+    /// later.
+    pub consumed: Vec<EventMatch>,
+}
+
+/// A definition that is deployed.
+#[derive(Debug)]
+pub struct Deployed {
+    pub head: DefinitionHead,
+    pub interests: Interests,
+    /// Its schedule, ready to be asked.
+    pub calendar: Option<Calendar>,
+}
+
+impl Deployed {
+    pub fn new(head: DefinitionHead, interests: Interests) -> Deployed {
+        // One that cannot be used was refused at deployment.
+        let schedule = interests.schedule.as_ref();
+        let calendar = schedule.and_then(|schedule| Calendar::new(schedule).ok());
+        Deployed {
+            head,
+            interests,
+            calendar,
+        }
+    }
+
+    pub fn id(&self) -> &DefinitionId {
+        &self.head.id
+    }
+
+    pub fn deployed_at(&self) -> Timestamp {
+        self.head.deployed_at
+    }
+
+    /// Its schedule creates instances. Those of a workflow that begins with an event state are started by
+    /// events (decision 90).
+    pub fn starts_by_schedule(&self) -> bool {
+        self.calendar.is_some() && self.interests.trigger.is_none()
+    }
+}
+
+impl Catalog {
+    /// This one after changes, in their order.
+    pub(crate) fn after(&self, revision: u64, changed: Vec<Arc<Deployed>>) -> Catalog {
+        let mut seen: HashSet<&DefinitionId> = HashSet::new();
+        // From the newest on: what changed while it was read in pages comes more than once.
+        let newest = changed.iter().rev().chain(self.all.iter().rev());
+        let mut all: Vec<Arc<Deployed>> = newest
+            .filter(|one| seen.insert(one.id()))
+            .cloned()
+            .collect();
+        all.reverse();
+        Catalog::new(revision, all)
+    }
+
+    fn new(revision: u64, all: Vec<Arc<Deployed>>) -> Catalog {
+        let mut latest: HashMap<&str, usize> = HashMap::new();
+        for (place, one) in all.iter().enumerate() {
+            if one.head.deleted.is_some() {
+                continue;
+            }
+            let best = latest.entry(&one.id().workflow).or_insert(place);
+            if is_newer(one, &all[*best]) {
+                *best = place;
+            }
+        }
+        let mut places: Vec<usize> = latest.into_values().collect();
+        places.sort_unstable();
+        let latest: Vec<Arc<Deployed>> = places.iter().map(|place| all[*place].clone()).collect();
+        let in_use = |one: &&Arc<Deployed>| one.head.deleted.as_ref().is_none_or(|d| d.in_use);
+        let consumed = all
+            .iter()
+            .filter(in_use)
+            .flat_map(|one| &one.interests.consumed);
+        let correlated = consumed.filter(|event| !event.filter.correlation.is_empty());
+        let places = |all: &[Arc<Deployed>]| {
+            let ids = all.iter().enumerate();
+            ids.map(|(place, one)| (one.id().clone(), place)).collect()
+        };
+        let workflows = latest.iter().enumerate();
+        Catalog {
+            revision,
+            by_id: places(&all),
+            by_workflow: workflows
+                .map(|(place, one)| (one.id().workflow.clone(), place))
+                .collect(),
+            triggers: latest
+                .iter()
+                .filter_map(|one| one.interests.trigger.clone())
+                .collect(),
+            consumed: correlated.map(|event| event.filter.clone()).collect(),
+            latest,
+            all,
+        }
+    }
+
+    /// Those that were not deleted, in the order of their last change.
+    pub fn open(&self) -> impl Iterator<Item = &Arc<Deployed>> {
+        self.all.iter().filter(|one| one.head.deleted.is_none())
+    }
+
+    /// One, deleted or not.
+    pub fn one(&self, id: &DefinitionId) -> Option<&Arc<Deployed>> {
+        self.by_id.get(id).map(|place| &self.all[*place])
+    }
+
+    /// The latest version of a workflow.
+    pub fn latest_of(&self, workflow: &str) -> Option<&Arc<Deployed>> {
+        let place = self.by_workflow.get(workflow)?;
+        Some(&self.latest[*place])
+    }
+}
+
+/// Later in the order of decision 50; `one` was deployed after `best`.
+fn is_newer(one: &Deployed, best: &Deployed) -> bool {
+    let parse = |one: &Deployed| semver::Version::parse(&one.id().version);
+    match (parse(one), parse(best)) {
+        (Ok(new), Ok(old)) => new.cmp_precedence(&old).is_ge(),
+        _ => true,
+    }
+}

@@ -1,0 +1,208 @@
+//! One turn of the loop: decide, commit, then go on or let the scope go.
+
+use swirl_engine::Env;
+use swirl_model::Data;
+use swirl_model::event::Command;
+use swirl_ports::{Commit, Committed};
+
+use super::decide::{Decided, decide};
+use super::room::Before;
+use super::{Driver, Next, Run};
+use crate::Error;
+use crate::observe::{CallOutcome, Cause, Observed};
+
+/// The distributed tracing extension of CloudEvents.
+const TRACEPARENT: &str = "traceparent";
+
+/// What became of a decision.
+enum Settled {
+    /// It is committed, or there was nothing to commit; the scope is held on.
+    Held,
+    /// It is committed, and the lease was given back.
+    LetGo {
+        /// The scope can go on, and is in the queue already.
+        is_woken: bool,
+    },
+    /// Nothing took effect.
+    Not(Next),
+}
+
+impl Driver {
+    pub(super) async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
+        let Some(turn) = self.have_turn(run).await? else {
+            return Ok(Next::Done);
+        };
+        let env = Env {
+            now: self.clock.now(),
+            secrets: run.secrets.clone(),
+            bounds: None,
+            room: run.room.take(),
+        };
+        let before = Before::of(run);
+        let decided = turn.counting(|| decide(run, &env));
+        drop(turn);
+        let yields = decided.commands.contains(&Command::Yield);
+        if run.closed && !decided.changed {
+            // Nothing of a closed scope can be committed but its end, which sets its events free.
+            self.give_up(&run.lease).await;
+            return Ok(Next::Done);
+        }
+        match self.settle(run, decided, before, &env).await? {
+            Settled::Not(next) => Ok(next),
+            Settled::LetGo { is_woken } => {
+                self.leave(run, yields && !is_woken).await;
+                Ok(Next::Done)
+            }
+            Settled::Held if yields => self.make_way(run).await,
+            Settled::Held => self.wait_or_release(run, &env).await,
+        }
+    }
+
+    /// Commits a decision, and has done what follows from it.
+    async fn settle(
+        &self,
+        run: &mut Run,
+        mut decided: Decided,
+        before: Option<Before>,
+        env: &Env,
+    ) -> Result<Settled, Error> {
+        // Most often nothing came before an answer. The commit finds that out.
+        let answered = std::mem::take(&mut run.answered);
+        if decided.is_empty() {
+            return Ok(Settled::Held);
+        }
+        let yields = decided.commands.contains(&Command::Yield);
+        let observed = self.observe(run, &mut decided);
+        let entries = decided.history.len();
+        let calls = !run.closed && run.scope.pending_call().is_some();
+        let commit = Commit {
+            lease: run.lease.clone(),
+            scope: run.scope.clone(),
+            consumed: decided.consumed,
+            refused: decided.refused,
+            history: decided.history,
+            commands: decided.commands,
+            at: env.now,
+            if_quiet: answered && before.is_some(),
+            fits: env.room.is_some(),
+            release: !calls,
+            lease_ms: self.settings.lease_ms,
+        };
+        let (outbox, mut wake, released, token) = match self.store.commit(commit).await? {
+            Committed::Done {
+                outbox,
+                wake,
+                released,
+                token,
+            } => (outbox, wake, released, token),
+            Committed::News => return self.look_again(run, before).await.map(Settled::Not),
+            Committed::Full(room) => {
+                let next = self.make_smaller(run, before, answered, room).await?;
+                return Ok(Settled::Not(next));
+            }
+            Committed::Refused => {
+                self.refused(run).await;
+                return Ok(Settled::Not(Next::Done));
+            }
+        };
+        run.lease.token = token.unwrap_or(run.lease.token);
+        run.scope.rev += 1;
+        self.effects.progressed(entries);
+        if let (Some(observer), Some(observed)) = (&self.observer, observed) {
+            observer.committed(observed);
+        }
+        let is_woken = wake.contains(&run.lease.scope);
+        // Effects come first, and may take their time: then others may go on meanwhile.
+        let ends_here = released && !yields && !is_woken && outbox.is_empty();
+        if self.settings.keeps_one && ends_here && !wake.is_empty() {
+            run.next = Some(wake.remove(0));
+        }
+        self.wake(wake).await;
+        self.flush(outbox).await;
+        Ok(match released {
+            true => Settled::LetGo { is_woken },
+            false => Settled::Held,
+        })
+    }
+
+    /// Something came first. The step is made again, with what came.
+    async fn look_again(&self, run: &mut Run, before: Option<Before>) -> Result<Next, Error> {
+        if let Some(Before {
+            scope, mut inbox, ..
+        }) = before
+            && let Some(answer) = inbox.pop_back()
+        {
+            run.scope = scope;
+            return self.look_first(run, answer).await;
+        }
+        self.drain(run).await
+    }
+
+    /// Closed, ended or taken over meanwhile: whoever looks next sees how it is.
+    async fn refused(&self, run: &mut Run) {
+        tracing::debug!("the commit was refused");
+        if let Some(observer) = &self.observer {
+            observer.refused(&run.header);
+        }
+        // Whoever was faster sees to what there is; a lease that was lost says less.
+        if run.lease.is_taken() {
+            self.give_up(&run.lease).await;
+            self.wake(vec![run.lease.scope.clone()]).await;
+        }
+    }
+
+    /// The lease is given back. `wakes`: the scope can go on at once, elsewhere.
+    async fn leave(&self, run: &mut Run, wakes: bool) {
+        if let Some(running) = run.call.take() {
+            self.called(run, &running, CallOutcome::Abandoned);
+        }
+        if wakes {
+            self.wake(vec![run.lease.scope.clone()]).await;
+        }
+    }
+
+    /// The scope has used up its share of time: others come first.
+    async fn make_way(&self, run: &mut Run) -> Result<Next, Error> {
+        run.wake = true;
+        let next = self.release(run).await?;
+        if let Next::Done = next {
+            self.wake(vec![run.lease.scope.clone()]).await;
+        }
+        Ok(next)
+    }
+
+    async fn wait_or_release(&self, run: &mut Run, env: &Env) -> Result<Next, Error> {
+        self.follow_call(run, env).await?;
+        if run.call.is_some() && !run.closed {
+            self.wait(run).await
+        } else {
+            self.release(run).await
+        }
+    }
+
+    /// What the observer is told once the decision is committed. Events that are published get
+    /// their place in the trace, so that it is stored with them.
+    fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
+        let observer = self.observer.as_ref()?;
+        for command in &mut decided.commands {
+            if let Command::Publish(event) = command
+                && !event.attributes.contains_key(TRACEPARENT)
+            {
+                let cause = Cause::Event(&event.id);
+                let context = observer.context(&run.header, &run.scope.id, cause);
+                let value = Data::string(context.to_string());
+                event.attributes.insert(TRACEPARENT.to_owned(), value);
+            }
+        }
+        let follows = observer.follows(&run.header);
+        let is_end = |command: &Command| {
+            use Command::*;
+            matches!(command, Report(_) | Drop | End { .. })
+        };
+        Some(Observed {
+            links: std::mem::take(&mut decided.links),
+            ended: run.scope.ended() || decided.commands.iter().any(is_end),
+            ..Observed::of(&run.header, &run.scope, &decided.history, follows)
+        })
+    }
+}

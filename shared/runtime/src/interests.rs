@@ -1,0 +1,189 @@
+//! Which events and instants a definition acts on.
+
+use swirl_engine::Definition;
+use swirl_model::event::EventMatch;
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{EventId, Period, StateKind, Template, Wait, Workflow};
+use swirl_ports::{Consumed, Interests, Trigger};
+
+/// Found out once, at deployment.
+pub fn interests(definition: &Definition) -> Interests {
+    let workflow = &definition.workflow;
+    Interests {
+        trigger: trigger(definition),
+        consumed: consumed(workflow),
+        schedule: workflow.schedule.clone(),
+    }
+}
+
+fn consumed(workflow: &Workflow) -> Vec<Consumed> {
+    let events = workflow.events.iter().enumerate();
+    events
+        .filter(|(_, def)| !def.produced)
+        .map(|(index, def)| Consumed {
+            name: def.name.to_string(),
+            filter: matcher(workflow, EventId(index as u32)),
+        })
+        .collect()
+}
+
+/// Constant correlation values are known at deployment; the others are a matter of each instance.
+fn matcher(workflow: &Workflow, id: EventId) -> EventMatch {
+    let def = &workflow[id];
+    let constant = |template: &Option<Template>| match template {
+        Some(Template::Literal(value)) => Some(value.to_text()),
+        _ => None,
+    };
+    EventMatch {
+        def: id,
+        source: def.source.clone(),
+        kind: def.kind.clone(),
+        correlation: def
+            .correlation
+            .iter()
+            .map(|rule| (rule.attribute.clone(), constant(&rule.value)))
+            .collect(),
+        except: None,
+    }
+}
+
+fn trigger(definition: &Definition) -> Option<Trigger> {
+    let workflow = &definition.workflow;
+    let start = workflow[Workflow::ROOT].start;
+    let StateKind::Event(state) = &workflow[start].kind else {
+        return None;
+    };
+    let mut events: Vec<EventMatch> = Vec::new();
+    for id in state.entries.iter().flat_map(|entry| &entry.events) {
+        if !events.iter().any(|found| found.def == *id) {
+            events.push(matcher(workflow, *id));
+        }
+    }
+    let waits = state.entries.iter().map(|entry| {
+        let place = |index: u16| {
+            let id = entry.events.get(usize::from(index));
+            let found = id.and_then(|id| events.iter().position(|event| event.def == *id));
+            found.map_or(u16::MAX, |place| place as u16)
+        };
+        at_places(&entry.wait, &place)
+    });
+    let waits: Vec<Wait> = waits.collect();
+    let wait = match state.exclusive {
+        true => Wait::Any(waits),
+        false => Wait::All(waits),
+    };
+    // Each of them alone is enough, whatever else is there.
+    let any = !negates(&wait)
+        && (0..events.len()).all(|place| wait.holds(&|found| usize::from(found) == place));
+    let now = Timestamp(0);
+    let ms = |period: Option<Period>| {
+        let fixed = period.and_then(|period| definition.period_at_start(&period));
+        fixed.map(|duration| duration.add_to(now).0.max(0) as u64)
+    };
+    let entries = state.entries.iter().map(|entry| ms(entry.timeout));
+    let entries: Option<Vec<u64>> = entries.collect();
+    let longest = entries.and_then(|all| all.into_iter().max());
+    Some(Trigger {
+        definition: definition.id.clone(),
+        exclusive: any,
+        events,
+        wait,
+        timeout_ms: ms(state.timeout).or(longest),
+        timeout_restarts: state.timeout_restarts,
+    })
+}
+
+/// A wait over other positions.
+fn at_places(wait: &Wait, place: &dyn Fn(u16) -> u16) -> Wait {
+    let all = |list: &[Wait]| list.iter().map(|wait| at_places(wait, place)).collect();
+    match wait {
+        Wait::Event(index) => Wait::Event(place(*index)),
+        Wait::All(list) => Wait::All(all(list)),
+        Wait::Any(list) => Wait::Any(all(list)),
+        Wait::Not(wait) => Wait::Not(Box::new(at_places(wait, place))),
+    }
+}
+
+fn negates(wait: &Wait) -> bool {
+    match wait {
+        Wait::Event(_) => false,
+        Wait::All(list) | Wait::Any(list) => list.iter().any(negates),
+        Wait::Not(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::workflow::{EventDef, EventState, Flow, OnEvents, State, StateId};
+
+    use super::*;
+
+    fn starts(exclusive: bool, entries: Vec<(Vec<u32>, Wait)>) -> Trigger {
+        let event = |name: &str| EventDef {
+            name: name.into(),
+            source: None,
+            kind: Some(name.to_owned()),
+            produced: false,
+            correlation: Vec::new(),
+            data_only: true,
+            metadata: swirl_model::Data::NULL,
+        };
+        let entries = entries.into_iter().map(|(events, wait)| OnEvents {
+            events: events.into_iter().map(EventId).collect(),
+            wait,
+            ..OnEvents::default()
+        });
+        let state = State {
+            name: "S".into(),
+            kind: StateKind::Event(EventState {
+                exclusive,
+                entries: entries.collect(),
+                ..EventState::default()
+            }),
+            ..State::default()
+        };
+        let workflow = Workflow {
+            id: "w".to_owned(),
+            flows: vec![Flow {
+                start: StateId(0),
+                states: vec![StateId(0)],
+                ..Flow::default()
+            }],
+            states: vec![state],
+            events: ["a", "b", "c"].map(event).into(),
+            ..Workflow::default()
+        };
+        trigger(&Definition::compile(workflow).unwrap()).unwrap()
+    }
+
+    fn complete(trigger: &Trigger, places: &[u16]) -> bool {
+        trigger.wait.holds(&|place| places.contains(&place))
+    }
+
+    #[test]
+    fn boolean_expressions_say_which_events_start() {
+        let (a, b, c) = (Wait::Event(0), Wait::Event(1), Wait::Event(2));
+        let both = Wait::All(vec![a.clone(), b.clone()]);
+        let either = Wait::Any(vec![both, c]);
+        let found = starts(true, vec![(vec![0, 1, 2], either)]);
+        assert!(!found.exclusive);
+        for (places, expected) in [
+            (&[0][..], false),
+            (&[1], false),
+            (&[0, 1], true),
+            (&[2], true),
+            (&[], false),
+        ] {
+            assert_eq!(complete(&found, places), expected, "{places:?}");
+        }
+        let without = Wait::All(vec![a.clone(), Wait::Not(Box::new(b))]);
+        let found = starts(true, vec![(vec![0, 1], without)]);
+        assert!(!found.exclusive);
+        assert!(complete(&found, &[0]) && !complete(&found, &[0, 1]));
+        // Entries share positions of the whole state.
+        let found = starts(false, vec![(vec![1], a.clone()), (vec![0], a.clone())]);
+        assert!(!found.exclusive);
+        assert!(complete(&found, &[0, 1]) && !complete(&found, &[1]));
+        assert!(starts(true, vec![(vec![1], a.clone()), (vec![0], a)]).exclusive);
+    }
+}

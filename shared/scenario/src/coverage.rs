@@ -1,0 +1,173 @@
+//! What of the definitions the scenarios have run: states, ways between them, error paths, retries,
+//! timeouts.
+//!
+//! What there is to run comes from the canonical workflow, what was run from the histories of the
+//! instances. Definitions that stand in scenario files aren't counted: they are part of the test.
+
+mod items;
+mod lcov;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use swirl_engine::Definition;
+use swirl_model::workflow::Workflow;
+use swirl_spec::source::{self, Limits};
+
+use super::file::{Scenario, WorkflowSource};
+use super::run::read_all;
+use super::{Observed, RunError, Runner};
+pub use items::{Item, Kind};
+pub use lcov::lcov;
+
+/// A definition, and what of it ran.
+#[derive(Debug)]
+pub struct Covered {
+    pub file: PathBuf,
+    pub title: String,
+    pub items: Vec<Item>,
+    id: String,
+    workflow: Workflow,
+}
+
+/// Of all definitions that scenarios name as files, by file.
+#[derive(Debug, Default)]
+pub struct Coverage {
+    definitions: BTreeMap<PathBuf, Covered>,
+}
+
+impl Coverage {
+    /// Adds what came of a scenario.
+    pub fn add(&mut self, scenario: &Scenario, observed: &Observed) {
+        let Ok(readings) = read_all(scenario) else {
+            return;
+        };
+        for (source, (_, reading)) in scenario.workflows.iter().zip(readings) {
+            let (WorkflowSource::Path(path), Some(workflow)) = (source, reading.workflow) else {
+                continue;
+            };
+            let file = plain(path);
+            let covered = self.definitions.entry(file.clone());
+            let covered = covered.or_insert_with(|| Covered::new(file, path, workflow));
+            for instance in &observed.instances {
+                if instance.definition == covered.id {
+                    trace::count(&covered.workflow, &instance.history, &mut covered.items);
+                }
+            }
+        }
+    }
+
+    /// By file.
+    pub fn definitions(&self) -> impl Iterator<Item = &Covered> {
+        self.definitions.values()
+    }
+
+    /// A table for people: each definition with its shares, and below it what didn't run.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for covered in self.definitions() {
+            text.push_str(&format!(
+                "{}: {}\n",
+                covered.file.display(),
+                covered.shares()
+            ));
+            for item in covered.missed() {
+                let kind = item.kind.word();
+                text.push_str(&format!("  {}: {kind} not run: {}\n", item.line, item.name));
+            }
+        }
+        text
+    }
+}
+
+impl Covered {
+    fn new(file: PathBuf, path: &Path, workflow: Workflow) -> Covered {
+        let document = std::fs::read(path).unwrap_or_default();
+        let root = source::parse(&document, &Limits::default()).ok();
+        Covered {
+            items: items::of(&workflow, root.as_ref()),
+            id: Definition::id_of(&workflow).to_string(),
+            title: workflow.name.clone().unwrap_or_else(|| workflow.id.clone()),
+            file,
+            workflow,
+        }
+    }
+
+    pub fn missed(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| item.hits == 0)
+    }
+
+    /// How many of a kind there are, and how many of them ran.
+    pub fn share(&self, kind: Kind) -> (usize, usize) {
+        let of_kind = || self.items.iter().filter(|item| item.kind == kind);
+        (
+            of_kind().filter(|item| item.hits > 0).count(),
+            of_kind().count(),
+        )
+    }
+
+    /// `states 3 of 4, ways 2 of 2`.
+    fn shares(&self) -> String {
+        let shares = Kind::ALL.into_iter().filter_map(|kind| {
+            let (ran, all) = self.share(kind);
+            (all > 0).then(|| format!("{} {ran} of {all}", kind.words()))
+        });
+        shares.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A path without `.` and `..` where they say nothing, so that a file that two scenarios name
+/// differently is one.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::CurDir => {}
+            std::path::Component::ParentDir
+                if matches!(
+                    plain.components().next_back(),
+                    Some(std::path::Component::Normal(_))
+                ) =>
+            {
+                plain.pop();
+            }
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// Runs scenarios as another runner does, and notes what they cover.
+pub struct Covering<'r> {
+    runner: &'r dyn Runner,
+    coverage: Mutex<Coverage>,
+}
+
+impl<'r> Covering<'r> {
+    pub fn new(runner: &'r dyn Runner) -> Covering<'r> {
+        Covering {
+            runner,
+            coverage: Mutex::default(),
+        }
+    }
+
+    pub fn into_coverage(self) -> Coverage {
+        self.coverage
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Runner for Covering<'_> {
+    fn run(&self, scenario: &Scenario) -> Result<Observed, RunError> {
+        let observed = self.runner.run(scenario)?;
+        let mut coverage = self.coverage.lock().unwrap_or_else(PoisonError::into_inner);
+        coverage.add(scenario, &observed);
+        Ok(observed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

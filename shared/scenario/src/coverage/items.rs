@@ -1,0 +1,292 @@
+//! What there is to run of a definition.
+
+use swirl_model::workflow::{
+    ActionKind, Body, Handler, ListId, Next, State, StateId, StateKind, Then, Workflow,
+};
+use swirl_spec::source::Node;
+
+/// What a part of a definition is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    State,
+    /// From a state to the next one or to the end; of a switch each branch.
+    Way,
+    /// From a state to where an error handler goes.
+    ErrorPath,
+    Retry,
+    Timeout,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [
+        Kind::State,
+        Kind::Way,
+        Kind::ErrorPath,
+        Kind::Retry,
+        Kind::Timeout,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::State => "state",
+            Kind::Way => "way",
+            Kind::ErrorPath => "error path",
+            Kind::Retry => "retry",
+            Kind::Timeout => "timeout",
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::State => "states",
+            Kind::Way => "ways",
+            Kind::ErrorPath => "error paths",
+            Kind::Retry => "retries",
+            Kind::Timeout => "timeouts",
+        }
+    }
+}
+
+/// A part that can run.
+#[derive(Debug)]
+pub struct Item {
+    pub kind: Kind,
+    pub name: String,
+    /// Of its state, from 1.
+    pub line: usize,
+    /// How often it ran.
+    pub hits: u64,
+    pub(super) key: Key,
+}
+
+/// How a part is found in histories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key {
+    State(StateId),
+    /// To a state, or to the end. Two branches of a switch that lead to the same state are one: a
+    /// history doesn't tell them apart.
+    Way(StateId, Option<StateId>),
+    ErrorPath(StateId, Option<StateId>),
+    Retry(StateId),
+    /// Of a state, or of the workflow.
+    Timeout(Option<StateId>),
+}
+
+pub(super) fn of(workflow: &Workflow, root: Option<&Node>) -> Vec<Item> {
+    let lines = lines(root);
+    let mut items = Items {
+        workflow,
+        list: Vec::new(),
+        line: 1,
+    };
+    if workflow.timeout.is_some() {
+        items.add(Kind::Timeout, Key::Timeout(None), "the workflow".to_owned());
+    }
+    for (index, state) in workflow.states.iter().enumerate() {
+        let id = StateId(index as u32);
+        let line = lines.iter().find(|(name, _)| *name == *state.name);
+        items.line = line.map_or(1, |(_, line)| *line);
+        items.state(id, state);
+    }
+    items.list
+}
+
+struct Items<'w> {
+    workflow: &'w Workflow,
+    list: Vec<Item>,
+    line: usize,
+}
+
+impl Items<'_> {
+    fn add(&mut self, kind: Kind, key: Key, name: String) {
+        match self.list.iter_mut().find(|item| item.key == key) {
+            Some(known) => known.name = format!("{} or {name}", known.name),
+            None => self.list.push(Item {
+                kind,
+                name,
+                line: self.line,
+                hits: 0,
+                key,
+            }),
+        }
+    }
+
+    fn state(&mut self, id: StateId, state: &State) {
+        let name = &state.name;
+        self.add(Kind::State, Key::State(id), name.to_string());
+        for (label, next) in ways(state) {
+            let (target, to) = self.target(next);
+            let label = label.map_or(String::new(), |label| format!(" ({label})"));
+            // What a compensating state leads to is said by who asked for the compensation.
+            if !state.used_for_compensation {
+                self.add(
+                    Kind::Way,
+                    Key::Way(id, target),
+                    format!("{name} -> {to}{label}"),
+                );
+            }
+        }
+        for handler in &state.on_errors {
+            if let Then::Next(next) = &handler.then {
+                let (target, to) = self.target(next);
+                self.add(
+                    Kind::ErrorPath,
+                    Key::ErrorPath(id, target),
+                    format!("{name} -> {to}"),
+                );
+            }
+        }
+        if self.retries(state) {
+            self.add(Kind::Retry, Key::Retry(id), name.to_string());
+        }
+        if self.has_timeout(state) {
+            self.add(Kind::Timeout, Key::Timeout(Some(id)), name.to_string());
+        }
+    }
+
+    fn target(&self, next: &Next) -> (Option<StateId>, String) {
+        match next {
+            Next::Transition(transition) => {
+                let name = self.workflow[transition.to].name.to_string();
+                (Some(transition.to), name)
+            }
+            Next::End(_) => (None, "end".to_owned()),
+        }
+    }
+
+    fn retries(&self, state: &State) -> bool {
+        let some = |retries_max: Option<u32>| retries_max != Some(0);
+        let handler = |handler: &Handler| {
+            handler
+                .retry
+                .as_ref()
+                .is_some_and(|retry| some(retry.policy.retries_max))
+        };
+        let actions = lists(state)
+            .into_iter()
+            .flat_map(|list| &self.workflow[list].actions);
+        let mut actions = actions.map(|id| &self.workflow[*id]);
+        let of_action = actions.any(|action| {
+            let own = action
+                .retry
+                .as_ref()
+                .is_some_and(|rule| some(rule.policy.retries_max));
+            let handled = |retry: &Option<_>| {
+                retry
+                    .as_ref()
+                    .is_some_and(|policy: &swirl_model::workflow::Retry| some(policy.retries_max))
+            };
+            own || action
+                .on_errors
+                .iter()
+                .any(|handler| handled(&handler.retry))
+        });
+        of_action
+            || state.on_errors.iter().any(handler)
+            || state
+                .retries
+                .iter()
+                .any(|rule| some(rule.policy.retries_max))
+    }
+
+    fn has_timeout(&self, state: &State) -> bool {
+        let of_kind = match &state.kind {
+            StateKind::Callback(callback) => callback.timeout.is_some(),
+            StateKind::Event(event) => {
+                event.timeout.is_some() || event.entries.iter().any(|entry| entry.timeout.is_some())
+            }
+            StateKind::SwitchEvents(switch) => switch.timeout.is_some(),
+            StateKind::Parallel(parallel) => parallel
+                .branches
+                .iter()
+                .any(|branch| branch.timeout.is_some()),
+            _ => false,
+        };
+        let actions = lists(state)
+            .into_iter()
+            .flat_map(|list| &self.workflow[list].actions);
+        let mut actions = actions.map(|id| &self.workflow[*id]);
+        let of_action = actions.any(|action| {
+            let waits = matches!(&action.kind, ActionKind::Event(event) if event.timeout.is_some());
+            waits || action.timeout.is_some()
+        });
+        state.timeout.is_some() || of_kind || of_action
+    }
+}
+
+/// Where a state leads without an error, with what leads there.
+fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
+    let mut ways: Vec<(Option<String>, &Next)> =
+        state.next.iter().map(|next| (None, next)).collect();
+    let label = |name: &Option<String>, index: usize| match name {
+        Some(name) => Some(name.clone()),
+        None => Some(format!("condition {}", index + 1)),
+    };
+    let default = || Some("default".to_owned());
+    match &state.kind {
+        StateKind::Switch(switch) => {
+            let conditions = switch.conditions.iter().enumerate();
+            ways.extend(conditions.map(|(index, one)| (label(&one.name, index), &one.next)));
+            ways.extend(switch.default.iter().map(|next| (default(), next)));
+        }
+        StateKind::SwitchEvents(switch) => {
+            let conditions = switch.conditions.iter().enumerate();
+            ways.extend(conditions.map(|(index, one)| (label(&one.name, index), &one.next)));
+            ways.extend(switch.default.iter().map(|next| (default(), next)));
+        }
+        StateKind::Event(event) => {
+            ways.extend(
+                event
+                    .entries
+                    .iter()
+                    .filter_map(|entry| Some((None, entry.next.as_ref()?))),
+            );
+        }
+        _ => {}
+    }
+    ways
+}
+
+fn lists(state: &State) -> Vec<ListId> {
+    let of_body = |body: Body| match body {
+        Body::Actions(list) => Some(list),
+        Body::Flow(_) => None,
+    };
+    match &state.kind {
+        StateKind::Callback(callback) => vec![callback.actions],
+        StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
+        StateKind::Operation(list) => vec![*list],
+        StateKind::Parallel(parallel) => parallel
+            .branches
+            .iter()
+            .filter_map(|branch| of_body(branch.body))
+            .collect(),
+        StateKind::Foreach(foreach) => of_body(foreach.body).into_iter().collect(),
+        StateKind::Inject(_)
+        | StateKind::Sleep(_)
+        | StateKind::Switch(_)
+        | StateKind::SwitchEvents(_) => Vec::new(),
+    }
+}
+
+/// The lines of the states, by name.
+fn lines(root: Option<&Node>) -> Vec<(String, usize)> {
+    let mut lines = Vec::new();
+    let mut open: Vec<&Node> = root.into_iter().collect();
+    while let Some(node) = open.pop() {
+        for member in node.members().unwrap_or_default() {
+            if matches!(member.key(), "states" | "tasks") {
+                for state in member.value().items().unwrap_or_default() {
+                    let name = state
+                        .get("name")
+                        .or_else(|| state.get("id"))
+                        .and_then(Node::as_str);
+                    lines.extend(name.map(|name| (name.to_owned(), state.line())));
+                }
+            }
+            open.push(member.value());
+        }
+        open.extend(node.items().unwrap_or_default());
+    }
+    lines
+}

@@ -1,0 +1,127 @@
+use super::*;
+use crate::run::VirtualRunner;
+
+const DEFINITION: &str = "id: w
+version: 1.0.0
+specVersion: '0.8'
+functions: [{name: f, operation: 'a.json#f'}]
+errors: [{name: Lost, code: '404'}]
+retries: [{name: often, delay: PT1S, maxAttempts: 3}]
+states:
+  - name: Ask
+    type: operation
+    actions: [{functionRef: f, retryRef: often, retryableErrors: [Lost]}]
+    timeouts: {actionExecTimeout: PT1M}
+    onErrors: [{errorRef: Lost, transition: Gone}]
+    transition: Decide
+  - name: Decide
+    type: switch
+    dataConditions:
+      - {name: big, condition: '${ .size > 10 }', transition: Gone}
+      - {name: small, condition: '${ .size < 5 }', end: true}
+    defaultCondition: {transition: Both}
+  - {name: Gone, type: inject, data: {}, end: true}
+  - name: Both
+    type: parallel
+    branches:
+      - {name: a, actions: [{functionRef: f, retryRef: often, retryableErrors: [Lost]}]}
+    end: true
+";
+
+/// The coverage of scenarios, each given by what the function answers.
+fn covered(folder: &Path, answers: &[&str]) -> Coverage {
+    std::fs::write(folder.join("w.sw.yaml"), DEFINITION).unwrap();
+    let covering = Covering::new(&VirtualRunner);
+    for answer in answers {
+        let text = format!(
+            "workflows: [./w.sw.yaml]\ninput: {{}}\nfunctions: {{f: {answer}}}\nexpect: {{}}\n"
+        );
+        let path = folder.join("x.scenario.yaml");
+        let scenario = Scenario::parse(text.as_bytes(), &path).unwrap();
+        covering.run(&scenario).unwrap();
+    }
+    covering.into_coverage()
+}
+
+/// `kind name` of what didn't run.
+fn missed(coverage: &Coverage) -> Vec<String> {
+    let definitions: Vec<&Covered> = coverage.definitions().collect();
+    assert_eq!(definitions.len(), 1);
+    let row = |item: &Item| format!("{} {}", item.kind.word(), item.name);
+    definitions[0].missed().map(row).collect()
+}
+
+const SMALL: &str = "{return: {size: 1}}";
+
+#[test]
+fn each_scenario_adds_what_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let missed = |answers: &[&str]| missed(&covered(folder.path(), answers));
+    let after_small = [
+        "error path Ask -> Gone",
+        "retry Ask",
+        "timeout Ask",
+        "way Decide -> Gone (big)",
+        "way Decide -> Both (default)",
+        "state Gone",
+        "way Gone -> end",
+        "state Both",
+        "way Both -> end",
+        "retry Both",
+    ];
+    assert_eq!(missed(&[SMALL]), after_small);
+    // Failures come until the retries are used up, then the handler takes them.
+    let lost = "{error: {status: 404}}";
+    let after_lost = [
+        "timeout Ask",
+        "way Decide -> Gone (big)",
+        "way Decide -> Both (default)",
+        "state Both",
+        "way Both -> end",
+        "retry Both",
+    ];
+    assert_eq!(missed(&[SMALL, lost]), after_lost);
+    let never = "{never: true}";
+    let big = "{return: {size: 11}}";
+    let both = "[{return: {size: 7}}, {error: {status: 404}}, {return: {}}]";
+    assert_eq!(missed(&[SMALL, lost, never, big, both]), [""; 0]);
+    // What came to nothing took no way.
+    assert!(missed(&[never]).contains(&"way Ask -> Decide".to_owned()));
+}
+
+#[test]
+fn texts_for_people_and_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let coverage = covered(folder.path(), &[SMALL, SMALL]);
+    let text = coverage.text();
+    let first = "w.sw.yaml: states 2 of 4, ways 2 of 6, error paths 0 of 1, retries 0 of 2, timeouts 0 of 1\n";
+    assert!(text.contains(first), "{text}");
+    assert!(text.contains("\n  20: state not run: Gone\n"), "{text}");
+    let lcov = lcov(&coverage);
+    for line in [
+        "FN:8,Ask",
+        "FNDA:2,Ask",
+        "FNF:4",
+        "FNH:2",
+        "BRF:10",
+        "BRH:2",
+        "DA:8,2",
+        "DA:20,0",
+        "LF:4",
+        "LH:2",
+        "end_of_record",
+    ] {
+        assert!(lcov.lines().any(|known| known == line), "{line}\n{lcov}");
+    }
+}
+
+#[test]
+fn a_path_has_one_form() {
+    for (path, form) in [
+        ("./a/../w.yaml", "w.yaml"),
+        ("../w.yaml", "../w.yaml"),
+        ("a/./b/w.yaml", "a/b/w.yaml"),
+    ] {
+        assert_eq!(plain(Path::new(path)), Path::new(form));
+    }
+}

@@ -1,0 +1,100 @@
+//! Counts what an instance's history shows to have run.
+
+use std::collections::HashMap;
+
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::ScopeId;
+use swirl_model::instance::EndStatus;
+use swirl_model::scope::{Purpose, TimerKind};
+use swirl_model::workflow::{StateId, Workflow};
+
+use super::items::{Item, Key};
+
+/// A state of the main path that a scope is in or has left.
+struct At {
+    state: StateId,
+    /// A handler has taken an error in it.
+    handled: bool,
+    failed: bool,
+}
+
+pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [Item]) {
+    let mut hit = |key: Key| {
+        if let Some(item) = items.iter_mut().find(|item| item.key == key) {
+            item.hits += 1;
+        }
+    };
+    let way = |at: &At, to: Option<StateId>| match at.handled {
+        true => Key::ErrorPath(at.state, to),
+        false => Key::Way(at.state, to),
+    };
+    let known = |state: StateId| (state.0 as usize) < workflow.states.len();
+    let mut scopes: HashMap<ScopeId, At> = HashMap::new();
+    let mut is_completed = false;
+    for entry in history {
+        match &entry.event {
+            Event::StateEntered { state, purpose, .. } if known(*state) => {
+                hit(Key::State(*state));
+                if *purpose != Purpose::Main {
+                    continue;
+                }
+                let at = At {
+                    state: *state,
+                    handled: false,
+                    failed: false,
+                };
+                if let Some(before) = scopes.insert(entry.scope.clone(), at) {
+                    hit(way(&before, Some(*state)));
+                }
+            }
+            Event::StateLeft { state, failed, .. } => {
+                if let Some(at) = scopes.get_mut(&entry.scope).filter(|at| at.state == *state) {
+                    at.failed = *failed;
+                }
+            }
+            Event::ErrorHandled { .. } => {
+                if let Some(at) = scopes.get_mut(&entry.scope) {
+                    at.handled = true;
+                }
+            }
+            Event::ActionFailed {
+                retry_ms: Some(_), ..
+            } => {
+                if let Some(state) = state_of(&scopes, &entry.scope) {
+                    hit(Key::Retry(state));
+                }
+            }
+            Event::TimedOut { timer } => match timer.kind {
+                TimerKind::Workflow => hit(Key::Timeout(None)),
+                TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause => {}
+                _ => {
+                    if let Some(state) = state_of(&scopes, &entry.scope) {
+                        hit(Key::Timeout(Some(state)));
+                    }
+                }
+            },
+            Event::Ended { status, .. } if entry.scope.is_root() => {
+                is_completed = *status == EndStatus::Completed;
+            }
+            _ => {}
+        }
+    }
+    if is_completed {
+        for at in scopes.values().filter(|at| !at.failed || at.handled) {
+            hit(way(at, None));
+        }
+    }
+}
+
+/// The state that a scope is in: that of a branch without states of its own is the one that forked it.
+fn state_of(scopes: &HashMap<ScopeId, At>, scope: &ScopeId) -> Option<StateId> {
+    let mut id = scope.to_string();
+    loop {
+        if let Some(at) = scopes.get(&ScopeId::new(id.as_str())) {
+            return Some(at.state);
+        }
+        // A child is called '<parent>.<fork>.<index>'.
+        let parent = id.rfind('.').and_then(|end| id[..end].rfind('.'))?;
+        id.truncate(parent);
+    }
+}

@@ -1,0 +1,55 @@
+//! Scenario files: a workflow, the world around it, and what must come of it.
+//!
+//! A file is read by [`mod@file`], run by a [`Runner`], its outcome compared by [`expect`] and told by
+//! [`report`] and [`junit`]. Nothing here knows how a workflow is run.
+
+pub mod answer;
+pub mod coverage;
+mod differ;
+pub mod discover;
+pub mod expect;
+pub mod file;
+pub mod junit;
+pub mod observed;
+mod parse;
+pub mod report;
+mod resources;
+mod rows;
+pub mod run;
+pub mod suite;
+
+pub use answer::Answered;
+pub use expect::{Difference, Expect};
+pub use file::Scenario;
+pub use observed::{Observed, ObservedCall, ObservedInstance};
+
+/// Runs scenarios, in virtual time or against a cluster.
+pub trait Runner: Sync {
+    /// Runs the scenario until nothing is left to happen or `until` is reached.
+    ///
+    /// # Errors
+    /// Where the run says nothing about the workflow: see [`RunError`].
+    fn run(&self, scenario: &Scenario) -> Result<Observed, RunError>;
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file that the scenario names cannot be read: the exit code is 2.
+    #[error("{0}")]
+    Unreadable(String),
+    /// The scenario cannot be run here, and is counted as skipped: the reason.
+    #[error("{0}")]
+    Skipped(String),
+    /// The scenario fails: a call to a function that it doesn't list.
+    #[error(
+        "the function '{0}' was called, and the scenario doesn't say how it answers; list it under 'functions'"
+    )]
+    UnlistedFunction(String),
+    /// The scenario fails: a mocked function could not answer.
+    #[error(transparent)]
+    Answer(#[from] answer::AnswerError),
+    /// The scenario fails for another reason.
+    #[error("{0}")]
+    Failed(String),
+}

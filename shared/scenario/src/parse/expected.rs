@@ -1,0 +1,177 @@
+//! The key `expect`.
+
+use swirl_model::Data;
+use swirl_spec::source::Node;
+
+use super::parts::status;
+use super::reader::Reader;
+use crate::expect::{Expect, Finding, STATUSES, Wanted, WantedCall, WantedError, since};
+
+/// Keys for one instance.
+const INSTANCE_KEYS: [&str; 10] = [
+    "status",
+    "output",
+    "outputContains",
+    "error",
+    "states",
+    "calls",
+    "callsUnordered",
+    "produced",
+    "producedUnordered",
+    "elapsed",
+];
+
+pub(super) fn expect(r: &mut Reader, node: &Node) -> Expect {
+    let keys: Vec<&str> = INSTANCE_KEYS
+        .into_iter()
+        .chain(["instances", "subflows", "rejected"])
+        .collect();
+    if !r.object(node, "'expect'", &keys) {
+        return Expect::default();
+    }
+    let members = node.members().map_or(0, |members| members.len());
+    if node.get("rejected").is_some() && members > 1 {
+        let message =
+            "'expect' has 'rejected' and other keys: nothing runs where a definition is refused";
+        r.wrong(node, message, None);
+    }
+    let subflows = node
+        .get("subflows")
+        .and_then(|n| r.boolean(n, "'subflows'"))
+        .unwrap_or(false);
+    if subflows && node.get("instances").is_none() {
+        let message = "'subflows' has no effect without 'instances'";
+        r.wrong(
+            node,
+            message,
+            Some("list the instances, sub-workflows among them, under 'instances'"),
+        );
+    }
+    Expect {
+        rejected: node.get("rejected").map(|n| rejected(r, n)),
+        instances: node.get("instances").map(|n| instances(r, n)),
+        subflows,
+        single: wanted(r, node),
+    }
+}
+
+fn rejected(r: &mut Reader, node: &Node) -> Vec<Finding> {
+    let mut rows = Vec::new();
+    for item in r.list(node, "'rejected'") {
+        if r.object(item, "an entry of 'rejected'", &["code", "path", "message"]) {
+            rows.push(Finding {
+                code: item.get("code").and_then(|n| r.text(n, "'code'")),
+                path: item.get("path").and_then(|n| pointer(r, n)),
+                message: item.get("message").and_then(|n| r.string(n, "'message'")),
+            });
+        }
+    }
+    rows
+}
+
+/// A JSON pointer: empty for the whole document, else beginning with a slash.
+fn pointer(r: &mut Reader, node: &Node) -> Option<String> {
+    match node.as_str() {
+        Some(text) if text.is_empty() || text.starts_with('/') => Some(text.to_owned()),
+        _ => {
+            r.wrong(
+                node,
+                "'path' must be a JSON pointer",
+                Some("write for example '/states/0/transition'"),
+            );
+            None
+        }
+    }
+}
+
+fn instances(r: &mut Reader, node: &Node) -> Vec<Wanted> {
+    let keys: Vec<&str> = INSTANCE_KEYS.into_iter().chain(["workflow"]).collect();
+    let mut rows = Vec::new();
+    for item in r.list(node, "'instances'") {
+        if r.object(item, "an entry of 'instances'", &keys) {
+            let workflow = item.get("workflow").and_then(|n| r.string(n, "'workflow'"));
+            rows.push(Wanted {
+                workflow,
+                ..wanted(r, item)
+            });
+        }
+    }
+    rows
+}
+
+fn wanted(r: &mut Reader, node: &Node) -> Wanted {
+    Wanted {
+        workflow: None,
+        status: node
+            .get("status")
+            .and_then(|n| r.word(n, "'status'", &STATUSES)),
+        output: node.get("output").map(Node::to_data),
+        output_contains: node.get("outputContains").map(Node::to_data),
+        error: node.get("error").and_then(|n| error(r, n)),
+        states: node.get("states").map(|n| {
+            let items = r.list(n, "'states'");
+            items
+                .iter()
+                .filter_map(|item| r.string(item, "a state's name"))
+                .collect()
+        }),
+        calls: node.get("calls").map(|n| calls(r, n, "'calls'")),
+        calls_unordered: node
+            .get("callsUnordered")
+            .map(|n| calls(r, n, "'callsUnordered'")),
+        produced: node.get("produced").map(|n| produced(r, n, "'produced'")),
+        produced_unordered: node
+            .get("producedUnordered")
+            .map(|n| produced(r, n, "'producedUnordered'")),
+        elapsed: node.get("elapsed").and_then(|n| r.duration(n, "'elapsed'")),
+    }
+}
+
+fn error(r: &mut Reader, node: &Node) -> Option<WantedError> {
+    r.object(node, "'error'", &["name", "code", "status", "message"])
+        .then(|| WantedError {
+            name: node.get("name").and_then(|n| r.string(n, "'name'")),
+            code: node.get("code").and_then(|n| r.text(n, "'code'")),
+            status: node.get("status").and_then(|n| status(r, n)),
+            message: node.get("message").and_then(|n| r.string(n, "'message'")),
+        })
+}
+
+fn calls(r: &mut Reader, node: &Node, what: &str) -> Vec<WantedCall> {
+    let mut rows = Vec::new();
+    for item in r.list(node, what) {
+        if item.members().is_none() {
+            if let Some(name) = item.as_str().filter(|name| !name.is_empty()) {
+                rows.push(WantedCall {
+                    function: name.to_owned(),
+                    arguments: None,
+                    at_ms: None,
+                });
+            } else {
+                r.wrong_kind(item, "a call", "a function's name or an object");
+            }
+            continue;
+        }
+        r.object(item, "a call", &["function", "arguments", "at"]);
+        let function = r
+            .need(item, "a call", "function")
+            .and_then(|n| r.string(n, "'function'"));
+        rows.push(WantedCall {
+            function: function.unwrap_or_default(),
+            arguments: item.get("arguments").map(Node::to_data),
+            at_ms: item
+                .get("at")
+                .and_then(|n| r.moment(n, "'at'"))
+                .map(|at| since(r.clock, at)),
+        });
+    }
+    rows
+}
+
+fn produced(r: &mut Reader, node: &Node, what: &str) -> Vec<Data> {
+    let items = r.list(node, what);
+    items
+        .iter()
+        .filter_map(|item| r.map(item, "a produced event"))
+        .collect()
+}

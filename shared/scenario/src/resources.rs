@@ -1,0 +1,39 @@
+//! Where what a scenario's definitions refer to is looked for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources};
+use swirl_spec::source::Limits;
+
+/// What a scenario gives by URI, else files relative to the file that refers to them.
+pub struct ScenarioResources {
+    given: MapResources,
+    files: FileResources,
+}
+
+impl ScenarioResources {
+    pub fn new(given: &BTreeMap<String, String>, file: &Path) -> ScenarioResources {
+        let mut map = MapResources::default();
+        for (uri, content) in given {
+            map.insert(uri.clone(), content.clone());
+        }
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        ScenarioResources {
+            given: map,
+            files: FileResources::new(folder, Limits::default().bytes_max),
+        }
+    }
+}
+
+impl Resources for ScenarioResources {
+    fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        match self.given.fetch(uri, base) {
+            Err(missing) => self.files.fetch(uri, base).map_err(|_| missing),
+            found => found,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Lists of calls and events that were seen, against rows that say what they must look like.
+
+use swirl_model::time::IsoDuration;
+use swirl_model::{CloudEvent, Data};
+
+use super::differ::{self, assign, side_by_side};
+use super::expect::WantedCall;
+use super::observed::ObservedCall;
+
+/// A row of an expectation about a list of things that were seen.
+pub(super) trait Row {
+    type Seen;
+    fn fits(&self, seen: &Self::Seen) -> bool;
+    fn text(&self) -> String;
+    fn seen_text(seen: &Self::Seen) -> String;
+    /// Where the two differ, if they are about the same thing.
+    fn details(&self, seen: &Self::Seen) -> Vec<String>;
+}
+
+/// How the lists differ; `None` if they don't.
+pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Option<Vec<String>> {
+    if ordered {
+        let same: Vec<bool> = wanted
+            .iter()
+            .zip(got)
+            .map(|(row, seen)| row.fits(seen))
+            .collect();
+        if wanted.len() == got.len() && same.iter().all(|same| *same) {
+            return None;
+        }
+        let left: Vec<String> = wanted.iter().map(Row::text).collect();
+        let right: Vec<String> = got.iter().map(R::seen_text).collect();
+        let mut lines = side_by_side(&left, &right, &same);
+        let mut details = Vec::new();
+        for (index, (row, seen)) in wanted.iter().zip(got).enumerate() {
+            if !row.fits(seen) {
+                let all = row.details(seen).into_iter();
+                details.extend(all.map(|line| format!("  [{index}] {line}")));
+            }
+        }
+        lines.extend(differ::shorten(details));
+        return Some(lines);
+    }
+    let given = assign(wanted.len(), got.len(), |row, seen| {
+        wanted[row].fits(&got[seen])
+    });
+    if wanted.len() == got.len() && given.iter().all(Option::is_some) {
+        return None;
+    }
+    let mut lines = Vec::new();
+    for (row, slot) in wanted.iter().zip(&given) {
+        if slot.is_none() {
+            lines.push(format!("expected, is missing: {}", row.text()));
+        }
+    }
+    for (index, seen) in got.iter().enumerate() {
+        if !given.contains(&Some(index)) {
+            lines.push(format!("not expected, got: {}", R::seen_text(seen)));
+        }
+    }
+    Some(differ::shorten(lines))
+}
+
+impl Row for WantedCall {
+    type Seen = ObservedCall;
+
+    fn fits(&self, seen: &ObservedCall) -> bool {
+        self.function == seen.function
+            && self
+                .arguments
+                .as_ref()
+                .is_none_or(|arguments| *arguments == seen.arguments)
+            && self.at_ms.is_none_or(|at| at == seen.at_ms)
+    }
+
+    fn text(&self) -> String {
+        let at = self
+            .at_ms
+            .map(|at| format!(" at {}", millis(at)))
+            .unwrap_or_default();
+        let arguments = self
+            .arguments
+            .as_ref()
+            .map(|data| format!(" {data}"))
+            .unwrap_or_default();
+        format!("{}{at}{arguments}", self.function)
+    }
+
+    fn seen_text(seen: &ObservedCall) -> String {
+        format!(
+            "{} at {} {}",
+            seen.function,
+            millis(seen.at_ms),
+            seen.arguments
+        )
+    }
+
+    fn details(&self, seen: &ObservedCall) -> Vec<String> {
+        match &self.arguments {
+            Some(arguments) if self.function == seen.function => {
+                let lines = differ::diff(arguments, &seen.arguments);
+                lines
+                    .into_iter()
+                    .map(|line| format!("arguments: {line}"))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Attributes of a CloudEvent: names without regard to case, values as text; `data` exactly.
+impl Row for Data {
+    type Seen = CloudEvent;
+
+    fn fits(&self, seen: &CloudEvent) -> bool {
+        self.as_object().is_some_and(|wanted| {
+            wanted.iter().all(|(name, value)| {
+                attribute_fits(&Data(name.clone()).to_text(), &Data(value.clone()), seen)
+            })
+        })
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn seen_text(seen: &CloudEvent) -> String {
+        let mut text = format!("{} from {}", seen.kind, seen.source);
+        if let Some(data) = &seen.data {
+            text.push_str(&format!(" {data}"));
+        }
+        text
+    }
+
+    fn details(&self, seen: &CloudEvent) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, value) in self
+            .as_object()
+            .into_iter()
+            .flat_map(|wanted| wanted.iter())
+        {
+            let (name, value) = (Data(name.clone()).to_text(), Data(value.clone()));
+            if attribute_fits(&name, &value, seen) {
+                continue;
+            }
+            match (name.as_str(), &seen.data) {
+                ("data", Some(data)) => {
+                    lines.extend(
+                        differ::diff(&value, data)
+                            .iter()
+                            .map(|line| format!("data: {line}")),
+                    );
+                }
+                _ => {
+                    let got = seen.attribute(&name);
+                    let got = got.map_or("is missing".to_owned(), |text| format!("got '{text}'"));
+                    lines.push(format!("{name}: expected {value}, {got}"));
+                }
+            }
+        }
+        lines
+    }
+}
+
+fn attribute_fits(name: &str, wanted: &Data, event: &CloudEvent) -> bool {
+    match (name, &event.data) {
+        ("data", Some(data)) => wanted == data,
+        ("data", None) => wanted.is_null(),
+        ("specversion", _) => wanted.to_text() == event.specversion,
+        _ => event
+            .attribute(name)
+            .is_some_and(|text| text == wanted.to_text()),
+    }
+}
+
+/// Virtual milliseconds as an ISO 8601 duration.
+pub(crate) fn millis(ms: i64) -> String {
+    let sign = if ms < 0 { "-" } else { "" };
+    format!(
+        "{sign}{}",
+        IsoDuration {
+            months: 0,
+            millis: ms.unsigned_abs()
+        }
+    )
+}

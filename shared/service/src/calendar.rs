@@ -1,0 +1,157 @@
+//! Schedules as people look at them and steer them: when they start something next, a start out of
+//! turn, and the starts of a time that is over.
+
+use std::sync::Arc;
+
+use swirl_engine::Definition;
+use swirl_model::WorkflowError;
+use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::time::Timestamp;
+use swirl_ports::Created;
+
+use crate::schedules::{schedule_id, without_data};
+use crate::{Error, Service};
+
+/// The most instances that one request starts for a time that is over.
+pub const BACKFILL_MAX: usize = 1000;
+
+/// The schedule of a workflow's latest version.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    pub definition: DefinitionId,
+    /// As the definition has it.
+    pub schedule: swirl_model::workflow::Schedule,
+    /// Paused or not: the next starts, soonest first. None where events start the instances, and where
+    /// the schedule only says when somebody may start one.
+    pub next: Vec<Timestamp>,
+    pub paused: bool,
+    /// The workflow begins with events, so that its schedule starts nothing (decision 90).
+    pub by_events: bool,
+}
+
+/// The outcome of one start.
+#[derive(Debug, Clone)]
+pub struct Filled {
+    /// When the schedule had it.
+    pub at: Timestamp,
+    pub instance: InstanceId,
+    /// Nothing was started before for this instant.
+    pub new: bool,
+}
+
+/// Why a schedule isn't carried out for a time that is over.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NotFilled {
+    #[error("'from' must lie before 'to'")]
+    Empty,
+    #[error("'to' lies in the future: what is still to come the schedule starts by itself")]
+    Future,
+    #[error("the schedule has more than {BACKFILL_MAX} starts in this time: ask for a shorter one")]
+    TooMany,
+    /// The definition refuses an instance without data.
+    #[error("{0}")]
+    Refused(WorkflowError),
+}
+
+impl Service {
+    /// The schedules of the latest versions, with up to `count` starts each.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn planned(&self, count: usize) -> Result<Vec<Planned>, Error> {
+        let catalog = self.registry.catalog().await?;
+        let mut all = Vec::new();
+        for deployed in &catalog.latest {
+            let (Some(calendar), Some(schedule)) =
+                (&deployed.calendar, &deployed.interests.schedule)
+            else {
+                continue;
+            };
+            let by_events = !deployed.starts_by_schedule();
+            let mut next = Vec::new();
+            let mut at = match by_events {
+                true => None,
+                false => self.next_of(deployed).await?,
+            };
+            while let Some(found) = at.filter(|_| next.len() < count) {
+                next.push(found);
+                at = calendar.next_after(found, deployed.deployed_at());
+            }
+            all.push(Planned {
+                definition: deployed.id().clone(),
+                schedule: schedule.clone(),
+                next,
+                paused: self.is_paused(&deployed.id().workflow).await?,
+                by_events,
+            });
+        }
+        all.sort_by(|a, b| a.definition.workflow.cmp(&b.definition.workflow));
+        Ok(all)
+    }
+
+    /// Starts what the schedule would start, now and beside it. The same request again starts nothing.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn fire_now(
+        &self,
+        definition: &Arc<Definition>,
+        request: &str,
+    ) -> Result<Result<(InstanceId, bool), WorkflowError>, Error> {
+        let id = self.derive(&["fired", &definition.id.workflow, request]);
+        let created = self
+            .create(definition, id.clone(), without_data(), false)
+            .await?;
+        Ok(created.map(|created| (id, created == Created::New)))
+    }
+
+    /// Starts what the schedule had at or after `from` and before `to`. What it started then, or what was
+    /// asked for before, isn't started once more, as long as those instances are kept. With `dry_run`
+    /// nothing is started.
+    ///
+    /// # Errors
+    /// The store failed, or instances are started too fast: asking again goes on.
+    pub async fn backfill(
+        &self,
+        definition: &Arc<Definition>,
+        (from, to): (Timestamp, Timestamp),
+        dry_run: bool,
+    ) -> Result<Result<Vec<Filled>, NotFilled>, Error> {
+        if from >= to {
+            return Ok(Err(NotFilled::Empty));
+        }
+        if to > self.clock.now() {
+            return Ok(Err(NotFilled::Future));
+        }
+        let id = &definition.id;
+        let record = self.registry.store().get(id).await?;
+        let deployed_at = record.map_or(from, |record| record.deployed_at);
+        let mut times = Vec::new();
+        let mut after = Timestamp(from.0.saturating_sub(1));
+        while let Some(calendar) = definition.schedule()
+            && let Some(at) = calendar.next_after(after, deployed_at)
+            && at < to
+        {
+            if times.len() == BACKFILL_MAX {
+                return Ok(Err(NotFilled::TooMany));
+            }
+            times.push(at);
+            after = at;
+        }
+        let mut filled = Vec::with_capacity(times.len());
+        for at in times {
+            let instance = schedule_id(self, id, at);
+            let new = if dry_run {
+                self.store.instance(&instance).await?.is_none()
+            } else {
+                let created = self.create(definition, instance.clone(), without_data(), false);
+                match created.await? {
+                    Ok(created) => created == Created::New,
+                    Err(refused) => return Ok(Err(NotFilled::Refused(refused))),
+                }
+            };
+            filled.push(Filled { at, instance, new });
+        }
+        Ok(Ok(filled))
+    }
+}

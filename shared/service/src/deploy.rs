@@ -1,0 +1,198 @@
+//! Deployment. Definitions are immutable under (id, version).
+
+use std::sync::Arc;
+
+use swirl_engine::{Definition, Problem};
+use swirl_model::ids::DefinitionId;
+use swirl_model::instance::Status;
+use swirl_model::workflow::Workflow;
+use swirl_ports::{DefinitionRecord, Deleted, Filter, InstanceQueries};
+
+use crate::schedules::mark_name;
+use crate::{Error, Service};
+
+/// A document that was read without errors, with all that it refers to.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    pub name: String,
+    pub document: String,
+    pub resources: Vec<(String, String)>,
+    pub workflow: Workflow,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deployed {
+    New(DefinitionId),
+    /// The same content is there already.
+    Unchanged(DefinitionId),
+    /// Other content is there under this id and version.
+    Conflict(DefinitionId),
+    Invalid(Vec<Problem>),
+}
+
+/// How many instances are counted: more are as bad.
+const COUNTED_MAX: usize = 1000;
+
+/// What came of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// So many instances go on to their end.
+    Deleted(usize),
+    /// So many instances are there.
+    InUse(usize),
+    /// There is no such definition.
+    Unknown,
+}
+
+impl Service {
+    pub async fn deploy(&self, deployment: Deployment) -> Result<Deployed, Error> {
+        let (record, definition) = match self.compiled(deployment) {
+            Ok(compiled) => compiled,
+            Err(problems) => return Ok(Deployed::Invalid(problems)),
+        };
+        let id = record.id.clone();
+        match self.registry.store().put(record.clone()).await? {
+            Some(old) if old.digest != record.digest => return Ok(Deployed::Conflict(id)),
+            Some(old) if old.deleted.is_none() => return Ok(Deployed::Unchanged(id)),
+            Some(old) => {
+                self.undelete(old).await?;
+                return Ok(Deployed::New(id));
+            }
+            None => {}
+        }
+        self.registry
+            .insert(definition, &record.digest, record.bytes());
+        Ok(Deployed::New(id))
+    }
+
+    /// Deploys in place of what is there under this id and version: for one process alone, and where no
+    /// instance of the other is left.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn replace(&self, deployment: Deployment) -> Result<Deployed, Error> {
+        let (record, definition) = match self.compiled(deployment) {
+            Ok(compiled) => compiled,
+            Err(problems) => return Ok(Deployed::Invalid(problems)),
+        };
+        let (id, digest, bytes) = (record.id.clone(), record.digest.clone(), record.bytes());
+        self.registry.store().replace(record).await?;
+        self.registry.insert(definition, &digest, bytes);
+        Ok(Deployed::New(id))
+    }
+
+    fn compiled(
+        &self,
+        deployment: Deployment,
+    ) -> Result<(DefinitionRecord, Arc<Definition>), Vec<Problem>> {
+        let digest = digest(&deployment);
+        let sizes = self.registry.sizes();
+        let definition = Definition::compile_within(deployment.workflow, sizes)?;
+        let record = DefinitionRecord {
+            id: definition.id.clone(),
+            digest,
+            name: deployment.name,
+            document: deployment.document,
+            resources: deployment.resources,
+            deployed_at: self.clock.now(),
+            deleted: None,
+            interests: Some(swirl_runtime::interests(&definition)),
+        };
+        let definition = definition.deployed(record.deployed_at);
+        Ok((record, definition))
+    }
+
+    /// Deletes a definition: nothing starts of it any more. Instances that are there go on to their end
+    /// with `force`; without, there must be none. The same content can be deployed again.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn delete(
+        &self,
+        queries: &dyn InstanceQueries,
+        id: &DefinitionId,
+        force: bool,
+    ) -> Result<Deletion, Error> {
+        let record = self.registry.store().get(id).await?;
+        let Some(record) = record.filter(|record| record.deleted.is_none()) else {
+            return Ok(Deletion::Unknown);
+        };
+        let instances = instances_of(queries, id).await?;
+        if instances > 0 && !force {
+            return Ok(Deletion::InUse(instances));
+        }
+        self.mark_deleted(record, instances > 0).await?;
+        Ok(Deletion::Deleted(instances))
+    }
+
+    /// Nothing new starts of it from now on. `in_use`: instances of it go on, and events are kept for them.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn mark_deleted(
+        &self,
+        mut record: DefinitionRecord,
+        in_use: bool,
+    ) -> Result<(), Error> {
+        let at = self.clock.now();
+        record.deleted = Some(Deleted { at, in_use });
+        self.restore(record).await
+    }
+
+    /// As it was deployed. What its schedule missed meanwhile isn't made up for.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn undelete(&self, mut record: DefinitionRecord) -> Result<(), Error> {
+        let mark = mark_name(&record.id.workflow);
+        let store = self.registry.store();
+        store.set_mark(&mark, self.clock.now()).await?;
+        record.deleted = None;
+        self.restore(record).await
+    }
+
+    /// Puts a record in place of what is there under its id and version.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn restore(&self, record: DefinitionRecord) -> Result<(), Error> {
+        self.registry.store().replace(record).await?;
+        Ok(())
+    }
+}
+
+/// How many instances of a definition may still go on: those that run, and those that failed.
+///
+/// # Errors
+/// The store failed.
+pub async fn instances_of(
+    queries: &dyn InstanceQueries,
+    id: &DefinitionId,
+) -> Result<usize, Error> {
+    let mut count = 0;
+    for status in [Status::Running, Status::Faulted] {
+        let filter = Filter {
+            workflow: Some(id.workflow.to_string()),
+            version: Some(id.version.to_string()),
+            status: Some(status),
+            limit: COUNTED_MAX,
+            ..Filter::default()
+        };
+        count += queries.list(&filter).await?.len();
+    }
+    Ok(count)
+}
+
+fn digest(deployment: &Deployment) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    add(&deployment.document);
+    for (uri, content) in &deployment.resources {
+        add(uri);
+        add(content);
+    }
+    hasher.finalize().to_hex().to_string()
+}

@@ -1,0 +1,408 @@
+//! For an event that may not even have been sent: who would take it, and what keeps the others from it.
+//!
+//! It asks and changes nothing. Who would take an event is found by looking at running instances, newest
+//! first and so many at most: [`Explained::complete`] says whether that were all.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream;
+use serde_json::{Value, json};
+use swirl_engine::Definition;
+use swirl_model::CloudEvent;
+use swirl_model::event::{EventMatch, source_fits};
+use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::instance::{Instance, Status};
+use swirl_model::scope::{Cursor, Scope};
+use swirl_ports::matching::{Correlation, Fit, addressee, attributes_to_keep, fit, has_all, roles};
+use swirl_ports::{Filter, InstanceQueries, Trigger};
+
+use crate::{Error, Service};
+
+/// How many instances are looked at.
+const SEEN_MAX: usize = 500;
+/// How many at once.
+const AT_ONCE: usize = 16;
+/// How many that take the event, and how many that don't, are named.
+const NAMED_MAX: usize = 50;
+
+/// An event that would start an instance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asks {
+    pub definition: DefinitionId,
+    /// The event as the definition calls it.
+    pub event: String,
+    /// By itself; else others have to come with it.
+    pub alone: bool,
+}
+
+/// An instance that would take the event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taker {
+    pub instance: InstanceId,
+    pub definition: DefinitionId,
+    pub state: Option<String>,
+    pub event: String,
+}
+
+/// A definition or an instance that consumes events of this type, and would not take this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Miss {
+    pub definition: DefinitionId,
+    /// None: the definition, which would start no instance.
+    pub instance: Option<InstanceId>,
+    pub event: String,
+    pub why: Vec<Why>,
+}
+
+/// A reason for which an event isn't taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// An attribute with another value, or without any.
+    Attribute {
+        name: String,
+        wanted: Option<String>,
+        got: Option<String>,
+    },
+    /// An instance with these values runs: it would get the event if it waited for it.
+    Runs(InstanceId),
+    /// The schedule allows no start now.
+    Closed,
+    /// The event names another instance.
+    Addressed(InstanceId),
+    /// It is the event to which the instance waits for an answer.
+    Own,
+    /// The instance doesn't wait for this event now.
+    NotWaiting,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Explained {
+    pub starts: Vec<Asks>,
+    pub takers: Vec<Taker>,
+    pub misses: Vec<Miss>,
+    /// It would be kept for instances that wait for it later.
+    pub kept: bool,
+    /// How many running instances were looked at.
+    pub seen: usize,
+    /// There are no other instances that could take it.
+    pub complete: bool,
+}
+
+impl Service {
+    /// Explains who would take this event: of all, or whether this instance would.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn explain_event(
+        &self,
+        queries: &dyn InstanceQueries,
+        event: &CloudEvent,
+        only: Option<&InstanceId>,
+    ) -> Result<Explained, Error> {
+        let catalog = self.registry.catalog().await?;
+        let named = addressee(event);
+        let mut found = Explained {
+            kept: !attributes_to_keep(event, &catalog.consumed).is_empty(),
+            complete: true,
+            ..Explained::default()
+        };
+        let mut latest = Vec::new();
+        for one in &catalog.latest {
+            let mut consumed = one.interests.consumed.iter().map(|one| &one.filter);
+            let is_kind =
+                |filter: &EventMatch| filter.kind.as_ref().is_none_or(|kind| *kind == event.kind);
+            let trigger = one.interests.trigger.iter();
+            let mut trigger = trigger.flat_map(|trigger| &trigger.events);
+            if consumed.any(is_kind) || trigger.any(is_kind) {
+                latest.push(self.registry.get(one.id()).await?);
+            }
+        }
+        let instances = match only.or(named.as_ref()) {
+            Some(id) => queries.view(id).await?.into_iter().collect(),
+            None => who_may_wait(queries, &latest, &mut found).await?,
+        };
+        found.seen = instances.len();
+        for (instance, scopes) in &instances {
+            self.look(event, instance, scopes, named.as_ref(), &mut found)
+                .await?;
+        }
+        if only.is_none() {
+            let open = self.open_triggers(&catalog);
+            let open = open.as_deref().unwrap_or(&catalog.triggers);
+            for trigger in &catalog.triggers {
+                let is_open = open.iter().any(|one| one.definition == trigger.definition);
+                let definition = latest.iter().find(|one| one.id == trigger.definition);
+                if let Some(definition) = definition {
+                    let named = named.as_ref();
+                    trigger_of(
+                        event, trigger, definition, is_open, named, &instances, &mut found,
+                    );
+                }
+            }
+        }
+        // Those that lack least come first.
+        found.misses.sort_by_key(|miss| miss.why.len());
+        found.misses.truncate(NAMED_MAX);
+        found.takers.truncate(NAMED_MAX);
+        Ok(found)
+    }
+
+    /// Whether this instance would take the event, and if not, why.
+    async fn look(
+        &self,
+        event: &CloudEvent,
+        instance: &Instance,
+        scopes: &[Scope],
+        named: Option<&InstanceId>,
+        found: &mut Explained,
+    ) -> Result<(), Error> {
+        let (header, state) = (&instance.header, &instance.state);
+        let definition = self.registry.get(&header.definition).await?;
+        let workflow = &definition.workflow;
+        let miss = |name: &str, why| Miss {
+            definition: header.definition.clone(),
+            instance: Some(header.id.clone()),
+            event: name.to_owned(),
+            why,
+        };
+        let mut misses = Vec::new();
+        for scope in scopes.iter().filter(|scope| !scope.ended()) {
+            let waits = scope.wait.iter().chain(&scope.answer);
+            let slots = waits.flat_map(|wait| &wait.slots);
+            for filter in slots.flat_map(|slot| &slot.filters) {
+                let def = workflow.events.get(filter.def.0 as usize);
+                let name = def.map_or("", |def| &*def.name);
+                let other = named.filter(|id| **id != header.id);
+                if other.is_none() && fit(filter, &state.correlation, event) != Fit::No {
+                    found.takers.push(Taker {
+                        instance: header.id.clone(),
+                        definition: header.definition.clone(),
+                        state: state_of(&definition, scope),
+                        event: name.to_owned(),
+                    });
+                    return Ok(());
+                }
+                if filter.kind.as_ref().is_none_or(|kind| *kind == event.kind) {
+                    let mut why = differences(filter, &state.correlation, event);
+                    why.extend(other.map(|id| Why::Addressed(id.clone())));
+                    misses.push(miss(name, why));
+                }
+            }
+        }
+        if misses.is_empty() {
+            let mut events = workflow.events.iter();
+            let consumed = events.find(|def| {
+                !def.produced && def.kind.as_ref().is_none_or(|kind| *kind == event.kind)
+            });
+            let name = consumed.map_or("", |def| &*def.name);
+            misses.push(miss(name, vec![Why::NotWaiting]));
+        }
+        found.misses.extend(misses);
+        Ok(())
+    }
+}
+
+/// Running instances of the workflows that consume events of this type.
+async fn who_may_wait(
+    queries: &dyn InstanceQueries,
+    consuming: &[Arc<Definition>],
+    found: &mut Explained,
+) -> Result<Vec<(Instance, Vec<Scope>)>, Error> {
+    let mut all = Vec::new();
+    for definition in consuming {
+        let left = SEEN_MAX - all.len();
+        let filter = Filter {
+            workflow: Some(definition.id.workflow.to_string()),
+            status: Some(Status::Running),
+            limit: left + 1,
+            ..Filter::default()
+        };
+        let page = queries.list(&filter).await?;
+        found.complete &= page.len() <= left;
+        let views: Vec<_> = stream::iter(page.into_iter().take(left))
+            .map(async |row| queries.view(&row.header.id).await)
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        for view in views {
+            all.extend(view?);
+        }
+    }
+    Ok(all)
+}
+
+fn state_of(definition: &Definition, scope: &Scope) -> Option<String> {
+    let Cursor::At(position) = &scope.cursor else {
+        return None;
+    };
+    let state = definition.workflow.states.get(position.state?.0 as usize)?;
+    Some(state.name.to_string())
+}
+
+/// Notes what a trigger would make of the event.
+fn trigger_of(
+    event: &CloudEvent,
+    trigger: &Trigger,
+    definition: &Definition,
+    is_open: bool,
+    named: Option<&InstanceId>,
+    instances: &[(Instance, Vec<Scope>)],
+    found: &mut Explained,
+) {
+    let name = |filter: &EventMatch| {
+        let def = definition.workflow.events.get(filter.def.0 as usize);
+        def.map_or("", |def| &*def.name).to_owned()
+    };
+    let miss = |event: String, why| Miss {
+        definition: trigger.definition.clone(),
+        instance: None,
+        event,
+        why,
+    };
+    let roles = roles(trigger, event);
+    if let Some(role) = roles.first() {
+        let event = name(&trigger.events[role.place]);
+        let bound = roles.iter().filter(|role| role.bound);
+        let mut runs = bound.filter_map(|role| {
+            let is_one = |(one, _): &&(Instance, Vec<Scope>)| {
+                one.header.definition.workflow == trigger.definition.workflow
+                    && one.state.status == Status::Running
+                    && has_all(&one.state.correlation, &role.values)
+            };
+            instances.iter().find(is_one)
+        });
+        if let Some(id) = named {
+            found
+                .misses
+                .push(miss(event, vec![Why::Addressed(id.clone())]));
+        } else if let Some((instance, _)) = runs.next() {
+            let why = Why::Runs(instance.header.id.clone());
+            found.misses.push(miss(event, vec![why]));
+        } else if is_open {
+            found.starts.push(Asks {
+                definition: trigger.definition.clone(),
+                event,
+                alone: trigger.exclusive || trigger.events.len() == 1,
+            });
+        } else {
+            found.misses.push(miss(event, vec![Why::Closed]));
+        }
+        return;
+    }
+    let near = trigger
+        .events
+        .iter()
+        .filter(|filter| filter.kind.as_ref().is_none_or(|kind| *kind == event.kind));
+    let mut said = BTreeSet::new();
+    for filter in near {
+        let event_name = name(filter);
+        if said.insert(event_name.clone()) {
+            let why = differences(filter, &Correlation::new(), event);
+            found.misses.push(miss(event_name, why));
+        }
+    }
+}
+
+/// By what an event of the right type doesn't fit.
+fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> Vec<Why> {
+    let mut why = Vec::new();
+    if let Some(source) = &filter.source
+        && !source_fits(source, &event.source)
+    {
+        why.push(Why::Attribute {
+            name: "source".to_owned(),
+            wanted: Some(source.clone()),
+            got: Some(event.source.clone()),
+        });
+    }
+    if filter.except.as_ref() == Some(&event.id) {
+        why.push(Why::Own);
+    }
+    for (attribute, explicit) in &filter.correlation {
+        let lower = attribute.to_ascii_lowercase();
+        let wanted = explicit.clone().or_else(|| known.get(&*lower).cloned());
+        let got = event.attribute(attribute);
+        let differs = match (&wanted, &got) {
+            (Some(wanted), got) => got.as_ref() != Some(wanted),
+            (None, got) => got.is_none(),
+        };
+        if differs {
+            why.push(Why::Attribute {
+                name: lower,
+                wanted,
+                got,
+            });
+        }
+    }
+    why
+}
+
+impl Why {
+    /// In a sentence.
+    pub fn text(&self) -> String {
+        match self {
+            Why::Attribute {
+                name,
+                wanted: Some(wanted),
+                got: Some(got),
+            } => format!("its '{name}' is '{got}', and '{wanted}' is expected"),
+            Why::Attribute {
+                name,
+                wanted: Some(wanted),
+                got: None,
+            } => format!("it has no '{name}', and '{wanted}' is expected"),
+            Why::Attribute { name, .. } => {
+                format!("it has no '{name}', by which events are correlated")
+            }
+            Why::Runs(id) => format!("instance {id} with this correlation runs already"),
+            Why::Closed => "the schedule allows no start now".to_owned(),
+            Why::Addressed(id) => format!("it names the instance {id}"),
+            Why::Own => "it is the event to which the instance expects an answer".to_owned(),
+            Why::NotWaiting => "the instance doesn't wait for such an event now".to_owned(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let mut why = json!({"text": self.text()});
+        if let Why::Attribute { name, wanted, got } = self {
+            why["attribute"] = json!(name);
+            why["expected"] = json!(wanted);
+            why["found"] = json!(got);
+        }
+        why
+    }
+}
+
+impl Explained {
+    /// In the answer of the API.
+    pub fn json(&self) -> Value {
+        let of = |id: &DefinitionId, event: &str| json!({"workflow": &*id.workflow, "version": &*id.version, "event": event});
+        let starts = self.starts.iter().map(|one| {
+            let mut row = of(&one.definition, &one.event);
+            row["alone"] = json!(one.alone);
+            row
+        });
+        let takers = self.takers.iter().map(|one| {
+            let mut row = of(&one.definition, &one.event);
+            row["instance"] = json!(one.instance.as_str());
+            row["state"] = json!(one.state);
+            row
+        });
+        let misses = self.misses.iter().map(|one| {
+            let mut row = of(&one.definition, &one.event);
+            row["instance"] = json!(one.instance.as_ref().map(InstanceId::as_str));
+            row["why"] = one.why.iter().map(Why::json).collect();
+            row
+        });
+        json!({
+            "starts": starts.collect::<Vec<_>>(),
+            "takenBy": takers.collect::<Vec<_>>(),
+            "notTakenBy": misses.collect::<Vec<_>>(),
+            "kept": self.kept,
+            "instancesSeen": self.seen,
+            "complete": self.complete,
+        })
+    }
+}

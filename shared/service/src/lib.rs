@@ -1,0 +1,37 @@
+//! From what comes from outside to instances and their inputs: deployment, starts, events, timers,
+//! schedules, operator actions.
+//!
+//! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
+
+mod calendar;
+pub mod cloudevents;
+mod deploy;
+mod effects;
+mod events;
+mod explain;
+mod intake;
+mod named;
+mod operator;
+mod outward;
+mod reach;
+mod recent;
+mod reconciler;
+mod schedules;
+mod service;
+mod start;
+mod subflows;
+mod timers;
+mod windows;
+
+pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
+pub use deploy::{Deletion, Deployed, Deployment, instances_of};
+pub use explain::{Asks, Explained, Miss, Taker, Why};
+pub use intake::{Taken, keys, read_message};
+pub use operator::{Action, Operator};
+pub use outward::Outward;
+pub use reach::Reach;
+pub use recent::{Recent, Seen};
+pub use service::{Service, draw_name};
+pub use start::{Refused, StartRequest, Started};
+
+pub use swirl_runtime::Error;

@@ -1,0 +1,182 @@
+//! What an operator does with an instance.
+
+use swirl_engine::{Rejection, can_rerun, can_skip};
+use swirl_model::Data;
+use swirl_model::event::{Event, HistoryEntry, Input};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{EndStatus, Instance};
+use swirl_model::workflow::Workflow;
+use swirl_ports::Suspended;
+
+use crate::{Error, Service};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Cancel,
+    Suspend,
+    Resume,
+    /// Go on at what failed.
+    Retry,
+    /// Take this as the result of the action that failed.
+    Skip(Data),
+    /// Go on at this state, with the data as it is.
+    Rerun(String),
+}
+
+/// Who asks for an action, and why.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// The token's name, or whom the provider names; `None` where nobody is asked for a token.
+    pub name: Option<String>,
+    pub reason: Option<String>,
+}
+
+impl Action {
+    /// What clients call it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Action::Cancel => "cancel",
+            Action::Suspend => "suspend",
+            Action::Resume => "resume",
+            Action::Retry => "retry",
+            Action::Skip(_) => "skip",
+            Action::Rerun(_) => "rerun",
+        }
+    }
+}
+
+/// The longest result that the history shows of `skip`, in bytes.
+const RESULT_BYTES_MAX: usize = 16 << 10;
+
+impl Service {
+    /// Why the action is refused for where the instance stands, or its parent.
+    pub async fn refusal(
+        &self,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Option<String>, Error> {
+        if matches!(action, Action::Retry | Action::Skip(_) | Action::Rerun(_))
+            && let Some(parent) = self.parent_gone_on(instance).await?
+        {
+            return Ok(Some(format!(
+                "the instance that waited for this sub-workflow, {parent}, has taken its failure and \
+                 gone on"
+            )));
+        }
+        let rejection = self.rejection(instance, action).await?;
+        Ok(rejection.map(|rejection| rejection.to_string()))
+    }
+
+    async fn rejection(
+        &self,
+        instance: &Instance,
+        action: &Action,
+    ) -> Result<Option<Rejection>, Error> {
+        match action {
+            Action::Skip(_) => {
+                let scopes = self.store.scopes(&instance.header.id).await?;
+                let root = scopes.iter().find(|scope| scope.id.is_root());
+                let refused = root.is_some_and(|root| !can_skip(root));
+                Ok(refused.then_some(Rejection::NothingToSkip))
+            }
+            Action::Rerun(name) => {
+                let definition = self.registry.get(&instance.header.definition).await?;
+                let state = definition.workflow.state_by_name(Workflow::ROOT, name);
+                Ok(match state {
+                    None => Some(Rejection::UnknownState),
+                    Some(state) if !can_rerun(&definition, &instance.header, state) => {
+                        Some(Rejection::NotOfMainFlow)
+                    }
+                    Some(_) => None,
+                })
+            }
+            Action::Cancel | Action::Suspend | Action::Resume | Action::Retry => Ok(None),
+        }
+    }
+
+    /// The instance that runs under the key of one that failed, which cannot go on meanwhile. Else the
+    /// key is this one's again.
+    pub async fn key_in_use(&self, instance: &Instance) -> Result<Option<InstanceId>, Error> {
+        let taken = self.take_key_again(&instance.header).await?;
+        Ok(taken.err().map(|in_use| in_use.by))
+    }
+
+    /// As [`Service::operate`], and the history says who asked for it and why.
+    pub async fn operate_by(
+        &self,
+        id: &InstanceId,
+        action: Action,
+        operator: &Operator,
+    ) -> Result<bool, Error> {
+        let entry = HistoryEntry {
+            at: self.clock.now(),
+            scope: ScopeId::root(),
+            event: Event::Operated {
+                action: action.word().into(),
+                by: operator.name.clone(),
+                reason: operator.reason.clone(),
+                state: match &action {
+                    Action::Rerun(state) => Some(state.clone()),
+                    _ => None,
+                },
+            },
+            data: match &action {
+                Action::Skip(result) => Some(given(result)),
+                _ => None,
+            },
+        };
+        // Before the action: what comes of it stands below it. A store that is full takes a cancellation
+        // all the same.
+        match self.store.note(id, entry).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => tracing::warn!(%error, "the history lacks what an operator did"),
+        }
+        self.operate(id, action).await
+    }
+
+    /// False: there is no such instance, it isn't in a state for this, or its key is in use.
+    pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
+        let Some(instance) = self.store.instance(id).await? else {
+            return Ok(false);
+        };
+        let status = instance.state.status;
+        let faulted = status == swirl_model::instance::Status::Faulted;
+        let input = match action {
+            Action::Suspend | Action::Resume => {
+                let on = action == Action::Suspend;
+                let done = self.store.suspend(id, on, self.clock.now()).await?;
+                let Some(Suspended { wake, outbox }) = done else {
+                    return Ok(false);
+                };
+                self.queue.push(wake).await;
+                // What fails here stays in the outbox, and the reconciler does it.
+                swirl_runtime::flush(&*self.store, self, outbox).await;
+                return Ok(true);
+            }
+            Action::Cancel if status.ended() => return Ok(false),
+            Action::Cancel => Input::Cancel {
+                status: EndStatus::Cancelled,
+            },
+            _ if !faulted => return Ok(false),
+            _ if self.parent_gone_on(&instance).await?.is_some() => return Ok(false),
+            _ if self.key_in_use(&instance).await?.is_some() => return Ok(false),
+            Action::Retry => Input::Retry,
+            Action::Skip(result) => Input::Skip { result },
+            Action::Rerun(state) => Input::Rerun { state },
+        };
+        self.tell(ScopeRef::root(id.clone()), input).await?;
+        Ok(true)
+    }
+}
+
+/// What an operator gave as the result.
+fn given(result: &Data) -> Data {
+    let mut data = Data::object();
+    if result.exceeds(RESULT_BYTES_MAX) {
+        data.set("result", Data::string("(too long to be kept here)"));
+    } else {
+        data.set("result", result.clone());
+    }
+    data
+}

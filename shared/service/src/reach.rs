@@ -1,0 +1,168 @@
+//! What came of an event, for whoever sent it: who took it, what it started, and if nothing, why.
+
+use serde_json::{Value, json};
+use swirl_model::CloudEvent;
+use swirl_model::event::source_fits;
+use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_ports::matching::{addressee, attributes_to_keep, roles};
+use swirl_ports::{Consumed, Trigger};
+use swirl_runtime::Catalog;
+
+/// The most reasons that are given.
+const REASONS_MAX: usize = 10;
+
+/// What came of an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// It was taken in before: nothing was done.
+    pub duplicate: bool,
+    /// Instances that waited for it.
+    pub instances: Vec<InstanceId>,
+    /// Instances that it started, with their workflows.
+    pub started: Vec<(InstanceId, String)>,
+    /// Workflows that it starts together with others, which are still missing.
+    pub collected_by: Vec<String>,
+    /// It is kept for instances that begin to wait for it later.
+    pub kept: bool,
+    /// Why nobody took it.
+    pub reasons: Vec<String>,
+}
+
+impl Reach {
+    /// What of an event doesn't depend on how it was delivered. `reasons` cost a look at all
+    /// definitions.
+    pub(crate) fn explain(&mut self, event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) {
+        self.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
+        if addressee(event).is_none() {
+            let waits = triggers
+                .iter()
+                .filter(|trigger| !trigger.exclusive && !roles(trigger, event).is_empty());
+            let names = waits.map(|trigger| trigger.definition.workflow.to_string());
+            let started = |name: &String| self.started.iter().any(|(_, found)| found == name);
+            self.collected_by = names.filter(|name| !started(name)).collect();
+        }
+        let is_taken =
+            !self.instances.is_empty() || !self.started.is_empty() || !self.collected_by.is_empty();
+        if !is_taken && !self.duplicate {
+            self.reasons = reasons(event, catalog, triggers);
+        }
+    }
+
+    /// In the answer of the API.
+    pub fn json(&self, event: &CloudEvent) -> Value {
+        let ids: Vec<&str> = self.instances.iter().map(InstanceId::as_str).collect();
+        let started = self
+            .started
+            .iter()
+            .map(|(id, workflow)| json!({"id": id.as_str(), "workflow": workflow}));
+        json!({
+            "source": event.source,
+            "id": event.id,
+            "duplicate": self.duplicate,
+            "instances": ids,
+            "started": started.collect::<Vec<_>>(),
+            "collectedBy": self.collected_by,
+            "kept": self.kept,
+            "reasons": self.reasons,
+        })
+    }
+
+    /// On one line.
+    pub fn text(&self) -> String {
+        if self.duplicate {
+            return "it was taken in before, so nothing was done".to_owned();
+        }
+        let mut parts = Vec::new();
+        for (id, workflow) in &self.started {
+            parts.push(format!("started {workflow} {id}"));
+        }
+        for id in &self.instances {
+            parts.push(format!("reached {id}"));
+        }
+        for workflow in &self.collected_by {
+            parts.push(format!("waits for others to start {workflow}"));
+        }
+        if parts.is_empty() {
+            parts.push("nobody took it".to_owned());
+        }
+        if self.kept {
+            parts.push("it is kept for instances that wait for it later".to_owned());
+        }
+        let mut text = parts.join("; ");
+        if !self.reasons.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.reasons.join("; "));
+        }
+        text
+    }
+}
+
+fn reasons(event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) -> Vec<String> {
+    if let Some(id) = addressee(event) {
+        return vec![format!(
+            "it names the instance {id}, which does not wait for it"
+        )];
+    }
+    let mut near = Vec::new();
+    let mut far = Vec::new();
+    for deployed in &catalog.latest {
+        let id = deployed.id();
+        for consumed in &deployed.interests.consumed {
+            let filter = &consumed.filter;
+            if filter.kind.as_ref().is_some_and(|kind| *kind != event.kind) {
+                continue;
+            }
+            match &filter.source {
+                Some(source) if !source_fits(source, &event.source) => far.push(format!(
+                    "{id} consumes the type '{}' from '{source}', not from '{}'",
+                    event.kind, event.source
+                )),
+                _ => near.push(refused(event, id, consumed, catalog, triggers)),
+            }
+        }
+    }
+    let mut found = if near.is_empty() { far } else { near };
+    if found.is_empty() {
+        found.push(format!(
+            "no deployed workflow consumes the type '{}'",
+            event.kind
+        ));
+    }
+    found.dedup();
+    found.truncate(REASONS_MAX);
+    found
+}
+
+/// Why a definition that consumes the event doesn't take it.
+fn refused(
+    event: &CloudEvent,
+    id: &DefinitionId,
+    consumed: &Consumed,
+    catalog: &Catalog,
+    triggers: &[Trigger],
+) -> String {
+    let correlation = consumed.filter.correlation.iter();
+    let missing = correlation.map(|(attribute, _)| &**attribute);
+    let missing: Vec<&str> = missing
+        .filter(|name| event.attribute(name).is_none())
+        .collect();
+    if !missing.is_empty() {
+        let missing = missing.join("', '");
+        return format!(
+            "{id} correlates '{}' by '{missing}', which the event lacks",
+            consumed.name
+        );
+    }
+    let starts =
+        |trigger: &&Trigger| trigger.definition == *id && !roles(trigger, event).is_empty();
+    if triggers.iter().any(|trigger| starts(&trigger)) {
+        return format!("an instance of {id} with this correlation runs already");
+    }
+    if catalog.triggers.iter().any(|trigger| starts(&trigger)) {
+        return format!("the schedule of {id} allows no instance to be started now");
+    }
+    format!(
+        "no instance of {id} waits for '{}' with this correlation",
+        consumed.name
+    )
+}

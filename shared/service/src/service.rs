@@ -1,0 +1,47 @@
+//! What the coordinator's parts share.
+
+use std::sync::Arc;
+
+use swirl_engine::derive;
+use swirl_model::ids::InstanceId;
+use swirl_ports::{Clock, EventLog, ExecutionStore, Queue};
+use swirl_runtime::{Observer, Registry};
+
+use crate::Recent;
+
+#[derive(Clone)]
+pub struct Service {
+    pub store: Arc<dyn ExecutionStore>,
+    pub events: Arc<dyn EventLog>,
+    pub queue: Arc<dyn Queue>,
+    pub clock: Arc<dyn Clock>,
+    pub registry: Arc<Registry>,
+    /// A name that no other installation and no other namespace has: it is part of the ids of all instances.
+    pub installation: Arc<str>,
+    /// Instances that need nothing but data are carried out where they are started, instead of by a worker.
+    pub carries_out: bool,
+    /// Who is told of those.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// The last events that this process took in.
+    pub recent: Arc<Recent>,
+}
+
+impl Service {
+    /// An id that these parts have in this installation only.
+    pub(crate) fn derive(&self, parts: &[&str]) -> InstanceId {
+        // Simulations have none, and their ids are the same on any machine.
+        let installation = Some(&*self.installation).filter(|name| !name.is_empty());
+        let parts: Vec<&str> = installation
+            .into_iter()
+            .chain(parts.iter().copied())
+            .collect();
+        InstanceId::new(derive(&parts))
+    }
+}
+
+/// A name for an installation that nobody else draws.
+pub fn draw_name() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let part = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", part(), part())
+}

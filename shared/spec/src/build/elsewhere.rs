@@ -1,0 +1,150 @@
+//! Names and words of other editions: how a document of this one says the same.
+//!
+//! For hints only, and only where no name of the edition itself is near. A row says which
+//! property must be known at the place for the hint to fit there.
+
+/// A property of another edition, one that is known where this edition says the same, and the hint.
+type Row = (&'static str, &'static str, &'static str);
+
+const PROPERTIES: &[Row] = &[
+    ("timeDelay", "duration", "write 'duration'"),
+    ("default", "defaultCondition", "write 'defaultCondition'"),
+    (
+        "eventTimeout",
+        "timeouts",
+        "write 'timeouts: {eventTimeout: ...}'",
+    ),
+    (
+        "execTimeout",
+        "timeouts",
+        "write 'timeouts: {workflowExecTimeout: ...}'",
+    ),
+    (
+        "timeout",
+        "functionRef",
+        "write 'timeouts: {actionExecTimeout: ...}' in the state",
+    ),
+    ("dataInputPath", "input", "write 'input'"),
+    ("dataOutputPath", "output", "write 'output'"),
+    ("dataInputPath", "fromStateData", "write 'fromStateData'"),
+    ("dataResultsPath", "results", "write 'results'"),
+    ("dataOutputPath", "useData", "write 'data'"),
+    ("dataInputPath", "useData", "write 'data'"),
+    (
+        "error",
+        "errorRef",
+        "define the error in 'errors' of the workflow, and write 'errorRef' with its name",
+    ),
+    (
+        "code",
+        "errorRef",
+        "give the code in the error's definition, in 'errors' of the workflow",
+    ),
+    ("retryRef", "errorRef", "put 'retryRef' into the action"),
+    (
+        "workflowId",
+        "actions",
+        "write 'actions: [{subFlowRef: ...}]'",
+    ),
+    ("n", "numCompleted", "write 'numCompleted'"),
+    ("max", "batchSize", "write 'batchSize'"),
+    ("resource", "operation", "write 'operation'"),
+    (
+        "kind",
+        "continueAs",
+        "write 'end: true', or 'terminate: true' for the kind 'terminate'",
+    ),
+    ("eventsActions", "onEvents", "write 'onEvents'"),
+    ("nextTask", "nextState", "write 'nextState'"),
+    (
+        "expression",
+        "nextState",
+        "a switch state in between can ask a condition",
+    ),
+    (
+        "start",
+        "stateDataFilter",
+        "name the first state in 'start' of the workflow",
+    ),
+];
+
+/// A word of another edition, one of the words that the edition has there, and the hint.
+const WORDS: &[Row] = &[
+    ("delay", "sleep", "write 'sleep', with 'duration'"),
+    (
+        "subflow",
+        "sleep",
+        "write 'operation', with 'actions: [{subFlowRef: ...}]'",
+    ),
+    ("relay", "sleep", "write 'inject', with 'data'"),
+    ("and", "allOf", "write 'allOf'"),
+    ("xor", "allOf", "write 'atLeast', with 'numCompleted: 1'"),
+    ("n_of_m", "allOf", "write 'atLeast', with 'numCompleted'"),
+];
+
+fn find(rows: &'static [Row], name: &str, known: &[&str]) -> Option<&'static str> {
+    let mut rows = rows.iter();
+    let row =
+        rows.find(|(other, here, _)| other.eq_ignore_ascii_case(name) && known.contains(here))?;
+    Some(row.2)
+}
+
+/// What to write for a property that only another edition has here.
+pub(crate) fn property(name: &str, known: &[&str]) -> Option<&'static str> {
+    find(PROPERTIES, name, known)
+}
+
+/// What to write for a word that only another edition has here.
+pub(crate) fn word(word: &str, known: &[&str]) -> Option<&'static str> {
+    find(WORDS, word, known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_fit_the_place() {
+        assert_eq!(
+            property("max", &["mode", "batchSize"]),
+            Some("write 'batchSize'")
+        );
+        assert_eq!(property("max", &["name"]), None);
+        assert_eq!(
+            property("dataInputPath", &["fromStateData", "results"]),
+            Some("write 'fromStateData'")
+        );
+        assert_eq!(
+            word("DELAY", &["inject", "sleep"]),
+            Some("write 'sleep', with 'duration'")
+        );
+        assert_eq!(word("and", &["sequential", "parallel"]), None);
+    }
+
+    #[test]
+    fn a_document_in_older_words_is_told_the_new_ones() {
+        let text = "id: t\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n\
+            - {name: A, type: delay, timeDelay: PT1S, transition: B}\n\
+            - {name: B, type: switch, eventTimeout: PT1S, dataConditions: [{condition: .x, end: true}], default: {end: true}}\n\
+            - {name: C, type: parallel, completionType: xor, branches: [{name: b, workflowId: w}], end: {kind: default}}\n";
+        let reading = crate::reader::read(
+            text.as_bytes(),
+            &crate::resource::MapResources::default(),
+            &crate::reader::Options::default(),
+        );
+        let hints: Vec<&str> = reading
+            .diagnostics
+            .iter()
+            .filter_map(|d| d.hint.as_deref())
+            .collect();
+        for hint in [
+            "write 'sleep', with 'duration'",
+            "write 'timeouts: {eventTimeout: ...}'",
+            "write 'defaultCondition'",
+            "write 'atLeast', with 'numCompleted: 1'",
+            "write 'actions: [{subFlowRef: ...}]'",
+        ] {
+            assert!(hints.contains(&hint), "{hint}: {hints:?}");
+        }
+    }
+}

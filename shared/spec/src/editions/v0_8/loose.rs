@@ -1,0 +1,47 @@
+//! What the text's own examples write otherwise than the text (decision 96).
+
+use crate::build::ctx::Ctx;
+use crate::build::rewrite::Rule;
+use crate::codes;
+use crate::source::Node;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*").with(in_action),
+    Rule::at("/states/*/action").with(in_action),
+];
+
+/// `args` beside the name of a function, and `actionFilter`.
+pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
+    let by_name = action
+        .get("functionRef")
+        .is_some_and(|function| function.as_str().is_some());
+    if by_name
+        && let (Some(function), Some(arguments)) =
+            (action.get("functionRef").cloned(), action.take("args"))
+    {
+        let message =
+            "'args' belongs into 'functionRef' as 'arguments'; it is taken as if it stood there";
+        let hint = "write 'functionRef: {refName: ..., arguments: ...}'";
+        warn(ctx, &arguments, message, hint);
+        let members = [("refName", function.clone()), ("arguments", arguments)];
+        let reference = function.object_here(members);
+        action.put("functionRef", reference);
+    }
+    if action.get("actionDataFilter").is_none()
+        && let Some(filter) = action.take("actionFilter")
+    {
+        let message = "'actionFilter' is taken as 'actionDataFilter'";
+        warn(ctx, &filter, message, "write 'actionDataFilter'");
+        action.put("actionDataFilter", filter);
+    }
+}
+
+fn warn(ctx: &mut Ctx<'_>, node: &Node, message: &str, hint: &str) {
+    let spot = ctx.spot(node);
+    ctx.warn_as_is(
+        &spot,
+        codes::LOOSE_FORM,
+        message.to_owned(),
+        hint.to_owned(),
+    );
+}

@@ -1,0 +1,111 @@
+//! Builds driver and service from ports: the only place that does, for every process, for virtual time
+//! and for tests.
+
+use std::sync::Arc;
+
+use swirl_ports::{Clock, EventLog, ExecutionStore, FunctionCaller, Queue, Secrets};
+use swirl_runtime::{Driver, Effects, Observer, Registry, Settings};
+use swirl_service::{Recent, Service};
+
+/// The ports of one process.
+#[derive(Clone)]
+pub struct System {
+    pub store: Arc<dyn ExecutionStore>,
+    pub events: Arc<dyn EventLog>,
+    pub queue: Arc<dyn Queue>,
+    pub clock: Arc<dyn Clock>,
+    pub registry: Arc<Registry>,
+    /// A name that is part of the ids of all instances; empty: none.
+    pub installation: Arc<str>,
+    /// Instances that need nothing but data are carried out where they are started.
+    pub carries_out: bool,
+    /// Who is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// The last events that were taken in.
+    pub recent: Arc<Recent>,
+}
+
+impl From<&Service> for System {
+    fn from(service: &Service) -> System {
+        System {
+            store: service.store.clone(),
+            events: service.events.clone(),
+            queue: service.queue.clone(),
+            clock: service.clock.clone(),
+            registry: service.registry.clone(),
+            installation: service.installation.clone(),
+            carries_out: service.carries_out,
+            observer: service.observer.clone(),
+            recent: service.recent.clone(),
+        }
+    }
+}
+
+/// What calls the functions of definitions.
+pub struct Calls {
+    pub caller: Arc<dyn FunctionCaller>,
+    pub secrets: Arc<dyn Secrets>,
+}
+
+impl System {
+    /// Without a name and without an observer; carries out what needs nothing but data.
+    pub fn new(
+        store: Arc<dyn ExecutionStore>,
+        events: Arc<dyn EventLog>,
+        queue: Arc<dyn Queue>,
+        clock: Arc<dyn Clock>,
+        registry: Arc<Registry>,
+    ) -> System {
+        System {
+            store,
+            events,
+            queue,
+            clock,
+            registry,
+            installation: "".into(),
+            carries_out: true,
+            observer: None,
+            recent: Arc::default(),
+        }
+    }
+
+    /// Whether [`System::carries_out`].
+    #[must_use]
+    pub fn carrying_out(mut self, carries_out: bool) -> System {
+        self.carries_out = carries_out;
+        self
+    }
+
+    /// What turns what comes from outside into instances and inputs.
+    pub fn service(&self) -> Service {
+        Service {
+            store: self.store.clone(),
+            events: self.events.clone(),
+            queue: self.queue.clone(),
+            clock: self.clock.clone(),
+            registry: self.registry.clone(),
+            installation: self.installation.clone(),
+            carries_out: self.carries_out,
+            observer: self.observer.clone(),
+            recent: self.recent.clone(),
+        }
+    }
+
+    /// What steps scopes. `effects` carries out what commits leave in the outbox: the service, or what
+    /// stands before it.
+    pub fn driver(&self, calls: Calls, effects: Arc<dyn Effects>, settings: Settings) -> Driver {
+        Driver {
+            store: self.store.clone(),
+            events: self.events.clone(),
+            queue: self.queue.clone(),
+            caller: calls.caller,
+            secrets: calls.secrets,
+            clock: self.clock.clone(),
+            effects,
+            registry: self.registry.clone(),
+            settings,
+            observer: self.observer.clone(),
+            shares: None,
+        }
+    }
+}

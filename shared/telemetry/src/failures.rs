@@ -1,0 +1,90 @@
+//! What the collector didn't take: told once in a while, and counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::Temporality;
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+
+/// A collector that is gone refuses a batch every other second.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// Batches that were not taken.
+#[derive(Debug, Default)]
+pub struct Failures {
+    traces: AtomicU64,
+    metrics: AtomicU64,
+    told: Mutex<Option<Instant>>,
+}
+
+impl Failures {
+    /// By signal.
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("metrics", self.metrics.load(Ordering::Relaxed)),
+            ("traces", self.traces.load(Ordering::Relaxed)),
+        ]
+    }
+
+    fn note(&self, counter: &AtomicU64, signal: &'static str, done: &OTelSdkResult) {
+        let Err(error) = done else { return };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            *told = Some(Instant::now());
+            tracing::warn!(%error, signal, "the collector does not take what it is sent: it is lost");
+        }
+    }
+}
+
+/// An exporter whose failures are noted.
+#[derive(Debug)]
+pub struct Noted<E> {
+    pub exporter: E,
+    pub failures: Arc<Failures>,
+}
+
+impl<E: SpanExporter> SpanExporter for Noted<E> {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let done = self.exporter.export(batch).await;
+        self.failures.note(&self.failures.traces, "traces", &done);
+        done
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+impl<E: PushMetricExporter> PushMetricExporter for Noted<E> {
+    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        let done = self.exporter.export(metrics).await;
+        self.failures.note(&self.failures.metrics, "metrics", &done);
+        done
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self) -> Temporality {
+        self.exporter.temporality()
+    }
+}

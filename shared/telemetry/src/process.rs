@@ -1,0 +1,55 @@
+//! What this process takes of its machine.
+
+use std::time::Duration;
+
+use opentelemetry::metrics::Meter;
+
+/// Has memory and processor time asked for whenever metrics are read or sent. A system that doesn't tell its memory
+/// (it has no `/proc`) tells nothing.
+pub(crate) fn watch(meter: &Meter) {
+    meter
+        .i64_observable_up_down_counter("process.memory.usage")
+        .with_unit("By")
+        .with_description("Memory of this process that is in use, of the machine's own.")
+        .with_callback(|observer| {
+            if let Some(bytes) = memory() {
+                observer.observe(bytes, &[]);
+            }
+        })
+        .build();
+    meter
+        .f64_observable_counter("process.cpu.time")
+        .with_unit("s")
+        .with_description("Processor time that this process has taken, of all processors.")
+        .with_callback(|observer| observer.observe(processor_time().as_secs_f64(), &[]))
+        .build();
+}
+
+/// Resident, in bytes.
+fn memory() -> Option<i64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: i64 = statm.split(' ').nth(1)?.parse().ok()?;
+    let page = i64::try_from(rustix::param::page_size()).ok()?;
+    pages.checked_mul(page)
+}
+
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_told_and_grow_with_what_is_done() {
+        let before = processor_time();
+        let kept: Vec<u64> = (0..4_000_000).map(std::hint::black_box).collect();
+        assert!(processor_time() > before);
+        if cfg!(target_os = "linux") {
+            let bytes = memory().unwrap();
+            assert!(bytes > 8 * i64::try_from(kept.len()).unwrap(), "{bytes}");
+        }
+    }
+}

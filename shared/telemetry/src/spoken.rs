@@ -1,0 +1,121 @@
+//! Exchanges with services, by OpenTelemetry's semantic conventions for their protocols.
+
+use opentelemetry::Value;
+use swirl_ports::Spoken;
+
+use crate::span::Kind;
+
+/// Adds the attributes of an exchange in its protocol; gives the kind of its span.
+pub fn told(spoken: &Spoken, attributes: &mut Vec<(&'static str, Value)>) -> Kind {
+    match spoken {
+        Spoken::Http {
+            method,
+            url,
+            status,
+        } => {
+            attributes.push(("http.request.method", method.clone().into()));
+            attributes.push(("url.full", url.clone().into()));
+            let status = status.map(i64::from);
+            attributes.extend(status.map(|status| ("http.response.status_code", status.into())));
+            Kind::Client
+        }
+        Spoken::Grpc {
+            service,
+            method,
+            status,
+        } => {
+            attributes.push(("rpc.system", "grpc".to_owned().into()));
+            attributes.push(("rpc.service", service.clone().into()));
+            attributes.push(("rpc.method", method.clone().into()));
+            let status = status.map(i64::from);
+            attributes.extend(status.map(|status| ("rpc.grpc.status_code", status.into())));
+            Kind::Client
+        }
+        Spoken::Message {
+            system,
+            destination,
+            receives,
+        } => {
+            let operation = if *receives { "receive" } else { "send" };
+            attributes.push(("messaging.system", (*system).to_owned().into()));
+            attributes.push(("messaging.operation.name", operation.to_owned().into()));
+            attributes.push(("messaging.operation.type", operation.to_owned().into()));
+            attributes.push(("messaging.destination.name", destination.clone().into()));
+            if *receives {
+                Kind::Consumer
+            } else {
+                Kind::Producer
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_protocol_has_its_names() {
+        let told = |spoken: Spoken| {
+            let mut attributes = Vec::new();
+            let kind = told(&spoken, &mut attributes);
+            let lines = attributes
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            (kind, lines.collect::<Vec<_>>().join(" "))
+        };
+        let message = |receives| Spoken::Message {
+            system: "mqtt",
+            destination: "a/b".to_owned(),
+            receives,
+        };
+        let cases = [
+            (
+                Spoken::Http {
+                    method: "GET".to_owned(),
+                    url: "http://h/".to_owned(),
+                    status: Some(503),
+                },
+                Kind::Client,
+                "http.request.method=GET url.full=http://h/ http.response.status_code=503",
+            ),
+            (
+                Spoken::Grpc {
+                    service: "shop.Users".to_owned(),
+                    method: "Get".to_owned(),
+                    status: None,
+                },
+                Kind::Client,
+                "rpc.system=grpc rpc.service=shop.Users rpc.method=Get",
+            ),
+            (
+                Spoken::Grpc {
+                    service: "shop.Users".to_owned(),
+                    method: "Get".to_owned(),
+                    status: Some(0),
+                },
+                Kind::Client,
+                "rpc.system=grpc rpc.service=shop.Users rpc.method=Get rpc.grpc.status_code=0",
+            ),
+            (
+                message(false),
+                Kind::Producer,
+                "messaging.system=mqtt messaging.operation.name=send messaging.operation.type=send \
+                 messaging.destination.name=a/b",
+            ),
+            (
+                message(true),
+                Kind::Consumer,
+                "messaging.system=mqtt messaging.operation.name=receive messaging.operation.type=receive \
+                 messaging.destination.name=a/b",
+            ),
+        ];
+        for (spoken, kind, attributes) in cases {
+            assert_eq!(
+                told(spoken.clone()),
+                (kind, attributes.to_owned()),
+                "{spoken:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A suspension that its coordinator didn't live to hand on to sub-workflows (decision 89).
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use swirl_model::Data;
+use swirl_model::instance::Status;
+use swirl_model::time::Timestamp;
+use swirl_ports::ExecutionStore;
+use swirl_service::{Action, Deployment, StartRequest};
+use swirl_spec::resource::MapResources;
+use swirl_world::{Mock, World};
+
+const TOP: &str = r#"
+id: top
+version: "1.0.0"
+specVersion: "0.8"
+states:
+  - name: Both
+    type: parallel
+    branches:
+      - {name: waited, actions: [{subFlowRef: middle}]}
+      - {name: apart, actions: [{subFlowRef: {workflowId: deep, invoke: async, onParentComplete: continue}}]}
+    end: true
+"#;
+const MIDDLE: &str = r#"
+id: middle
+version: "1.0.0"
+specVersion: "0.8"
+states: [{name: Down, type: operation, actions: [{subFlowRef: deep}], end: true}]
+"#;
+const DEEP: &str = r#"
+id: deep
+version: "1.0.0"
+specVersion: "0.8"
+states: [{name: Sleep, type: sleep, duration: PT1H, end: true}]
+"#;
+
+/// With the instances of all four definitions: the top, the middle, the one below that, and one that nobody
+/// waits for.
+fn world() -> World {
+    let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
+    let answer = |_: &swirl_ports::CallRequest| Mock::Never;
+    let mut world = World::new(
+        Timestamp(0),
+        Box::new(unknown),
+        Box::new(answer),
+        Data::NULL,
+    );
+    for document in [TOP, MIDDLE, DEEP] {
+        let none = MapResources::default();
+        let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
+        let deployment = Deployment {
+            name: "test".to_owned(),
+            document: document.to_owned(),
+            resources: Vec::new(),
+            workflow: reading.workflow.unwrap(),
+        };
+        let service = world.service.clone();
+        world
+            .wait(async move { service.deploy(deployment).await })
+            .unwrap();
+    }
+    let start = StartRequest {
+        workflow: "top".to_owned(),
+        input: Data::object(),
+        request: "start".to_owned(),
+        ..StartRequest::default()
+    };
+    let service = world.service.clone();
+    world
+        .wait(async move { service.start(start).await })
+        .unwrap()
+        .unwrap();
+    world.settle().unwrap();
+    world
+}
+
+/// Which instances are suspended, by their workflow and whether somebody waits for them.
+fn suspended(world: &mut World) -> Vec<String> {
+    let mut found: Vec<String> = world
+        .instances()
+        .unwrap()
+        .iter()
+        .filter(|one| one.suspended && one.status == Status::Running)
+        .map(|one| {
+            let parent = one.header.parent.as_ref();
+            let apart = parent.is_some_and(|parent| parent.detached);
+            let name = &one.header.definition.workflow;
+            format!("{name}{}", if apart { " apart" } else { "" })
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn the_reconciler_hands_on_what_a_coordinator_left() {
+    let mut world = world();
+    let all = world.instances().unwrap();
+    let id_of = |name: &str| {
+        let mut all = all.iter();
+        let found = all.find(|one| &*one.header.definition.workflow == name);
+        found.unwrap().header.id.clone()
+    };
+    let (top, middle) = (id_of("top"), id_of("middle"));
+    let sweep = |world: &mut World| {
+        let service = world.service.clone();
+        let swept = async move { service.sweep(&service).await };
+        world.wait(swept).unwrap();
+        world.settle().unwrap();
+    };
+    for (on, expected) in [(true, &["deep", "middle", "top"][..]), (false, &[])] {
+        // All that a coordinator did that died in the midst of it.
+        let (store, id) = (world.store.clone(), top.clone());
+        let done = world.wait(async move { store.suspend(&id, on, Timestamp(0)).await });
+        assert!(done.unwrap().is_some());
+        assert_ne!(suspended(&mut world), expected);
+        sweep(&mut world);
+        assert_eq!(suspended(&mut world), expected);
+        let store = world.store.clone();
+        let left = world
+            .wait(async move { store.unflushed(10).await })
+            .unwrap();
+        assert_eq!(left, []);
+    }
+
+    // What is handed on isn't handed on once more: an operator may let a part go on.
+    let service = world.service.clone();
+    let (all, part) = (top.clone(), middle.clone());
+    let operated = async move {
+        assert!(service.operate(&all, Action::Suspend).await.unwrap());
+        service.operate(&part, Action::Resume).await
+    };
+    assert!(world.wait(operated).unwrap());
+    sweep(&mut world);
+    assert_eq!(suspended(&mut world), ["top"]);
+}

@@ -1,0 +1,218 @@
+//! What nobody should deploy, and a client that holds connections: each tries to take what all need. Honest
+//! instances run beside them, and must come out as they would alone.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::api::Api;
+
+/// Between two rounds, in each of which all of them are started.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Many at once of those that cost the most for themselves.
+const AT_ONCE: usize = 8;
+/// So many connections that say nothing, from an address of their own.
+const IDLE: usize = 500;
+const IDLE_FROM: [u8; 4] = [127, 0, 0, 9];
+
+/// What came of them.
+#[derive(Debug, Default)]
+pub struct Hostility {
+    /// By definition: how the deployment was answered.
+    pub deployed: BTreeMap<&'static str, u16>,
+    pub started: usize,
+    /// Starts that were refused, or not answered.
+    pub refused: usize,
+    /// Connections that were held, over all rounds.
+    pub idle: usize,
+}
+
+impl Hostility {
+    pub fn text(&self) -> String {
+        let (taken, refused): (Vec<_>, Vec<_>) =
+            self.deployed.iter().partition(|(_, status)| **status < 300);
+        let names = |all: Vec<(&&'static str, &u16)>| {
+            let names: Vec<&str> = all.into_iter().map(|(name, _)| *name).collect();
+            names.join(", ")
+        };
+        format!(
+            "refused: {}; taken: {}, of which {} instances were started, and {} starts were not answered \
+             with one; {} idle connections",
+            names(refused),
+            names(taken),
+            self.started,
+            self.refused,
+            self.idle
+        )
+    }
+}
+
+fn definition(id: &str, more: &Value) -> Value {
+    let mut document = json!({"id": id, "version": "1.0.0", "specVersion": "0.8", "name": id});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        document[key] = value.clone();
+    }
+    document
+}
+
+fn inject(filter: &str) -> Value {
+    json!({"states": [{"name": "A", "type": "inject", "data": {"a": 1},
+        "stateDataFilter": {"output": format!("${{ {filter} }}")}, "end": true}]})
+}
+
+/// Names and definitions.
+fn definitions() -> Vec<(&'static str, Value)> {
+    let doubled = |level: usize| {
+        let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+        (format!("l{level}"), json!({"allOf": [next, next]}))
+    };
+    let mut defs: serde_json::Map<String, Value> = (0..40).map(doubled).collect();
+    defs.insert("l40".to_owned(), json!({"type": "object"}));
+    let large = "${ {text: (\"x\" * 8000000)} }";
+    let all = [
+        ("long-path", inject(&format!(".a{}", "?[0]".repeat(6_000)))),
+        ("long-sum", inject(&format!("1{}", "+1".repeat(32_000)))),
+        ("heavy", inject("{a: ([range(1000000000)] | length)}")),
+        ("endless", inject("{a: (0 | until(false; . + 1))}")),
+        (
+            "large",
+            json!({
+                "functions": [{"name": "fill", "type": "expression", "operation": large}],
+                "states": [{"name": "A", "type": "foreach", "inputCollection": "${ [range(150)] }",
+                    "iterationParam": "n", "outputCollection": "${ .all }",
+                    "actions": [{"functionRef": "fill"}], "end": true}],
+            }),
+        ),
+        (
+            "schema",
+            json!({
+                "dataInputSchema": {"schema": {"$defs": defs, "$ref": "#/$defs/l0"},
+                    "failOnValidationErrors": true},
+                "states": [{"name": "A", "type": "inject", "data": {}, "end": true}],
+            }),
+        ),
+        (
+            "echo",
+            json!({
+                "events": [{"name": "again", "type": "hostile.again", "source": "/hostile"},
+                    {"name": "said", "type": "hostile.again", "source": "/hostile", "kind": "produced"}],
+                "start": "A",
+                "states": [{"name": "A", "type": "event", "onEvents": [{"eventRefs": ["again"], "actions": []}],
+                    "end": {"produceEvents": [{"eventRef": "said"}]}}],
+            }),
+        ),
+        (
+            "circle",
+            json!({"states": [{"name": "A", "type": "inject", "data": {}, "end": {"continueAs": "circle"}}]}),
+        ),
+        (
+            "double",
+            json!({"states": [{"name": "A", "type": "operation", "end": true, "actions": [
+                {"subFlowRef": {"workflowId": "double", "invoke": "async", "onParentComplete": "continue"}},
+                {"subFlowRef": {"workflowId": "double", "invoke": "async", "onParentComplete": "continue"}},
+            ]}]}),
+        ),
+        (
+            "spin",
+            json!({"states": [
+                {"name": "A", "type": "sleep", "duration": "PT0S", "transition": "B"},
+                {"name": "B", "type": "inject", "data": {}, "transition": "A"},
+            ]}),
+        ),
+        (
+            "tick",
+            json!({
+                "start": {"stateName": "A", "schedule": "R/PT0.001S"},
+                "states": [{"name": "A", "type": "inject", "data": {}, "end": true}],
+            }),
+        ),
+    ];
+    all.into_iter()
+        .map(|(id, more)| (id, definition(id, &more)))
+        .collect()
+}
+
+/// Deploys all of them; which of them were taken.
+async fn deploy(api: &Api, seen: &mut Hostility) -> Result<Vec<&'static str>> {
+    let mut taken = Vec::new();
+    for (id, document) in definitions() {
+        let status = api.try_deploy(&document).await?;
+        seen.deployed.insert(id, status);
+        if status < 300 {
+            taken.push(id);
+        }
+    }
+    Ok(taken)
+}
+
+/// Connections that ask nothing. A server may refuse them.
+async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for number in 0..IDLE {
+        let connect = async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((IDLE_FROM, 0).into())?;
+            socket.connect(servers[number % servers.len()]).await
+        };
+        if let Ok(Ok(stream)) = tokio::time::timeout(Duration::from_secs(1), connect).await {
+            held.push(stream);
+        }
+    }
+    held
+}
+
+/// Starts all of them, again and again, until it is over. No end of theirs is waited for.
+///
+/// # Errors
+/// Nobody answered a deployment.
+pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result<Hostility> {
+    let mut seen = Hostility::default();
+    let taken = deploy(api, &mut seen).await?;
+    while !over.load(Ordering::Relaxed) {
+        let held = idle(servers).await;
+        seen.idle += held.len();
+        for id in &taken {
+            let count = match *id {
+                "heavy" | "endless" => AT_ONCE,
+                _ => 1,
+            };
+            let starts = (0..count).map(|_| api.try_start(id));
+            for is_started in futures::future::join_all(starts).await {
+                match is_started {
+                    true => seen.started += 1,
+                    false => seen.refused += 1,
+                }
+            }
+        }
+        if taken.contains(&"echo") {
+            api.try_event(&json!({
+                "specversion": "1.0", "id": format!("first-{}", seen.started),
+                "source": "/hostile", "type": "hostile.again",
+            }))
+            .await;
+        }
+        // Time has to pass: what was started has its effect, and the connections are held.
+        tokio::time::sleep(PAUSE).await;
+        drop(held);
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_definitions_own() {
+        let all = definitions();
+        assert!(all.len() >= 10);
+        for (id, document) in all {
+            assert_eq!(document["id"], id);
+        }
+    }
+}

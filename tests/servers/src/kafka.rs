@@ -1,0 +1,105 @@
+//! Brokers that speak Kafka's protocol: those that `kcat` mocks, of librdkafka. Debian has no Kafka.
+//!
+//! They keep what they get in memory, and forget it when they end.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::process::{Process, command, output};
+
+/// How long `kcat` waits for what doesn't come, in seconds.
+const LIMIT: &str = "30";
+
+/// A cluster of our own, killed when this is dropped.
+#[derive(Debug)]
+pub struct KafkaMock {
+    // Dropped in this order: the process first, then its folder.
+    process: Process,
+    brokers: Vec<String>,
+    _folder: TempDir,
+}
+
+impl KafkaMock {
+    /// So many brokers; each topic has four partitions, spread over them.
+    pub fn start(brokers: usize) -> Result<KafkaMock> {
+        let folder = tempfile::tempdir()?;
+        let log = folder.path().join("log");
+        // A consumer of a topic of its own: the brokers are part of its process, and it doesn't end.
+        let count = format!("test.mock.num.brokers={brokers}");
+        let args = ["-X", &count, "-b", "mock", "-C", "-t", "none", "-d", "mock"];
+        let mut process = Process::start("kcat", "kcat", args, &log)?;
+        let mut found = Vec::new();
+        process.wait_until("address", || {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            let Some((_, rest)) = text.split_once(" bootstrap.servers=") else {
+                return false;
+            };
+            let Some((line, _)) = rest.split_once('\n') else {
+                return false;
+            };
+            found = line.trim().split(',').map(str::to_owned).collect();
+            true
+        })?;
+        ensure!(found.len() == brokers, "kcat named {found:?}");
+        Ok(KafkaMock {
+            process,
+            brokers: found,
+            _folder: folder,
+        })
+    }
+
+    /// `127.0.0.1:PORT` of the first broker.
+    pub fn address(&self) -> &str {
+        &self.brokers[0]
+    }
+
+    /// `127.0.0.1:PORT` of all brokers.
+    pub fn brokers(&self) -> &[String] {
+        &self.brokers
+    }
+
+    /// Sends messages, one a line as `KEY:VALUE`; a topic that isn't there is made.
+    pub fn produce(&self, topic: &str, lines: &str) -> Result<()> {
+        let mut child = command("kcat")
+            .args(["-b", self.address(), "-P", "-t", topic, "-K:"])
+            .args(["-X", "message.timeout.ms=120000"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let stdin = child.stdin.as_mut().context("it has an input")?;
+        stdin.write_all(lines.as_bytes())?;
+        let status = child.wait()?;
+        ensure!(status.success(), "kcat -P: {status}");
+        Ok(())
+    }
+
+    /// The first messages of a topic as `PARTITION KEY HEADERS VALUE`, one a line.
+    pub fn consume(&self, topic: &str, count: usize) -> Result<String> {
+        let count = count.to_string();
+        let args = [
+            LIMIT,
+            "kcat",
+            "-b",
+            self.address(),
+            "-C",
+            "-q",
+            "-t",
+            topic,
+            "-o",
+            "beginning",
+            "-c",
+            &count,
+            "-f",
+            "%p %k %h %s\n",
+        ];
+        output("timeout", "coreutils", &args)
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}

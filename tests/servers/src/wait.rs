@@ -1,0 +1,61 @@
+//! Waiting for a condition, never for a time: no test may depend on how fast the machine is.
+
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+/// How long a condition may take. Nothing is measured by this: it ends a test that would hang.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks until there is something.
+///
+/// # Panics
+/// If there is nothing within [`PATIENCE`]. The message has `what`, which is formatted only then, so
+/// that it can show how things stand (`std::fmt::from_fn`).
+#[track_caller]
+pub fn until<T>(what: impl Display, mut ask: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it never comes: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// [`until`] within a runtime.
+///
+/// # Panics
+/// As [`until`].
+pub async fn eventually<T>(what: impl Display, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = tokio::time::Instant::now();
+    loop {
+        if let Some(found) = ask().await {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it never comes: {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_asks_until_there_is_something() {
+        let mut asked = 0;
+        let found = until("the third", || {
+            asked += 1;
+            (asked == 3).then_some(asked)
+        });
+        assert_eq!(found, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "it never comes: the end of the world")]
+    async fn it_does_not_ask_for_ever() {
+        eventually("the end of the world", async || None::<()>).await;
+    }
+}

@@ -1,0 +1,179 @@
+//! Errors: what conditions see of them, which set they fit, and what handlers make of them.
+
+use swirl_model::Data;
+use swirl_model::workflow::{
+    ActionId, ErrorFilter, ErrorId, ErrorSet, ExprId, Language, Template, Throw,
+};
+
+use super::data::{eval, merge_to};
+use super::flow::{Instance, Path};
+use super::tests::exists;
+use super::world::NEVER;
+
+/// An error on its way to who handles it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fail {
+    pub at: i64,
+    pub name: String,
+    pub code: Option<String>,
+    /// Of errors of functions; what the runtime says of its own is not known here.
+    pub message: Box<str>,
+    /// The state in which it arose.
+    pub state: Option<Box<str>>,
+    /// An action's handler leads out of the state, by its own way.
+    pub left_by: Option<(ActionId, usize)>,
+}
+
+impl Fail {
+    pub fn named(name: &str) -> Fail {
+        Fail {
+            at: NEVER,
+            name: name.to_owned(),
+            code: None,
+            message: Box::default(),
+            state: None,
+            left_by: None,
+        }
+    }
+
+    pub fn timeout(name: &str, at: i64) -> Fail {
+        Fail {
+            at,
+            code: Some("timeout".to_owned()),
+            ..Fail::named(name)
+        }
+    }
+
+    /// Type and status, where errors are described.
+    fn described(&self) -> (&'static str, u16) {
+        if self.code.as_deref() == Some("timeout") {
+            return ("timeout", 408);
+        }
+        match self.name.as_str() {
+            "InputValidation" | "OutputValidation" => ("validation", 400),
+            "ExpressionError"
+            | "ConditionNotBoolean"
+            | "CollectionNotArray"
+            | "MergeTypeMismatch"
+            | "InvalidValue" => ("expression", 400),
+            "SubflowNotFound" => ("configuration", 400),
+            "FunctionError" => ("communication", 500),
+            _ => ("runtime", 500),
+        }
+    }
+
+    /// Errors of expressions arise at once.
+    pub fn at(mut self, at: i64) -> Fail {
+        self.at = self.at.min(at);
+        self
+    }
+
+    /// The error object (decision 24).
+    fn to_data(&self) -> Data {
+        let text = |text: Option<&str>| text.map_or(Data::NULL, Data::string);
+        let mut data = Data::object();
+        data.set("name", Data::string(&*self.name));
+        data.set("code", text(self.code.as_deref()));
+        data.set("message", Data::string(&*self.message));
+        data.set("status", Data::NULL);
+        data.set("state", text(self.state.as_deref()));
+        data
+    }
+}
+
+impl Instance<'_> {
+    /// The first set that an error fits; the one of all errors is asked last.
+    pub fn first_fit<'s>(
+        &self,
+        sets: impl Iterator<Item = &'s ErrorSet>,
+        fail: &Fail,
+        path: &Path,
+    ) -> Result<Option<usize>, Fail> {
+        let mut any = None;
+        for (index, set) in sets.enumerate() {
+            match set {
+                ErrorSet::Any => any = any.or(Some(index)),
+                _ if self.fits(set, fail, path)? => return Ok(Some(index)),
+                _ => {}
+            }
+        }
+        Ok(any)
+    }
+
+    pub fn fits(&self, set: &ErrorSet, fail: &Fail, path: &Path) -> Result<bool, Fail> {
+        Ok(match set {
+            ErrorSet::Any => true,
+            ErrorSet::These(list) => list.iter().any(|id| self.is(*id, fail)),
+            ErrorSet::Except(list) => !list.iter().any(|id| self.is(*id, fail)),
+            ErrorSet::Text(text) => fail.name == *text || fail.code.as_ref() == Some(text),
+            ErrorSet::When(test) => self.holds_for(*test, fail, path)?,
+        })
+    }
+
+    /// A condition over an error: `error` in the data, and what plain names mean in languages that have them
+    /// (decision 27).
+    fn holds_for(&self, test: ExprId, fail: &Fail, path: &Path) -> Result<bool, Fail> {
+        let mut error = fail.to_data();
+        let code = match &fail.code {
+            Some(code) if *code != fail.name => format!(" ({code})"),
+            _ => String::new(),
+        };
+        let trace = format!("{}{code}: {}", fail.name, fail.message);
+        error.set("trace", Data::string(trace));
+        let mut data = match path.data.is_object() {
+            true => path.data.clone(),
+            false => Data::object(),
+        };
+        data.set("error", error.clone());
+        let mut params = path.params.clone();
+        if !matches!(self.wf[test].language, Language::Jq | Language::JsonPath) {
+            params.push(("error".into(), error));
+        }
+        let found = eval(self.wf, test, &data, &params).map_err(|other| other.at(fail.at))?;
+        Ok(exists(&found))
+    }
+
+    /// By its description, else by the code, without one by the name (decision 24).
+    pub fn is(&self, id: ErrorId, fail: &Fail) -> bool {
+        let def = &self.wf[id];
+        if let Some(problem) = &def.problem {
+            let (kind, status) = fail.described();
+            let named = |wanted: &String| wanted.rsplit('/').next() == Some(kind);
+            return problem.kind.as_ref().is_none_or(named)
+                && problem.status.is_none_or(|wanted| wanted == status);
+        }
+        match &def.code {
+            Some(code) => fail.code.as_ref() == Some(code),
+            None => def.name == fail.name,
+        }
+    }
+
+    /// What a handler takes of its error into the data (decision 100).
+    pub fn keep(&self, filter: &ErrorFilter, fail: &Fail, path: &mut Path) -> Result<(), Fail> {
+        let error = fail.to_data();
+        let value = match filter.data {
+            Some(selection) => {
+                eval(self.wf, selection, &error, &path.params).map_err(|it| it.at(fail.at))?
+            }
+            None => error,
+        };
+        if value.is_null() {
+            return Ok(());
+        }
+        merge_to(self.wf, &mut path.data, filter.to, &value).map_err(|it| it.at(fail.at))
+    }
+}
+
+/// The error that a handler throws in place of another.
+pub fn thrown(throw: &Throw, fail: Fail) -> Fail {
+    let kind = match &throw.kind {
+        Some(Template::Literal(kind)) => Some(kind.to_text()),
+        _ => None,
+    };
+    let last = kind.as_deref().and_then(|kind| kind.rsplit('/').next());
+    let name = throw.name.as_deref().or(last).unwrap_or(&fail.name);
+    Fail {
+        at: fail.at,
+        ..Fail::named(name)
+    }
+}

@@ -1,0 +1,152 @@
+//! `swirl worker` as a process: drives scopes and calls functions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use swirl_cluster::{Cluster, FLUSH_MAX};
+use swirl_config::{Config, Worker};
+use swirl_deployment::Loader;
+use swirl_embedded::SystemClock;
+use swirl_functions::resources::Hosts;
+use swirl_nats::TaskSource;
+use swirl_ports::{FunctionCaller, Secrets};
+use swirl_runtime::{Settings, Shares};
+use swirl_service::Outward;
+use swirl_system::Calls;
+use swirl_telemetry::Telemetry;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::health;
+use crate::pool;
+
+/// How many tasks are fetched ahead of those that are being worked on.
+const AHEAD_MAX: usize = 64;
+
+/// How many threads drive scopes: on one processor two, so that expressions that take long leave one to all others.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2))
+}
+
+/// Works until the process is asked to end; gives its exit code. Logging has been set up.
+///
+/// # Errors
+/// The configuration cannot be used, or an address is taken.
+pub fn run(config: &Config) -> anyhow::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads())
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut stop = Box::pin(swirl_cluster::stop().context("signals cannot be listened to")?);
+        let (hosts, http) = (&config.http.allow_hosts, swirl_cluster::http(config));
+        let (hosts, clock) = (Hosts::parse(hosts)?, Arc::new(SystemClock));
+        let loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
+        let connect = swirl_cluster::connect(config, "worker", loader.lower());
+        let connected = tokio::select! {
+            () = &mut stop => return Ok(0),
+            connected = connect => connected,
+        };
+        let (cluster, redis) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                tracing::error!("{error:#}");
+                return Ok(swirl_cluster::UNAVAILABLE);
+            }
+        };
+        let secrets = swirl_cluster::secrets(&config.secrets)?;
+        let caller = loader.caller.clone();
+        let ack_wait = config.nats.ack_wait;
+        let process = redis.process_id();
+        let stop = swirl_cluster::until_outdated(stop, redis.clone());
+        let (cluster, telemetry) = swirl_cluster::telemetry(cluster, config, "worker", process)?;
+        swirl_cluster::watch_circuits(telemetry.metrics(), loader.caller.breakers());
+        let settings = &config.worker;
+        work(
+            cluster, caller, secrets, settings, ack_wait, telemetry, stop,
+        )
+        .await?;
+        Ok(0)
+    })
+}
+
+/// Works until `stop` is done, then finishes or hands back what is under way.
+///
+/// # Errors
+/// The address is taken.
+pub async fn work(
+    cluster: Cluster,
+    caller: Arc<dyn FunctionCaller>,
+    secrets: Arc<dyn Secrets>,
+    settings: &Worker,
+    ack_wait: Duration,
+    telemetry: Arc<Telemetry>,
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    tracing::info!("health is told at http://{}/readyz", listener.local_addr()?);
+    let (stopping, stopped) = watch::channel(false);
+    let nats = cluster.nats.clone();
+    let served = tokio::spawn(health::serve(
+        listener,
+        cluster.store.clone(),
+        nats,
+        cluster.servers.clone(),
+        stopped,
+        telemetry.metrics().clone(),
+    ));
+
+    let system = cluster.system(telemetry.clone());
+    let effects = Arc::new(Outward::new(system.service(), cluster.bus.clone()));
+    let mut driver = system.driver(Calls { caller, secrets }, effects, driving(settings));
+    driver.shares = Some(Shares::new(threads()));
+    let ahead = settings.concurrency.clamp(1, AHEAD_MAX);
+    let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
+    let pool = pooling(settings, ack_wait);
+    tracing::info!(concurrency = settings.concurrency, "working");
+    let stop = async {
+        stop.await;
+        tracing::info!("stopping: what is under way is finished");
+        stopping.send_replace(true);
+    };
+    let left = pool::run(Arc::new(driver), tasks, pool, stop).await;
+    if left > 0 {
+        tracing::warn!(
+            left,
+            "these took too long, and are handed back: others go on with them"
+        );
+    }
+    // Without a server it would wait for one.
+    let flushed = tokio::time::timeout(FLUSH_MAX, cluster.nats.flush()).await;
+    if !matches!(flushed, Ok(Ok(()))) {
+        tracing::debug!("the last messages are left to the reconciler");
+    }
+    telemetry.shutdown(FLUSH_MAX).await;
+    served.abort();
+    Ok(())
+}
+
+/// How a worker drives, as configured.
+pub fn driving(settings: &Worker) -> Settings {
+    let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
+    Settings {
+        lease_ms,
+        renew_ms: Some((lease_ms / 3).max(1)),
+        keeps_one: settings.local_scopes > 0,
+        recording: settings.recording,
+        recorded_bytes_max: settings.recorded_bytes_max,
+    }
+}
+
+/// How many it drives at once, as configured. `ack_wait`: how long JetStream waits for a sign of life.
+pub fn pooling(settings: &Worker, ack_wait: Duration) -> pool::Settings {
+    pool::Settings {
+        concurrency: settings.concurrency,
+        local_scopes: settings.local_scopes,
+        progress: ack_wait / 3,
+        shutdown: settings.shutdown_deadline,
+    }
+}

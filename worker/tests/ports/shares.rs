@@ -1,0 +1,188 @@
+//! No definition takes more than its share: of processor time that others want, and of room in the store.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use swirl_embedded::{Embedded, MemoryQueue, Options};
+use swirl_engine::Definition;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::Status;
+use swirl_model::{Data, WorkflowError, data};
+use swirl_ports::{CallRequest, FunctionCaller, InstanceRecords, Queue};
+use swirl_runtime::{Settings, Shares};
+use swirl_service::{Deployment, Service, StartRequest, Started};
+use swirl_system::{Calls, System};
+use swirl_worker::pool;
+
+use crate::pool::{Nobody, nobody, service};
+
+const LONG: Duration = Duration::from_secs(600);
+
+pub async fn deploy(service: &Service, document: &str) {
+    let none = swirl_spec::resource::MapResources::default();
+    let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
+    let workflow = reading.workflow.expect(document);
+    let definition = Definition::compile(workflow.clone()).unwrap();
+    service.registry.insert(definition, "", 0);
+    let deployment = Deployment {
+        name: String::new(),
+        document: document.to_owned(),
+        resources: Vec::new(),
+        workflow,
+    };
+    service.deploy(deployment).await.unwrap();
+}
+
+pub async fn start(service: &Service, workflow: &str, request: u32) -> InstanceId {
+    let request = StartRequest {
+        workflow: workflow.to_owned(),
+        input: Data::object(),
+        request: format!("{workflow} {request}"),
+        ..StartRequest::default()
+    };
+    match service.start(request).await.unwrap() {
+        Ok(Started::New(id)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn ended(store: &Embedded, id: &InstanceId) {
+    let ends = async {
+        while !store
+            .instance(id)
+            .await
+            .unwrap()
+            .unwrap()
+            .state
+            .status
+            .ended()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, ends).await.unwrap();
+}
+
+const HEAVY: &str = r#"{"id": "heavy", "version": "1", "specVersion": "0.8", "states": [
+    {"name": "A", "type": "inject", "data": {}, "transition": "B",
+        "stateDataFilter": {"output": "${ {i: ((.i // 0) + 1), x: ([range(30000)] | length)} }"}},
+    {"name": "B", "type": "switch", "dataConditions": [{"condition": "${ .i < 15 }", "transition": "A"}],
+        "defaultCondition": {"end": true}}]}"#;
+
+const LIGHT: &str = r#"{"id": "light", "version": "1", "specVersion": "0.8", "states": [
+    {"name": "A", "type": "inject", "data": {"a": 1}, "end": true}]}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
+    let store = Arc::new(Embedded::memory());
+    let queue = Arc::new(MemoryQueue::default());
+    let service = service(&store, queue.clone());
+    for document in [HEAVY, LIGHT] {
+        deploy(&service, document).await;
+    }
+    let mut heavy = Vec::new();
+    for request in 0..6 {
+        heavy.push(start(&service, "heavy", request).await);
+    }
+    let light = start(&service, "light", 0).await;
+    let effects = Arc::new(service.clone());
+    let mut driver = System::from(&service).driver(nobody(), effects, Settings::default());
+    driver.shares = Some(Shares::new(2));
+    let mut over = 0;
+    let stop = async {
+        ended(&store, &light).await;
+        for id in &heavy {
+            let status = store.instance(id).await.unwrap().unwrap().state.status;
+            over += u32::from(status.ended());
+        }
+        for id in &heavy {
+            ended(&store, id).await;
+        }
+    };
+    pool::run(Arc::new(driver), queue, pool::Settings::default(), stop).await;
+    assert!(
+        over <= 2,
+        "{over} of 6 that cost much ended before one that costs nothing"
+    );
+    for id in heavy.iter().chain([&light]) {
+        let state = store.instance(id).await.unwrap().unwrap().state;
+        assert_eq!(state.status, Status::Completed, "{state:?}");
+    }
+}
+
+/// Answers with 20 KB, and notes what it was asked.
+#[derive(Default)]
+struct Large(Mutex<Vec<String>>);
+
+#[async_trait]
+impl FunctionCaller for Large {
+    async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
+        self.0.lock().unwrap().push(request.key);
+        Ok(Data::string("x".repeat(20_000)))
+    }
+}
+
+/// Whatever makes the data, branches hold it together; what doesn't fit is an error that the definition handles.
+#[tokio::test]
+async fn an_instance_has_a_limit_over_all_its_branches() {
+    let functions = [
+        r#"{"name": "f", "type": "expression", "operation": "\"x\" * 20000"}"#,
+        r#"{"name": "f", "operation": "service.json#f"}"#,
+    ];
+    let handled = r#", "onErrors": [{"errorRef": "LimitExceeded", "transition": "Small"}]"#;
+    for function in functions {
+        for handled in [handled, ""] {
+            let document = r#"{"id": "w", "version": "1", "specVersion": "0.8",
+                "errors": [{"name": "LimitExceeded"}], "functions": [FUNCTION], "states": [
+                {"name": "Items", "type": "inject", "data": {"items": [1,2,3,4,5,6,7,8,9,10]}, "transition": "Each"},
+                {"name": "Each", "type": "foreach", "inputCollection": "${ .items }", "outputCollection": "${ .all }",
+                    "actions": [{"functionRef": "f"}], "end": true HANDLED},
+                {"name": "Small", "type": "inject", "data": {"small": true}, "end": true}]}"#;
+            let document = document
+                .replace("FUNCTION", function)
+                .replace("HANDLED", handled);
+            let options = Options {
+                instance_bytes: 100 << 10,
+                ..Options::default()
+            };
+            let store = Arc::new(Embedded::memory_with(options));
+            let queue = Arc::new(MemoryQueue::default());
+            let service = service(&store, queue.clone());
+            deploy(&service, &document).await;
+            let id = start(&service, "w", 0).await;
+            let caller = Arc::new(Large::default());
+            let calls = Calls {
+                caller: caller.clone(),
+                secrets: Arc::new(Nobody),
+            };
+            let effects = Arc::new(service.clone());
+            let driver = System::from(&service).driver(calls, effects, Settings::default());
+            queue.push(vec![ScopeRef::root(id.clone())]).await;
+            let stop = ended(&store, &id);
+            pool::run(Arc::new(driver), queue, pool::Settings::default(), stop).await;
+            let state = store.instance(&id).await.unwrap().unwrap().state;
+            if handled.is_empty() {
+                let error = state.error.unwrap();
+                assert_eq!(
+                    (state.status, error.name.as_str()),
+                    (Status::Faulted, "LimitExceeded")
+                );
+                assert!(
+                    error
+                        .message
+                        .contains("102400 bytes in all of its branches"),
+                    "{error}"
+                );
+            } else {
+                let output = state.output.unwrap();
+                assert_eq!(output.get("small"), Some(data!(true)), "{output}");
+            }
+            // None was made again to find out.
+            let keys = caller.0.lock().unwrap().clone();
+            let unlike: BTreeSet<&String> = keys.iter().collect();
+            assert_eq!(unlike.len(), keys.len(), "{keys:?}");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! No two files take something from each other. Those that did when the rule came stand in
+//! `xtask/circles.toml`; an entry goes when its pair is apart. A module and its own children belong
+//! together, and are left alone.
+//!
+//! Read without a parser: `use` lines, and paths that begin with `crate`, `super` or the name of a module
+//! that the file declares. What a file re-exports belongs to the file that it comes from. Tests are left
+//! out: they stand at the end of a file and may use what they like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use regex::Regex;
+
+use super::{Tree, join};
+use crate::finding::Finding;
+
+/// What is nothing but tests may be as it likes.
+const TESTS: &str = "tests/";
+const LIST: &str = "xtask/circles.toml";
+/// How often a name is followed from one re-export to the next.
+const HOPS_MAX: usize = 8;
+
+/// A file of a crate.
+struct File<'t> {
+    path: &'t str,
+    /// Names from the crate's root on.
+    module: Vec<String>,
+    /// Without tests and comments.
+    code: String,
+    /// Paths of its `use` lines, from the crate's root on.
+    uses: Vec<Use>,
+}
+
+struct Use {
+    path: Vec<String>,
+    /// What it is called here.
+    name: String,
+    is_public: bool,
+}
+
+pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let list = tree.text(LIST).unwrap_or_default();
+    let mut listed: BTreeMap<String, Vec<String>> = toml::from_str(list).context(LIST)?;
+    let mut findings = Vec::new();
+    let is_ours = |root: &&String| root.ends_with("src/lib.rs") && !root.starts_with(TESTS);
+    let roots = tree.roots.iter().filter(is_ours);
+    for root in roots.collect::<BTreeSet<_>>() {
+        for (one, other) in pairs(&files(tree, root)?)? {
+            let known = listed.get_mut(one).and_then(|known| {
+                let at = known.iter().position(|known| known == other)?;
+                Some(known.swap_remove(at))
+            });
+            if known.is_none() {
+                let message =
+                    format!("takes something from {other}, which takes something from it");
+                findings.push(Finding::new(one, message));
+            }
+        }
+    }
+    listed.retain(|_, others| !others.is_empty());
+    findings.extend(listed.into_iter().map(|(path, others)| {
+        let others = others.join(", ");
+        let message = format!("lists {path} with {others}, which are apart: remove it");
+        Finding::new(LIST, message)
+    }));
+    Ok(findings)
+}
+
+fn files<'t>(tree: &'t Tree, root: &'t str) -> Result<Vec<File<'t>>> {
+    let declared = Regex::new(r"(?m)^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(?:r#)?(\w+)\s*;")?;
+    let comment = Regex::new(r"(?m)^\s*//.*$")?;
+    let tests = Regex::new(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*(;|\{)")?;
+    let mut found = Vec::new();
+    let mut open = vec![(root.to_owned(), Vec::new())];
+    while let Some((path, module)) = open.pop() {
+        let Some(text) = tree.texts.iter().find(|text| text.path == path) else {
+            continue;
+        };
+        let mut code = comment.replace_all(&text.text, "").into_owned();
+        while let Some(test) = tests.captures(&code) {
+            let (Some(all), is_file) = (test.get(0), &test[1] == ";") else {
+                break;
+            };
+            let end = if is_file { all.end() } else { code.len() };
+            code = format!("{}{}", &code[..all.start()], &code[end..]);
+        }
+        let below = match path
+            .strip_suffix("/mod.rs")
+            .or(path.strip_suffix("/lib.rs"))
+        {
+            Some(folder) => folder.to_owned(),
+            None => path.trim_end_matches(".rs").to_owned(),
+        };
+        for name in declared
+            .captures_iter(&code)
+            .map(|found| found[1].to_owned())
+        {
+            let mut module: Vec<String> = module.clone();
+            module.push(name.clone());
+            for end in [format!("{name}.rs"), format!("{name}/mod.rs")] {
+                if let Some(path) = join(&below, &end).filter(|path| tree.has(path)) {
+                    open.push((path, module.clone()));
+                }
+            }
+        }
+        let uses = uses(&code, &module)?;
+        let path = text.path.as_str();
+        found.push(File {
+            path,
+            module,
+            code,
+            uses,
+        });
+    }
+    Ok(found)
+}
+
+/// The paths of all `use` lines of the top level, one for each name.
+fn uses(code: &str, module: &[String]) -> Result<Vec<Use>> {
+    let line = Regex::new(r"(?m)^(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")?;
+    let mut found = Vec::new();
+    for line in line.captures_iter(code) {
+        let mut flat = Vec::new();
+        flatten("", &line[2], &mut flat);
+        for path in flat {
+            let (path, alias) = match path.split_once(" as ") {
+                Some((path, alias)) => (path.to_owned(), Some(alias.trim().to_owned())),
+                None => (path, None),
+            };
+            let Some(path) = absolute(&path, module) else {
+                continue;
+            };
+            let name = alias.or_else(|| path.last().cloned()).unwrap_or_default();
+            let is_public = line.get(1).is_some();
+            found.push(Use {
+                path,
+                name,
+                is_public,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// `a::{b, c::{self, d}}` as `a::b`, `a::c`, `a::c::d`.
+fn flatten(before: &str, tree: &str, found: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some(brace) = tree.find('{') else {
+        let path = format!("{before}{tree}");
+        found.push(path.trim_end_matches("::self").to_owned());
+        return;
+    };
+    let before = format!("{before}{}", tree[..brace].trim());
+    let inner = tree[brace + 1..].trim_end().trim_end_matches('}');
+    let (mut depth, mut from) = (0, 0);
+    for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if !inner[from..at].trim().is_empty() {
+                    flatten(&before, &inner[from..at], found);
+                }
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A path from the crate's root on; `None` if it leads elsewhere.
+fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
+    let mut parts = path.split("::").map(str::trim).peekable();
+    let mut found = match parts.peek().copied()? {
+        "crate" => Vec::new(),
+        // Another crate's, or a child's: whose it is shows where it is looked up.
+        _ => module.to_vec(),
+    };
+    for part in parts {
+        match part {
+            "crate" | "self" => {}
+            "super" => drop(found.pop()?),
+            part => found.push(part.to_owned()),
+        }
+    }
+    Some(found)
+}
+
+/// Files that take something from each other.
+fn pairs<'t>(files: &[File<'t>]) -> Result<Vec<(&'t str, &'t str)>> {
+    let edges = edges(files)?;
+    let module = |path: &str| {
+        let found = files.iter().find(|file| file.path == path);
+        found.map_or(&[][..], |file| &file.module)
+    };
+    let takes = |one: &str, other: &str| edges.get(one).is_some_and(|all| all.contains(other));
+    let mut found = Vec::new();
+    for (one, others) in &edges {
+        for other in others.iter().filter(|other| *one < **other) {
+            let (a, b) = (module(one), module(other));
+            if takes(other, one) && !a.starts_with(b) && !b.starts_with(a) {
+                found.push((*one, *other));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Who takes something from whom.
+fn edges<'t>(files: &[File<'t>]) -> Result<BTreeMap<&'t str, BTreeSet<&'t str>>> {
+    let inline = Regex::new(r"\b((?:crate|super)(?:::\w+)+)")?;
+    let call = Regex::new(r"(?:^|[^:\w])(\w+)((?:::\w+)+)")?;
+    let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for file in files {
+        let mut paths: Vec<Vec<String>> = Vec::new();
+        // A face hands on what its children have: that is no use of them.
+        let own = file.uses.iter().filter(|found| !found.is_public);
+        paths.extend(own.map(|found| found.path.clone()));
+        let spelt = inline.captures_iter(&file.code);
+        paths.extend(spelt.filter_map(|found| absolute(&found[1], &file.module)));
+        let handed_on =
+            |line: &&str| line.starts_with("pub use ") || line.starts_with("pub(crate) use ");
+        let without: Vec<&str> = file.code.lines().filter(|line| !handed_on(line)).collect();
+        let children: BTreeSet<&str> = children(file, files).collect();
+        for found in call.captures_iter(&without.join("\n")) {
+            if children.contains(&found[1]) {
+                paths.extend(absolute(
+                    &format!("{}{}", &found[1], &found[2]),
+                    &file.module,
+                ));
+            }
+        }
+        let targets = edges.entry(file.path).or_default();
+        for path in paths {
+            let target = target(&path, files, HOPS_MAX);
+            targets.extend(target.filter(|target| *target != file.path));
+        }
+    }
+    Ok(edges)
+}
+
+fn children<'a>(file: &'a File<'_>, files: &'a [File<'_>]) -> impl Iterator<Item = &'a str> {
+    let of = files.iter().filter(|child| {
+        child.module.len() == file.module.len() + 1 && child.module.starts_with(&file.module)
+    });
+    of.filter_map(|child| child.module.last().map(String::as_str))
+}
+
+/// The file in which this is defined.
+fn target<'t>(path: &[String], files: &[File<'t>], hops: usize) -> Option<&'t str> {
+    let of = |module: &[String]| files.iter().find(|file| file.module == module);
+    let (file, rest) = (0..=path.len()).rev().find_map(|length| {
+        let (module, rest) = path.split_at(length);
+        // The root alone says nothing: it may be the path of another crate.
+        of(module).map(|file| (file, rest))
+    })?;
+    let Some(name) = rest.first() else {
+        return Some(file.path);
+    };
+    let handed_on = file.uses.iter().find(|found| found.name == *name);
+    if let Some(handed_on) = handed_on
+        && hops > 0
+        && handed_on.path != path
+    {
+        // Where it leads out of the crate, nobody here is used.
+        return target(&handed_on.path, files, hops - 1);
+    }
+    let defined = [
+        "fn",
+        "struct",
+        "enum",
+        "trait",
+        "type",
+        "const",
+        "static",
+        "union",
+        "macro_rules!",
+    ];
+    let is_defined = |kind: &&str| {
+        let text = format!("{kind} {name}");
+        file.code.match_indices(&text).any(|(at, _)| {
+            let after = file.code[at + text.len()..].chars().next();
+            after.is_none_or(|c| !c.is_alphanumeric() && c != '_')
+        })
+    };
+    (name == "*" || defined.iter().any(is_defined)).then_some(file.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lint::messages;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let mut tree = Tree::of(files);
+        tree.roots.push("a/src/lib.rs".to_owned());
+        messages(check(&tree))
+    }
+
+    #[test]
+    fn files_that_use_each_other_are_found() {
+        let circle = [
+            ("a/src/lib.rs", "mod b;\nmod c;\npub use b::B;\n"),
+            ("a/src/b.rs", "use super::c::{self, C};\npub struct B;\n"),
+            ("a/src/c.rs", "pub struct C;\nfn f() { crate::b::g() }\n"),
+        ];
+        // `g` is not defined in b.
+        assert_eq!(found(&circle), [""; 0]);
+        let circle = [
+            circle[0],
+            circle[1],
+            ("a/src/c.rs", "use crate::B;\npub struct C;\n"),
+        ];
+        assert_eq!(
+            found(&circle),
+            ["a/src/b.rs: takes something from a/src/c.rs, which takes something from it"]
+        );
+        let listed = [
+            circle[0],
+            circle[1],
+            circle[2],
+            (LIST, "\"a/src/b.rs\" = [\"a/src/c.rs\"]"),
+        ];
+        assert_eq!(found(&listed), [""; 0]);
+        let listed = [circle[0], (LIST, "\"a/src/b.rs\" = [\"a/src/c.rs\"]")];
+        assert!(found(&listed)[0].contains("remove it"));
+    }
+
+    #[test]
+    fn a_module_and_its_children_belong_together() {
+        let files = [
+            ("a/src/lib.rs", "mod b;\n"),
+            (
+                "a/src/b/mod.rs",
+                "mod c;\npub struct B;\nfn f() { c::g() }\n",
+            ),
+            ("a/src/b/c.rs", "use super::B;\npub fn g() {}\n"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
+    }
+
+    #[test]
+    fn tests_and_comments_are_left_out() {
+        let files = [
+            ("a/src/lib.rs", "mod b;\nmod c;\n"),
+            (
+                "a/src/b.rs",
+                "/// [`crate::c::C`]\npub struct B;\n#[cfg(test)]\nmod tests { use crate::c::C; }\n",
+            ),
+            ("a/src/c.rs", "use crate::b::B;\npub struct C;\n"),
+        ];
+        assert_eq!(found(&files), [""; 0]);
+    }
+}
