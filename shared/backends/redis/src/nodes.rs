@@ -95,17 +95,21 @@ impl Link {
     }
 }
 
-/// Whether a server refuses what needs memory.
+/// Room that a server needs for its next request: below it, what is refused depends on how large the
+/// request is and on what the server frees meanwhile.
+const ROOM_MIN: u64 = 1024 * 1024;
+
+/// Whether a server refuses requests that need memory, or is about to.
 fn is_full(info: &HashMap<String, String>) -> bool {
     let number = |name: &str| info.get(name).and_then(|text| text.parse::<u64>().ok());
     let limit = number("maxmemory").unwrap_or(0);
     let apart = number("mem_not_counted_for_evict").unwrap_or(0);
     let used = number("used_memory").unwrap_or(0).saturating_sub(apart);
-    limit > 0 && used > limit
+    limit > 0 && used + ROOM_MIN.min(limit / 16) > limit
 }
 
 impl Redis {
-    /// The servers that have no memory left: they refuse whatever needs some. Instances can be ended,
+    /// The servers that have no memory left, or less than a request may take: they refuse whatever needs some. Instances can be ended,
     /// and those that have ended are removed. Nothing is said of servers that don't answer.
     pub async fn full(&self) -> Vec<String> {
         let link = &self.inner.link;
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_what_is_above_its_limit() {
+    fn full_is_what_has_no_room_for_a_request() {
         let full = |used: u64, apart: u64, limit: u64| {
             is_full(&read_info(&format!(
                 "used_memory:{used}\r\nmem_not_counted_for_evict:{apart}\r\nmaxmemory:{limit}\r\n"
@@ -167,5 +171,9 @@ mod tests {
         };
         assert!(full(11, 0, 10));
         assert!(!full(11, 1, 10) && !full(10, 0, 10) && !full(10, 0, 0));
+        let gigabyte = 1 << 30;
+        assert!(full(gigabyte - ROOM_MIN + 1, 0, gigabyte));
+        assert!(!full(gigabyte - ROOM_MIN, 0, gigabyte));
+        assert!(!full(gigabyte - ROOM_MIN + 1, 1, gigabyte));
     }
 }
