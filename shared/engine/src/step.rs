@@ -120,16 +120,21 @@ pub fn step(
             | Input::Event { .. }
             | Input::Joined { .. }
     );
+    // Before the input is taken in: that may end the instance, and start the one that continues it.
+    let first_wait = waited && !brief && !ctx.scope.waited;
+    if first_wait {
+        ctx.emit(Event::Waited);
+    }
     if let Err(rejection) = ctx.take_in(input) {
+        if first_wait {
+            ctx.scope.waited = false;
+        }
         return Outcome::Rejected(rejection);
     }
     if brief {
         ctx.count_brief();
     } else if !by_itself && ctx.scope.steps > 0 {
         ctx.emit(Event::Steps(0));
-    }
-    if waited && !brief && !ctx.scope.waited {
-        ctx.emit(Event::Waited);
     }
     ctx.run();
     ctx.leave_what_only_waits();
