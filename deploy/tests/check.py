@@ -2,7 +2,7 @@
 """Checks what can be checked of `deploy/` without containers or a cluster: files can be read, names of
 settings, metrics and files fit each other, and redis-server and nats-server run with the configurations
 that are shipped. Needs Python 3.11, PyYAML (Debian: python3-yaml), redis-server and nats-server. What needs
-promtool or systemd-analyze is left out, by name, where these are missing."""
+promtool, systemd-analyze or Go is left out, by name, where these are missing."""
 
 import os
 import sys
@@ -23,6 +23,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import chart
 import servers
 
 DEPLOY = servers.DEPLOY
@@ -228,6 +229,10 @@ def chart_secrets():
         ], f"{process}: {blocks}"
 
 
+def chart_renders():
+    chart.renders({variable(key) for key in settings()})
+
+
 def chart_deadlines():
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     for process in ("worker", "coordinator"):
@@ -309,6 +314,7 @@ CHECKS = [
     chart_version,
     chart_secrets,
     chart_deadlines,
+    chart_renders,
     metrics_have_one_list,
     alerts,
     dashboard,

@@ -14,6 +14,7 @@ use crate::finding::Finding;
 
 struct Tool {
     program: &'static str,
+    /// Debian's packages, separated by spaces.
     package: &'static str,
     why: &'static str,
 }
@@ -42,7 +43,12 @@ const TOOLS: [Tool; 8] = [
     tool("redis-server", "redis-server", "the cluster's store"),
 ];
 /// Single checks need these, and leave themselves out without.
-const OPTIONAL: [Tool; 2] = [
+const OPTIONAL: [Tool; 3] = [
+    tool(
+        "go",
+        "golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev",
+        "the Helm chart, rendered",
+    ),
     tool("prometheus", "prometheus", "scrapes, alerts"),
     tool("systemd-analyze", "systemd", "the units"),
 ];
@@ -102,7 +108,8 @@ pub fn check() -> Result<Vec<Finding>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let packages: Vec<&str> = wanted.iter().map(|tool| tool.package).collect();
+    let packages = wanted.iter().map(|tool| tool.package);
+    let packages: Vec<&str> = packages.flat_map(str::split_whitespace).collect();
     let by_hand = format!("apt-get install {}", packages.join(" "));
     match installer() {
         Some(mut install) => {
