@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use swirl_deployment::Loader;
@@ -14,8 +15,22 @@ use swirl_functions::secrets::{Chain, Environment, Fixed};
 /// `hosts`: from which hosts documents may be fetched, beside this machine.
 /// `settings`: what carries out functions, as the operator says.
 pub fn loader(hosts: &[String], settings: Settings) -> anyhow::Result<Loader> {
+    loader_with(hosts, settings, None)
+}
+
+/// As [`loader`]. `timeout`: how long a call may take whose actions have no timeout.
+pub fn loader_with(
+    hosts: &[String],
+    settings: Settings,
+    timeout: Option<Duration>,
+) -> anyhow::Result<Loader> {
     let (hosts, clock) = (Hosts::parse(hosts)?, Arc::new(SystemClock));
-    Ok(Loader::new(hosts, HttpConfig::default(), settings, clock)?)
+    let default = HttpConfig::default();
+    let http = HttpConfig {
+        timeout: timeout.unwrap_or(default.timeout),
+        ..default
+    };
+    Ok(Loader::new(hosts, http, settings, clock)?)
 }
 
 /// Values given on the command line first, then those of the environment.

@@ -1,5 +1,6 @@
 //! The commands: one file each, one line each in [`Command`].
 
+mod call;
 mod completions;
 mod config;
 mod coordinator;
@@ -73,6 +74,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Call(call::Args),
     Cancel(operate::Cancel),
     Completions(completions::Args),
     Config(config::Args),
@@ -121,6 +123,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let done = match cli.command {
+        Command::Call(args) => call::run(&args, &terminal),
         Command::Cancel(args) => operate::cancel(&args, &terminal),
         Command::Completions(args) => completions::run(&args, &terminal),
         Command::Config(args) => config::run(&args, &terminal),

@@ -238,8 +238,13 @@ fn told(id: &InstanceId) -> String {
     format!("told/{id}")
 }
 
-/// Reads a definition's file with all that it refers to.
-fn load(loader: &Loader, file: &Path, colour: bool) -> anyhow::Result<Result<Deployment, String>> {
+/// Reads a definition's file with all that it refers to; or says why it cannot be run, as it is shown to
+/// people.
+pub(super) fn load(
+    loader: &Loader,
+    file: &Path,
+    colour: bool,
+) -> anyhow::Result<Result<Deployment, String>> {
     let document =
         std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let folder = file.parent().unwrap_or(Path::new(""));

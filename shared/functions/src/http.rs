@@ -11,15 +11,17 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder};
+use swirl_model::redact::CUT;
 use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::egress::{Egress, Gate};
 use crate::exchange;
 pub(crate) use crate::shown::shown;
+use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
 /// How many redirects one request may take.
@@ -207,6 +209,7 @@ impl Http {
         let (client, request) = request.build_split();
         let request = request.map_err(failed)?;
         let method = request.method().clone();
+        watch::sending(|| sending(&request)).await;
         exchange::note(&method, url, None);
         let mut response = client.execute(request).await.map_err(failed)?;
         exchange::note(&method, url, Some(response.status().as_u16()));
@@ -254,6 +257,33 @@ impl Http {
             format!("{what}: the connection to {host} port {port} broke: {cause}")
         };
         CallError::new(CallErrorKind::Connection, message)
+    }
+}
+
+/// The request as it goes out. A body of parts is a stream: who makes one describes it.
+fn sending(request: &reqwest::Request) -> Sending {
+    let mut url = request.url().clone();
+    // Neither fails for a URL that has a host; one without has no user either.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    let text = |value: &HeaderValue| match value.is_sensitive() {
+        true => CUT.to_owned(),
+        false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+    };
+    let headers = request.headers().iter();
+    Sending {
+        protocol: "http",
+        target: format!("{} {url}", request.method()),
+        headers: headers
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect(),
+        body: match request.body() {
+            None => Content::None,
+            Some(body) => match body.as_bytes() {
+                Some(bytes) => Content::Bytes(bytes.to_vec()),
+                None => Content::Parts(watch::parts()),
+            },
+        },
     }
 }
 

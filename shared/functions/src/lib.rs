@@ -15,6 +15,7 @@ pub mod resources;
 pub mod secrets;
 mod shown;
 pub mod types;
+pub mod watch;
 
 pub use caller::{Caller, Gather, Needed, Problem};
 pub use error::{CallError, CallErrorKind};

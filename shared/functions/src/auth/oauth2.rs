@@ -25,6 +25,7 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::{Secret, redact};
 use crate::http::{Answer, Http, shown};
+use crate::watch;
 use crate::{CallError, CallErrorKind};
 
 /// How long before its end a token is renewed; at most a tenth of its life.
@@ -105,6 +106,20 @@ impl Tokens {
     /// # Errors
     /// `auth` if the endpoint cannot be found or refuses, `connection` if it cannot be reached.
     pub(crate) async fn token(
+        &self,
+        oauth2: &OAuth2,
+        hints: &Hints,
+        refused: Option<&Secret>,
+    ) -> Result<Secret, CallError> {
+        if watch::holds() {
+            return Ok(Secret::new(watch::NO_TOKEN.to_owned()));
+        }
+        let token = self.kept_or_fetched(oauth2, hints, refused).await?;
+        watch::secret(token.expose());
+        Ok(token)
+    }
+
+    async fn kept_or_fetched(
         &self,
         oauth2: &OAuth2,
         hints: &Hints,

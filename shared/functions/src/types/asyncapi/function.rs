@@ -16,12 +16,13 @@ use super::document::Document;
 use super::message::{Message, Parts};
 use super::receive::{self, Came, Incoming};
 use super::send::{self, Outgoing};
-use super::server::Server;
+use super::server::{Protocol, Server};
 use crate::exchange;
 use crate::types::service::{TRACEPARENT, in_time};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
 };
+use crate::watch;
 use crate::{CallError, CallErrorKind};
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -114,6 +115,7 @@ impl CompiledFunction for AsyncapiFunction {
             let limit = clients.services.http().config().response_bytes_max;
             let incoming = Incoming::new(&sending.server, address, request, limit);
             note(&sending.server, &incoming.address, true);
+            watch::sending(|| waiting(sending, &incoming.address)).await;
             let waited = receive::receive(clients, sending, &incoming, context.auth);
             let came = in_time(context.timeout, &incoming.what, waited).await?;
             return read(sending, &came, &incoming.what);
@@ -138,6 +140,9 @@ impl CompiledFunction for AsyncapiFunction {
             return Err(CallError::new(CallErrorKind::Limit, message));
         }
         note(&sending.server, &outgoing.address, false);
+        if sending.server.protocol != Protocol::Http {
+            watch::sending(|| outgoing.seen(&sending.server)).await;
+        }
         let sent = send::send(clients, sending, &outgoing, context.auth);
         in_time(context.timeout, &outgoing.what, sent).await
     }
@@ -164,6 +169,20 @@ fn note(server: &Server, address: &str, receives: bool) {
     if let Some(system) = server.protocol.system() {
         let host = server.host();
         exchange::note_message(system, (&host, server.port()), address, receives);
+    }
+}
+
+/// A message that is waited for: nothing goes out but the wish for it.
+fn waiting(sending: &Sending, address: &str) -> watch::Sending {
+    watch::Sending {
+        protocol: sending.server.protocol.word(),
+        target: format!(
+            "wait for a message at `{address}` of {}:{}",
+            sending.server.host(),
+            sending.server.port()
+        ),
+        headers: Vec::new(),
+        body: watch::Content::None,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::http::shown;
 use crate::types::Clients;
 use crate::types::rest::answer;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY};
+use crate::watch::{self, Content};
 
 /// Connections to brokers.
 #[derive(Debug, Default)]
@@ -46,6 +47,26 @@ pub(super) struct Outgoing<'a> {
     pub(super) key: &'a str,
     /// Cut out of what is answered.
     pub(super) secrets: &'a [String],
+}
+
+impl Outgoing<'_> {
+    /// As it goes out. The key of the message is among the headers, whatever its broker calls it.
+    pub(super) fn seen(&self, server: &Server) -> watch::Sending {
+        let own = [
+            ("content-type", Some(self.content_type.as_str())),
+            (IDEMPOTENCY_KEY, Some(self.key)),
+            ("partition-key", self.partition_key.as_deref()),
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        watch::Sending {
+            protocol: server.protocol.word(),
+            target: self.what.clone(),
+            headers: own.chain(self.headers.iter().cloned()).collect(),
+            body: Content::Bytes(self.payload.clone()),
+        }
+    }
 }
 
 /// A request to a subject, for who isn't described by a document.
@@ -98,6 +119,13 @@ impl Brokers {
             server.port().unwrap_or(4222),
         );
         exchange::note_message("nats", place, asking.subject, false);
+        watch::sending(|| watch::Sending {
+            protocol: "nats",
+            target: asking.what.to_owned(),
+            headers: outgoing.headers.clone(),
+            body: Content::Bytes(outgoing.payload.clone()),
+        })
+        .await;
         let tls = server.scheme() == "tls";
         let auth = auth.or(own.as_ref());
         self.nats.ask(address, tls, &outgoing, auth, tokens).await

@@ -92,6 +92,15 @@ impl Protocol {
         })
     }
 
+    /// [`Protocol::system`], or the protocol itself.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Protocol::Http => "http",
+            Protocol::Ws => "websocket",
+            other => other.system().unwrap_or_default(),
+        }
+    }
+
     /// By the name that a document or a URL gives. `version` is the document's, of the protocol.
     fn parse(name: &str, version: Option<&str>) -> Option<Protocol> {
         let mqtt = |tls| Protocol::Mqtt {

@@ -17,6 +17,7 @@ use crate::http::{Answer, Http, shown};
 use crate::types::rest::answer;
 use crate::types::service::TRACEPARENT;
 use crate::types::{Clients, Context, asyncapi};
+use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
 /// The header that tells a receiver which calls are the same one.
@@ -163,6 +164,13 @@ impl CustomCaller {
         let run = async {
             // The semaphore is never closed; if it were, nothing would be lost by going on.
             let _place = self.places.acquire().await.ok();
+            watch::sending(|| Sending {
+                protocol: "exec",
+                target: words.join(" "),
+                headers: Vec::new(),
+                body: Content::Bytes(call.clone()),
+            })
+            .await;
             let finished = exec::run(words, &self.environment, &call, limit, &what).await?;
             finished_result(&finished, &what, request.secrets.expose())
         };
@@ -182,6 +190,13 @@ impl CustomCaller {
         let call = self.call(request, &what)?;
         let limit = self.http.config().response_bytes_max;
         let run = async {
+            watch::sending(|| Sending {
+                protocol: "wasm",
+                target: module.0.path().to_string(),
+                headers: Vec::new(),
+                body: Content::Bytes(call.clone()),
+            })
+            .await;
             let answer = module.0.run(call, limit, &what).await?;
             if answer.is_empty() {
                 return Ok(Data::NULL);

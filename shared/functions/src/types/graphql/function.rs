@@ -23,6 +23,7 @@ use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
 };
+use crate::watch;
 
 /// Of a function's metadata: the types of its arguments, by name, as GraphQL writes them.
 const ARGUMENT_TYPES: &str = "argumentTypes";
@@ -161,7 +162,7 @@ impl CompiledFunction for GraphqlFunction {
                     field: &self.field,
                     auth: context.auth,
                 };
-                self.types.get(&question).await?
+                watch::aside(self.types.get(&question)).await?
             };
             let body = query::body(self.kind, &self.field, arguments, selection, &types)
                 .map_err(refuse)?;

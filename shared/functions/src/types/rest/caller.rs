@@ -8,12 +8,13 @@ use reqwest::multipart;
 use swirl_model::Data;
 
 use super::answer;
-use super::body::Body;
+use super::body::{Body, Part};
 use super::operation::{Operation, Scheme};
 use super::request::{self, Request};
 use super::security::{self, Carrier};
 use crate::auth::{Auth, Hints, OAuth2, Secret, Tokens};
 use crate::http::{Answer, Http, shown};
+use crate::watch;
 use crate::{CallError, CallErrorKind};
 
 /// The header that tells a receiver which calls are the same one.
@@ -172,6 +173,9 @@ impl RestCaller {
             .map_err(|_| CallError::arguments(format!("`{}` is no HTTP method", request.method)))?;
         let headers = request.all_headers()?;
         let has_type = headers.contains_key(CONTENT_TYPE);
+        if let Body::Multipart(parts) = &request.body {
+            watch::next_parts(|| described(parts));
+        }
         let make = |url| {
             let mut out = self
                 .http
@@ -196,7 +200,23 @@ impl RestCaller {
     }
 }
 
-fn form(parts: &[super::body::Part]) -> Result<multipart::Form, CallError> {
+/// The parts of a body, one a line, for who watches the call. Contents of texts are shown, files are not.
+fn described(parts: &[Part]) -> String {
+    let line = |part: &Part| {
+        let kind = part.content_type.as_deref().unwrap_or("no content type");
+        let size = part.bytes.len();
+        let name = &part.name;
+        match (&part.file_name, std::str::from_utf8(&part.bytes)) {
+            (None, Ok(text)) => format!("{name} ({kind}): {text}"),
+            (None, Err(_)) => format!("{name} ({kind}): {size} bytes"),
+            (Some(file), _) => format!("{name} ({kind}): the file {file}, {size} bytes"),
+        }
+    };
+    let lines: Vec<String> = parts.iter().map(line).collect();
+    lines.join("\n")
+}
+
+fn form(parts: &[Part]) -> Result<multipart::Form, CallError> {
     let mut form = multipart::Form::new();
     for part in parts {
         let mut made = multipart::Part::bytes(part.bytes.clone());

@@ -23,6 +23,7 @@ use crate::egress::Gate;
 use crate::exchange;
 use crate::http::Http;
 use crate::types::service::TRACEPARENT;
+use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
 /// The metadata that tells a receiver which calls are the same one.
@@ -204,6 +205,7 @@ impl RpcCaller {
     ) -> Result<Data, CallError> {
         let method = outgoing.method;
         let (host, port) = (method.server.host(), method.server.port());
+        watch::sending(|| sending_of(outgoing, authorization)).await;
         let refused = self.gate.check(host, port).await.err();
         if let Some(refused) = refused {
             return Err(CallError::arguments(format!(
@@ -303,6 +305,34 @@ impl Outgoing<'_> {
             CallErrorKind::Timeout | CallErrorKind::Rpc(Code::DeadlineExceeded | Code::Cancelled)
         );
         is_late && Instant::now() + DEADLINE_SLACK >= self.until
+    }
+}
+
+/// The call as it goes out, its messages as JSON.
+fn sending_of(outgoing: &Outgoing<'_>, authorization: Option<&Authorization>) -> Sending {
+    let method = outgoing.method;
+    let input = method.descriptor.input();
+    let messages = outgoing.messages.iter().map(|bytes| {
+        let message = message::answer(&input, bytes.clone());
+        message.map_or_else(|reason| format!("({reason})"), |data| data.to_string())
+    });
+    let messages: Vec<String> = messages.collect();
+    let text = |value: &MetadataValue<Ascii>| value.to_str().unwrap_or_default().to_owned();
+    let mut headers = vec![(IDEMPOTENCY_KEY.to_owned(), text(&outgoing.key))];
+    headers.extend(
+        outgoing
+            .trace
+            .iter()
+            .map(|trace| (TRACEPARENT.to_owned(), text(trace))),
+    );
+    headers.extend(
+        authorization.map(|given| (AUTHORIZATION.to_owned(), given.value.expose().to_owned())),
+    );
+    Sending {
+        protocol: "grpc",
+        target: format!("{}{}", method.server, method.path),
+        headers,
+        body: Content::Bytes(messages.join("\n").into_bytes()),
     }
 }
 

@@ -1,0 +1,240 @@
+//! `swirl call`
+
+mod show;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use swirl_config::parse_duration;
+use swirl_deployment::Loader;
+use swirl_engine::{Definition, Env, auth_without_instance};
+use swirl_functions::watch::Watch;
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::redact::Redactor;
+use swirl_model::workflow::{Function, FunctionKind, Workflow};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::call::CallAuth;
+use swirl_ports::{CallRequest, Clock, FunctionCaller, Seen};
+use swirl_spec::suggest::did_you_mean;
+
+use super::run::load;
+use crate::arguments::{json_argument, loader_with, secrets};
+use crate::functions::{FunctionArgs, GivenArgs};
+use crate::logging;
+use crate::terminal::Terminal;
+
+/// Calls one function of a definition, and shows request, answer and time.
+///
+/// The arguments go to the function as they are: expressions in them are not evaluated. Credentials are
+/// those of the function's 'authRef'; they and all secrets are cut out of what is shown. Nothing is
+/// retried.
+///
+/// The answer is JSON on stdout; the request and the time go to stderr. With '--output json' stdout has
+/// all of it. Exit code 1 when the call fails, 2 when it could not be made.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl call order.sw.yaml getOrder --args '{\"id\": 7}'
+  swirl call order.sw.yaml payOrder --args @payment.json --dry-run
+  swirl call order.sw.yaml payOrder --args @payment.json --secret token=@token.txt --timeout 5s
+  swirl call pets.sw.yaml pet --args '{\"id\": 1}' --selection-set '{ name }'    # GraphQL
+  swirl --output json call order.sw.yaml getOrder --args '{\"id\": 7}'")]
+pub struct Args {
+    /// The definition, YAML or JSON.
+    #[arg(value_name = "DEFINITION")]
+    pub file: PathBuf,
+
+    /// The name of one of its functions.
+    #[arg(value_name = "FUNCTION")]
+    pub function: String,
+
+    /// The arguments, JSON: as it is, '@FILE', or '-' for stdin.
+    #[arg(long, short, default_value = "{}", value_name = "JSON")]
+    pub args: String,
+
+    /// Shows the request and sends nothing. Documents that describe the function are read all the same,
+    /// and a token of OAuth2 is not asked for.
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// What is selected of the result of a GraphQL function, such as '{ name }'.
+    #[arg(long, value_name = "TEXT")]
+    pub selection_set: Option<String>,
+
+    /// How long the call may take, such as 5s or 2m. Without it: as long as the definition's actions
+    /// give this function, or 60 s.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub timeout: Option<Duration>,
+
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Others are looked for in the
+    /// environment, as SWIRL_SECRET_NAME.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub secret: Vec<String>,
+
+    /// A host that documents may be fetched from, beside this machine; may be given again.
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<String>,
+
+    #[command(flatten)]
+    pub functions: FunctionArgs,
+
+    #[command(flatten)]
+    pub given: GivenArgs,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let arguments = json_argument(&args.args).context("--args")?;
+    logging::start("off", logging::Form::text());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    runtime.block_on(run_one(args, terminal, arguments))
+}
+
+/// What came of a call.
+enum Outcome {
+    /// Nothing was sent.
+    HeldBack,
+    Answered(Data),
+    Failed(WorkflowError),
+}
+
+async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::Result<u8> {
+    let mut loader = loader_with(&args.allow_host, args.functions.settings()?, args.timeout)?;
+    loader.given = args.given.resources()?;
+    loader.secrets = secrets(&args.secret)?;
+    let mut deployment = match load(&loader, &args.file, terminal.colours())? {
+        Ok(deployment) => deployment,
+        Err(why) => {
+            terminal.message(&why);
+            return Ok(2);
+        }
+    };
+    let function = find(&deployment.workflow, &args.function)?;
+    if args.selection_set.is_some() && function.kind != FunctionKind::Graphql {
+        bail!(
+            "'--selection-set' is given, and '{}' is of type '{}': only functions of type 'graphql' take one",
+            function.name,
+            function.kind.word()
+        );
+    }
+    if args.timeout.is_some() {
+        // The time that is given holds in place of those of the definition.
+        for action in &mut deployment.workflow.actions {
+            action.timeout = None;
+        }
+    }
+    let id = Definition::id_of(&deployment.workflow);
+    if let Err(problems) = loader.prepare(&id, &deployment) {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        bail!("{}", lines.join("\n"));
+    }
+    if arguments.to_string().contains("${") {
+        terminal.message(
+            "note: expressions in '--args' are not evaluated: they are sent as they stand",
+        );
+    }
+    let (auth, secrets) = credentials(&loader, &deployment.workflow, &function).await?;
+    let request = CallRequest {
+        definition: id,
+        function: function.clone(),
+        scope: ScopeRef::root(InstanceId::new("swirl-call")),
+        arguments,
+        selection_set: args.selection_set.clone(),
+        key: key()?,
+        at: swirl_embedded::SystemClock.now(),
+        auth,
+        secrets: secrets.clone(),
+        trace: None,
+        seen: Seen::default(),
+    };
+    let watch = match args.dry_run {
+        true => Watch::holding(),
+        false => Watch::new(),
+    };
+    let (seen, begun) = (request.seen.clone(), Instant::now());
+    let ended = watch.over(loader.caller.call(request)).await;
+    let took = begun.elapsed();
+    let secrets = watch.with_tokens(&secrets);
+    let outcome = match ended {
+        None => Outcome::HeldBack,
+        Some(Ok(answer)) => Outcome::Answered(secrets.data(answer)),
+        Some(Err(error)) => Outcome::Failed(secrets.error(error)),
+    };
+    let shown = show::Shown {
+        function: &function,
+        requests: watch.sent(&secrets),
+        exchange: seen.get(),
+        outcome,
+        took,
+        dry: args.dry_run,
+    };
+    show::show(&shown, terminal)
+}
+
+fn find(workflow: &Workflow, name: &str) -> anyhow::Result<Arc<Function>> {
+    let names = || workflow.functions.iter().map(|function| &*function.name);
+    let found = workflow.functions.iter().find(|known| &*known.name == name);
+    let Some(function) = found else {
+        let known: Vec<&str> = names().collect();
+        let hint = match (did_you_mean(name, names()), &known[..]) {
+            (Some(best), _) => format!("did you mean '{best}'?"),
+            (None, []) => "it defines none".to_owned(),
+            (None, known) => format!("it has {}", known.join(", ")),
+        };
+        bail!("the definition has no function '{name}': {hint}");
+    };
+    if function.kind == FunctionKind::Expression {
+        bail!(
+            "the function '{name}' is an expression: it is evaluated by the runtime, and calls nobody"
+        );
+    }
+    Ok(Arc::new(function.clone()))
+}
+
+/// The function's credentials, and what is cut out of all that is shown: the secrets that the definition
+/// may use, and the texts of its credentials.
+async fn credentials(
+    loader: &Loader,
+    workflow: &Workflow,
+    function: &Function,
+) -> anyhow::Result<(Option<CallAuth>, Arc<Redactor>)> {
+    let secrets = loader.secrets.get(&workflow.secrets).await;
+    let own = Redactor::of(&secrets);
+    let Some(id) = function.auth else {
+        return Ok((None, Arc::new(own)));
+    };
+    let definition = Definition::compile(workflow.clone()).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow!("{}", lines.join("\n"))
+    })?;
+    let env = Env {
+        now: swirl_embedded::SystemClock.now(),
+        secrets,
+        bounds: None,
+        room: None,
+    };
+    let auth = auth_without_instance(&definition, id, &env)
+        .map_err(|error| anyhow!("the credentials of '{}': {error}", function.name))?;
+    let literal = ["password", "token", "clientSecret", "subjectToken"];
+    let literal = literal.iter().filter_map(|name| {
+        let value = auth.properties.get(name)?;
+        value.as_str().map(str::to_owned)
+    });
+    let all: Vec<String> = own.expose().iter().cloned().chain(literal).collect();
+    let auth = CallAuth {
+        name: auth.name,
+        scheme: auth.scheme,
+        properties: auth.properties,
+    };
+    Ok((Some(auth), Arc::new(Redactor::new(all))))
+}
+
+/// Of this call alone.
+fn key() -> anyhow::Result<String> {
+    let number = getrandom::u64().map_err(|error| anyhow!("no random number: {error}"))?;
+    Ok(format!("swirl-call-{number:016x}"))
+}
