@@ -1,11 +1,13 @@
-//! Events of one key reach their instance in the order in which they were published.
+//! Events of one key reach their instance in the order in which they were published: with one coordinator
+//! and with several, whichever of them is stopped, frozen or killed meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use swirl_chaos::Cluster;
+use swirl_chaos::{Cluster, Role};
 use swirl_servers::eventually;
 
 const ORDERS: usize = 4;
@@ -31,57 +33,183 @@ fn collector() -> Value {
     })
 }
 
-/// With an attribute that nobody correlates by, and that each has for itself.
-#[tokio::test(flavor = "multi_thread")]
-async fn one_coordinator_keeps_the_order_of_each_key() {
-    let binary = Path::new(env!("CARGO_BIN_EXE_swirl"));
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let cluster = Cluster::start(binary, 2, 1, Duration::from_secs(3), false).unwrap();
-    let server = cluster.apis().remove(0);
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    let post = async |path: &str, body: Value| -> Value {
-        let request = http.post(format!("{server}/api/v1/{path}"));
+struct Rig {
+    cluster: Cluster,
+    http: reqwest::Client,
+    nats: async_nats::Client,
+    ids: Vec<String>,
+}
+
+impl Rig {
+    async fn new(coordinators: usize) -> Rig {
+        let binary = Path::new(env!("CARGO_BIN_EXE_swirl"));
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let lease = Duration::from_secs(3);
+        let cluster = Cluster::start(binary, 2, coordinators, lease, false).unwrap();
+        let mut rig = Rig {
+            nats: async_nats::connect(cluster.nats.url()).await.unwrap(),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            cluster,
+            ids: Vec::new(),
+        };
+        rig.post("definitions", collector()).await;
+        for order in 0..ORDERS {
+            let input = json!({"order": order.to_string()});
+            let started = rig.post("workflows/collector/instances", input).await;
+            rig.ids.push(started["id"].as_str().unwrap().to_owned());
+        }
+        rig
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        let server = self.server();
+        let request = self.http.post(format!("{server}/api/v1/{path}"));
         let request = request.header("content-type", "application/json");
         let answer = request.body(body.to_string()).send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         assert!(status.is_success(), "{path}: {status} {text}");
         serde_json::from_str(&text).unwrap()
-    };
-    post("definitions", collector()).await;
-    let mut ids = Vec::new();
-    for order in 0..ORDERS {
-        let started = post(
-            "workflows/collector/instances",
-            json!({"order": order.to_string()}),
-        );
-        ids.push(started.await["id"].as_str().unwrap().to_owned());
     }
 
-    let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
-    for n in 0..EVENTS {
-        for order in 0..ORDERS {
-            let event = json!({
-                "specversion": "1.0", "id": format!("{order}-{n}"), "source": "/test", "type": "step",
-                "order": order.to_string(), "sequence": n.to_string(), "data": {"n": n},
-            });
-            let payload = event.to_string().into();
-            nats.publish("swirl.events.step", payload).await.unwrap();
+    /// The last coordinator is left alone.
+    fn server(&self) -> String {
+        self.cluster.apis().pop().unwrap()
+    }
+
+    /// With an attribute that nobody correlates by, and that each has for itself.
+    async fn publish(&self, numbers: std::ops::Range<usize>) {
+        for n in numbers {
+            for order in 0..ORDERS {
+                let event = json!({
+                    "specversion": "1.0", "id": format!("{order}-{n}"), "source": "/test", "type": "step",
+                    "order": order.to_string(), "sequence": n.to_string(), "data": {"n": n},
+                });
+                let payload = event.to_string().into();
+                self.nats
+                    .publish("swirl.events.step", payload)
+                    .await
+                    .unwrap();
+            }
+        }
+        self.nats.flush().await.unwrap();
+    }
+
+    /// Nothing while the store is away.
+    async fn instance(&self, id: &str) -> Option<Value> {
+        let server = self.server();
+        let answer = self.http.get(format!("{server}/api/v1/instances/{id}"));
+        let answer = answer.send().await.unwrap().error_for_status().ok()?;
+        Some(serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    }
+
+    /// All have taken so many.
+    async fn taken(&self, count: usize) {
+        for id in &self.ids {
+            eventually("so many events", async || {
+                let view = self.instance(id).await?;
+                let taken = view["scopes"][0]["data"]["all"].as_array();
+                let taken = taken.map_or(0, Vec::len);
+                (taken >= count || view["status"] != "running").then_some(())
+            })
+            .await;
         }
     }
-    nats.flush().await.unwrap();
 
-    let expected: Vec<usize> = (0..EVENTS).collect();
-    for id in ids {
-        let ended = eventually("its end", async || {
-            let answer = http
-                .get(format!("{server}/api/v1/instances/{id}"))
-                .send()
-                .await;
-            let text = answer.unwrap().text().await.unwrap();
-            let view: Value = serde_json::from_str(&text).unwrap();
-            (view["status"] != "running").then_some(view)
-        })
-        .await;
-        assert_eq!(ended["output"]["all"], json!(expected), "{ended:#}");
+    async fn all_in_order(&self) {
+        let expected: Vec<usize> = (0..EVENTS).collect();
+        for id in &self.ids {
+            let ended = eventually("its end", async || {
+                let view = self.instance(id).await?;
+                (view["status"] != "running").then_some(view)
+            })
+            .await;
+            assert_eq!(ended["output"]["all"], json!(expected), "{ended:#}");
+        }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_coordinator_keeps_the_order_of_each_key() {
+    let rig = Rig::new(1).await;
+    rig.publish(0..EVENTS).await;
+    rig.all_in_order().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_coordinators_keep_the_order_of_each_key() {
+    let rig = Rig::new(3).await;
+    rig.publish(0..EVENTS).await;
+    rig.all_in_order().await;
+}
+
+/// Whoever reads the events is killed with some under way, and the next one, too; then the first are
+/// there again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_outlives_coordinators_that_are_killed() {
+    let mut rig = Rig::new(3).await;
+    rig.publish(0..20).await;
+    rig.taken(3).await;
+    let all = rig.cluster.of(Role::Coordinator);
+    for (round, at) in all[..2].iter().enumerate() {
+        rig.cluster.processes[*at].kill().unwrap();
+        rig.publish(20 * (round + 1)..20 * (round + 1) + 10).await;
+        rig.cluster.processes[*at].start().unwrap();
+        rig.publish(20 * (round + 1) + 10..20 * (round + 2)).await;
+    }
+    rig.all_in_order().await;
+}
+
+/// One that is frozen for longer than it may be silent goes on with what it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_outlives_coordinators_that_are_frozen() {
+    let rig = Rig::new(3).await;
+    rig.publish(0..20).await;
+    rig.taken(3).await;
+    let all = rig.cluster.of(Role::Coordinator);
+    for at in &all[..2] {
+        rig.cluster.processes[*at].signal(Signal::STOP).unwrap();
+    }
+    rig.publish(20..40).await;
+    rig.taken(40).await;
+    for at in &all[..2] {
+        rig.cluster.processes[*at].signal(Signal::CONT).unwrap();
+    }
+    rig.publish(40..EVENTS).await;
+    rig.all_in_order().await;
+}
+
+/// Coordinators are replaced one after another, as in a deployment.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_outlives_coordinators_that_are_replaced() {
+    let mut rig = Rig::new(3).await;
+    let all = rig.cluster.of(Role::Coordinator);
+    for (round, at) in all[..2].iter().enumerate() {
+        rig.publish(20 * round..20 * round + 20).await;
+        let limit = Duration::from_secs(60);
+        rig.cluster.processes[*at].stop(limit).unwrap();
+        rig.cluster.processes[*at].start().unwrap();
+    }
+    rig.publish(40..EVENTS).await;
+    rig.all_in_order().await;
+}
+
+/// While Redis is away nothing is taken in, and those that come first are first when it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_outlives_the_store_and_the_stream() {
+    let mut rig = Rig::new(2).await;
+    rig.publish(0..10).await;
+    rig.taken(3).await;
+    rig.cluster.redis.kill().unwrap();
+    rig.publish(10..30).await;
+    rig.cluster.redis.restart().unwrap();
+    rig.publish(30..40).await;
+    rig.cluster.nats.kill().unwrap();
+    rig.cluster.nats.restart().unwrap();
+    eventually("the stream", async || {
+        let context = async_nats::jetstream::new(rig.nats.clone());
+        context.get_stream("SWIRL_default_EVENTS").await.ok()
+    })
+    .await;
+    rig.publish(40..EVENTS).await;
+    rig.all_in_order().await;
 }

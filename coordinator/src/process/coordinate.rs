@@ -7,7 +7,6 @@ use anyhow::Context;
 use futures::FutureExt;
 use swirl_cluster::{Cluster, FLUSH_MAX};
 use swirl_config::Coordinator;
-use swirl_nats::Intake;
 use swirl_redis::Redis;
 use swirl_service::{Outward, Service};
 use swirl_telemetry::Telemetry;
@@ -23,8 +22,6 @@ use crate::access::Access;
 use crate::api::{Api, Reader};
 use crate::server::{Server, Tls};
 
-/// How many events are fetched ahead of those that are being taken in.
-const AHEAD: usize = 128;
 /// How often the reconciler looks for what should be going on and isn't.
 const SWEEP: Duration = Duration::from_secs(2);
 /// A coordinator that is silent for so long loses its shards to the others.
@@ -68,8 +65,8 @@ pub async fn coordinate(
     let (stopping, mut stopped) = watch::channel(false);
     let taken_in = tokio::spawn(intake::take_in(
         service.clone(),
-        Intake::new(cluster.streams.clone(), AHEAD),
-        cluster.streams.ack_wait(),
+        cluster.streams.clone(),
+        redis.clone(),
         async move {
             // Also if nobody is left who could say so.
             let _ = stopped.wait_for(|stopping| *stopping).await;

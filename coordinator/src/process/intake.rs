@@ -1,20 +1,36 @@
 //! Events from NATS on their way to those who wait for them.
+//!
+//! One coordinator reads them, in the order of the stream, and takes in at once those that have nothing to
+//! do with each other; of those that [belong together](swirl_service::keys), one after another. When it is
+//! gone another one begins after the place up to which all was done, so the order stays as it was
+//! (`docs/adr/0019-events-in-order.md`).
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
-use swirl_nats::{Incoming, Intake};
+use swirl_nats::{Incoming, Intake, Streams};
+use swirl_redis::{Reading, Redis};
 use swirl_service::{Service, Taken, read_message};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{Instrument, Span};
 
+use super::progress::Progress;
 use super::turns::{Turn, Turns};
 
+/// A coordinator that is silent for so long no longer reads the events.
+const TTL_MS: u64 = 3_000;
+/// How often it says that it goes on, and how far it is.
+const KEEP: Duration = Duration::from_millis(250);
+/// How often the others ask whether it still does.
+const ASK: Duration = Duration::from_millis(500);
+/// How many events are fetched ahead of those that are being taken in.
+const AHEAD: usize = 256;
 /// How many events are taken in at once, and how many may wait for their turn.
 const AT_ONCE: usize = 64;
 const PENDING: usize = 512;
@@ -23,8 +39,10 @@ const BATCH: usize = 64;
 
 /// How long what is under way may take when there is to be no more.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// An event that cannot be taken in holds up those after it for so long. Then it is tried elsewhere.
-const HOLD_MAX: Duration = Duration::from_secs(60);
+/// An event that cannot be taken in while others can holds up those that belong to it for so long. Then
+/// it becomes a dead letter: if trying again may help, and if not.
+const HOLD_MAX: Duration = Duration::from_secs(600);
+const FAULTY_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
@@ -33,43 +51,123 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 struct Work {
     service: Service,
     at_once: Arc<Semaphore>,
-    /// The interval at which JetStream is told that an event is still in progress.
-    progress: Duration,
+    progress: Arc<Progress>,
     stopping: watch::Receiver<bool>,
 }
 
-/// Takes events in until `stop` is done; what it fetched ahead goes to the others then. Events that
-/// [belong together](swirl_service::keys) keep their order within this process.
+/// Takes events in until `stop` is done, whenever no other coordinator does.
 pub async fn take_in(
     service: Service,
-    mut intake: Intake,
-    ack_wait: Duration,
+    streams: Streams,
+    redis: Redis,
     stop: impl Future<Output = ()>,
 ) {
-    let (stop_working, stopping) = watch::channel(false);
-    let work = Work {
-        service,
-        at_once: Arc::new(Semaphore::new(AT_ONCE)),
-        progress: ack_wait / 3,
-        stopping,
-    };
-    let mut working = JoinSet::new();
-    let stop = async {
-        stop.await;
-        stop_working.send_replace(true);
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        () = stop => {}
-        () = spread(&mut intake, work, &mut working) => {}
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let intake = tokio::select! {
+            biased;
+            () = &mut stop => return,
+            intake = begin(&streams, &redis) => intake,
+        };
+        let (over, stopping) = watch::channel(false);
+        let work = Work {
+            service: service.clone(),
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            progress: Arc::new(Progress::new(intake.stream(), intake.after())),
+            stopping,
+        };
+        let ended = read(intake, work, over, &redis, &mut stop).await;
+        if ended == Ended::Stopped {
+            return;
+        }
+        // Another one may be better placed.
+        tokio::select! {
+            () = &mut stop => return,
+            () = sleep(2 * ASK) => {}
+        }
     }
+}
+
+/// Waits until no other coordinator reads the events, and opens their stream.
+async fn begin(streams: &Streams, redis: &Redis) -> Intake {
+    loop {
+        match redis.read_events(TTL_MS, None).await {
+            Ok(Reading::Begin(place)) => {
+                match Intake::open(streams.clone(), place, AHEAD).await {
+                    Ok(intake) => return intake,
+                    Err(error) => tracing::warn!(%error, "the stream of events cannot be opened"),
+                }
+                leave(redis, None).await;
+            }
+            // What was begun before has ended without saying so.
+            Ok(Reading::On) => leave(redis, None).await,
+            Ok(Reading::Other) => {}
+            Err(error) => tracing::warn!(%error, "nobody can say who reads the events"),
+        }
+        sleep(ASK).await;
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Stopped,
+    /// Another coordinator reads the events, or did meanwhile.
+    Lost,
+    /// The stream cannot be read from here.
+    Unreadable,
+}
+
+async fn read(
+    mut intake: Intake,
+    work: Work,
+    over: watch::Sender<bool>,
+    redis: &Redis,
+    stop: &mut (impl Future<Output = ()> + Unpin),
+) -> Ended {
+    tracing::debug!("this coordinator reads the events");
+    let progress = work.progress.clone();
+    let mut working = JoinSet::new();
+    let ended = tokio::select! {
+        biased;
+        () = stop => Ended::Stopped,
+        () = keep(redis, &progress) => Ended::Lost,
+        () = spread(&mut intake, work, &mut working) => Ended::Unreadable,
+    };
+    over.send_replace(true);
     let finish = async { while working.join_next().await.is_some() {} };
     let (_, finished) = tokio::join!(
         timeout(FINISH_MAX, intake.close()),
         timeout(FINISH_MAX, finish)
     );
     if finished.is_err() {
-        tracing::debug!("events that are under way are delivered again");
+        tracing::debug!("events that are under way are read again");
+    }
+    working.shutdown().await;
+    if ended != Ended::Lost {
+        leave(redis, Some(&progress)).await;
+    }
+    tracing::debug!(?ended, "this coordinator no longer reads the events");
+    ended
+}
+
+/// Says that this process goes on, and how far it is. Done when it no longer is the one that reads.
+async fn keep(redis: &Redis, progress: &Progress) {
+    loop {
+        sleep(KEEP).await;
+        match redis.read_events(TTL_MS, progress.place().as_ref()).await {
+            Ok(Reading::On) => {}
+            Ok(Reading::Other | Reading::Begin(_)) => return,
+            // Whoever comes next reads some events twice.
+            Err(error) => tracing::debug!(%error, "how far the events are is not noted"),
+        }
+    }
+}
+
+/// The others needn't wait until its time is over.
+async fn leave(redis: &Redis, progress: Option<&Progress>) {
+    let place = progress.and_then(Progress::place);
+    if let Err(error) = redis.leave_events(place.as_ref()).await {
+        tracing::debug!(%error, "the events are taken over when this process' time is over");
     }
 }
 
@@ -78,34 +176,40 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
     let mut turns = Turns::default();
     loop {
         while working.try_join_next().is_some() {}
-        let Some(first) = work.unless_stopping(intake.next()).await else {
+        work.progress.room().await;
+        let Some(first) = intake.next().await else {
             return;
         };
         let mut incoming = vec![first];
         while incoming.len() < BATCH
-            && let Some(more) = intake.next().now_or_never()
+            && let Some(Some(more)) = intake.next().now_or_never()
         {
             incoming.push(more);
         }
         let mut events = Vec::new();
         for incoming in incoming {
+            work.progress.begin(incoming.sequence(), incoming.at_ms());
+            if incoming.is_correlated() {
+                work.progress.end(incoming.sequence());
+                continue;
+            }
             match read_message(incoming.headers(), incoming.payload()) {
                 Ok(event) => events.push((incoming, event)),
                 Err(invalid) => {
+                    let Ok(place) = room.clone().acquire_owned().await else {
+                        return;
+                    };
                     let reason = format!("this is no CloudEvent: {invalid}");
-                    incoming.dead(&reason).await;
+                    working.spawn(bury(work.clone(), incoming, reason, place));
                 }
             }
         }
         let Some(keys) = work.keys(&events).await else {
-            return back(events).await;
+            return;
         };
-        let mut left = events.into_iter().zip(keys);
-        while let Some(((incoming, event), keys)) = left.next() {
-            let place = room.clone().acquire_owned();
-            let Some(Ok(place)) = work.unless_stopping(place).await else {
-                incoming.back().await;
-                return back(left.map(|(event, _)| event)).await;
+        for ((incoming, event), keys) in events.into_iter().zip(keys) {
+            let Ok(place) = room.clone().acquire_owned().await else {
+                return;
             };
             let turn = turns.next(&keys);
             let span = log_span(&event);
@@ -115,13 +219,18 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
     }
 }
 
-/// To the others.
-async fn back(events: impl IntoIterator<Item = (Incoming, CloudEvent)>) {
-    for (incoming, _) in events {
-        incoming.back().await;
+async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedSemaphorePermit) {
+    let mut pause = PAUSE;
+    while !incoming.dead(&reason).await {
+        if work.unless_stopping(sleep(pause)).await.is_none() {
+            return;
+        }
+        pause = (2 * pause).min(PAUSE_MAX);
     }
+    work.progress.end(incoming.sequence());
 }
 
+/// Those behind it come when this ends, so it only ends when its event is done, or when all end.
 async fn take(
     mut work: Work,
     incoming: Incoming,
@@ -129,37 +238,45 @@ async fn take(
     mut turn: Turn,
     _place: OwnedSemaphorePermit,
 ) {
-    let at_once = work.at_once.clone();
-    let come = async {
-        turn.come().await;
-        at_once.acquire().await
-    };
-    // Those behind it have to be given back, too, where this one is.
-    let Some(Ok(_permit)) = work.hold(&incoming, come).await else {
-        return incoming.back().await;
-    };
-    let begun = Instant::now();
+    if work.unless_stopping(turn.come()).await.is_none() {
+        return;
+    }
+    let (begun, done_before) = (Instant::now(), work.progress.done());
     let mut pause = PAUSE;
     loop {
-        match work.service.take_in(&event).await {
-            Taken::Done => return incoming.done().await,
-            Taken::Never(reason) => return incoming.dead(&reason).await,
-            Taken::Later(error) if begun.elapsed() < HOLD_MAX => {
-                tracing::warn!(%error, "an event is put off, and those that come after it");
+        let at_once = work.at_once.clone();
+        let Some(Ok(permit)) = work.unless_stopping(at_once.acquire()).await else {
+            return;
+        };
+        let taken = AssertUnwindSafe(work.service.take_in(&event));
+        let dead = match taken.catch_unwind().await {
+            Ok(Taken::Done) => return work.progress.end(incoming.sequence()),
+            Ok(Taken::Never(reason)) => Some(reason),
+            Err(_) => Some("taking it in has panicked".to_owned()),
+            Ok(Taken::Later { error, helps }) => {
+                let limit = if helps { HOLD_MAX } else { FAULTY_MAX };
+                let is_its_own = !helps || work.progress.done() > done_before;
+                tracing::warn!(%error, "an event is put off, and those that belong to it");
+                (is_its_own && begun.elapsed() > limit)
+                    .then(|| format!("for {} s: {error}", limit.as_secs()))
             }
-            Taken::Later(error) => {
-                tracing::warn!(%error, "an event is put off");
-                return incoming.again().await;
-            }
+        };
+        drop(permit);
+        if let Some(reason) = dead
+            && incoming.dead(&reason).await
+        {
+            return work.progress.end(incoming.sequence());
         }
-        if work.hold(&incoming, sleep(pause)).await.is_none() {
-            return incoming.back().await;
+        if work.unless_stopping(sleep(pause)).await.is_none() {
+            return;
         }
         pause = (2 * pause).min(PAUSE_MAX);
     }
 }
 
 impl Work {
+    /// What was to be waited for is not looked at any more once all is to end: the end of an event that
+    /// isn't done doesn't let those behind it begin.
     async fn unless_stopping<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -179,20 +296,6 @@ impl Work {
             }
             self.unless_stopping(sleep(pause)).await?;
             pause = (2 * pause).min(PAUSE_MAX);
-        }
-    }
-
-    /// Waits for `until`, and tells JetStream meanwhile that the event isn't forgotten. Nothing: this
-    /// process is to end.
-    async fn hold<T>(&mut self, incoming: &Incoming, until: impl Future<Output = T>) -> Option<T> {
-        let mut until = std::pin::pin!(until);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut until => return Some(done),
-                () = stopped(&mut self.stopping) => return None,
-                () = sleep(self.progress) => incoming.progress().await,
-            }
         }
     }
 }

@@ -24,11 +24,17 @@ pub async fn watch(redis: Redis, streams: Streams, metrics: Arc<Metrics>) {
     tell(&seen, &metrics);
     loop {
         let begun = Instant::now();
-        let backlog = streams.backlog().await;
+        let backlog = match redis.events_place().await {
+            Ok(place) => streams
+                .backlog(place.as_ref())
+                .await
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
         metrics.nats("consumer_info", begun.elapsed(), backlog.is_err());
         let instances = redis.count_instances().await;
         if let Err(error) = &backlog {
-            tracing::debug!(%error, "how much waits is not known");
+            tracing::debug!(error, "how much waits is not known");
         }
         if let Err(error) = &instances {
             tracing::debug!(%error, "how many instances there are is not known");

@@ -67,6 +67,20 @@ pub trait EventLog: Send + Sync {
     async fn expire(&self, now: Timestamp) -> Result<()>;
 }
 
+/// How far a stream of events has been read, and taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// Names the stream as it was made: one that is made again counts from 1.
+    pub stream: String,
+    /// All events up to this number are done.
+    pub done: u64,
+    /// When the first event that isn't done was put into the stream, in milliseconds since 1970; if all are
+    /// done, when the last one was.
+    pub at_ms: i64,
+    /// The last one that was read.
+    pub read: u64,
+}
+
 /// Where produced events leave the system.
 #[async_trait]
 pub trait EventBus: Send + Sync {

@@ -22,7 +22,7 @@ pub use definitions::{
     Changes, Consumed, DefinitionHead, DefinitionRecord, Definitions, Deleted, Interests,
 };
 pub use error::{Error, Result};
-pub use events::{EventBus, EventLog, Offered, Start, Trigger};
+pub use events::{EventBus, EventLog, Offered, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
     InstanceRecords, KeyHolder, Lease, NewInstance, OutboxEntry, Released, Suspended, Whole,

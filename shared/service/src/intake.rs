@@ -14,8 +14,8 @@ use crate::{Error, Service};
 pub enum Taken {
     /// All that the event does has been committed.
     Done,
-    /// It may be taken in later.
-    Later(Error),
+    /// It may be taken in later. `helps`: trying again may be all that it takes.
+    Later { error: Error, helps: bool },
     /// It never can be.
     Never(String),
 }
@@ -26,7 +26,10 @@ impl Service {
         match self.publish(event).await {
             Ok(()) => Taken::Done,
             Err(error) if is_for_good(&error) => Taken::Never(error.to_string()),
-            Err(error) => Taken::Later(error),
+            Err(error) => Taken::Later {
+                helps: matches!(&error, Error::Store(store) if store.is_retryable()),
+                error,
+            },
         }
     }
 }

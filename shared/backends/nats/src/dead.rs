@@ -48,17 +48,24 @@ impl DeadLetters {
         DeadLetters { streams }
     }
 
-    /// Puts a message away for good. If that fails the message is delivered again, and buried then.
-    pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) {
+    /// Puts a message away for good. If that fails the answer is false: it has to be tried again.
+    pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) -> bool {
         tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
-        match self.write(message, kind.word(), reason).await {
-            Ok(()) => {
-                self.streams.counts().count_dead(kind);
-                if let Err(error) = message.ack_with(AckKind::Term).await {
-                    tracing::debug!(%error, "a dead letter will be written again");
-                }
-            }
-            Err(error) => tracing::warn!(error, "a dead letter is put off"),
+        if let Err(error) = self.write(message, kind.word(), reason).await {
+            tracing::warn!(error, "a dead letter is put off");
+            return false;
+        }
+        self.streams.counts().count_dead(kind);
+        true
+    }
+
+    /// As [`DeadLetters::bury`], for a message that is acknowledged: if it fails it is delivered again,
+    /// and buried then.
+    pub(crate) async fn bury_delivered(&self, message: &Message, kind: Which, reason: &str) {
+        if self.bury(message, kind, reason).await
+            && let Err(error) = message.ack_with(AckKind::Term).await
+        {
+            tracing::debug!(%error, "a dead letter will be written again");
         }
     }
 

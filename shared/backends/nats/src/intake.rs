@@ -1,71 +1,291 @@
-//! Events of users on their way in.
+//! Events of users on their way in: the events stream, read in its order.
+//!
+//! Nothing is acknowledged here. Whoever reads keeps a place ([`StreamPlace`]) up to which all is done, and
+//! begins there the next time; so an event that was not done comes again before those behind it. An
+//! acknowledgement that is missing brings it after them.
 
 use std::time::Duration;
 
-use async_nats::jetstream::{AckKind, Message};
+use async_nats::datetime::{DateTime, from_nanos};
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use futures::StreamExt;
+use swirl_ports::StreamPlace;
+use tokio::time::sleep;
 
+use crate::Error;
 use crate::bus::{CORRELATED, message_id_of};
 use crate::counts::Which;
 use crate::dead::DeadLetters;
-use crate::pulling::Pulling;
+use crate::place::{holds, millis, name_of};
+use crate::pulling::{EXPIRES, HEARTBEAT};
 use crate::streams::Streams;
 
-const AGAIN_MS_MAX: u64 = 30_000;
+/// A consumer of a reader that is gone is removed by the server after this time.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// After so many failures in a row, within some five seconds, another process may try.
+const FAILURES_MAX: u32 = 8;
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// Clocks of servers differ: where the place is no longer known, reading begins so much earlier.
+const EARLIER_MS: i64 = 60_000;
 
-/// The events stream, as coordinators read it.
+enum Start {
+    /// Behind this sequence number, whose message came no later than this, in milliseconds since 1970.
+    After(u64, i64),
+    At(DateTime),
+}
+
+/// The events stream from some place on.
 pub struct Intake {
-    pulling: Pulling,
-    dead: DeadLetters,
     streams: Streams,
+    dead: DeadLetters,
+    /// How many messages are asked for ahead.
+    ahead: usize,
+    since: Option<StreamPlace>,
+    /// See [`StreamPlace`].
+    stream: String,
+    start: Start,
+    open: Option<Open>,
+    failures: u32,
+}
+
+struct Open {
+    messages: pull::Stream,
+    consumer: String,
+    /// How many messages the consumer has sent. One that is missing was lost on the way.
+    sent: u64,
 }
 
 impl Intake {
-    pub fn new(streams: Streams, ahead: usize) -> Intake {
-        Intake {
+    /// Without a place it begins where the consumer has come that coordinators of older builds share, or
+    /// else at the beginning.
+    ///
+    /// # Errors
+    /// JetStream doesn't answer, or a stream isn't as it must be.
+    pub async fn open(
+        streams: Streams,
+        since: Option<StreamPlace>,
+        ahead: usize,
+    ) -> Result<Intake, Error> {
+        streams.ensure().await?;
+        let stream = streams.events_stream().await?;
+        let name = name_of(stream.cached_info());
+        let start = match &since {
+            Some(since)
+                if since.stream == name && holds(&stream, since.done, since.at_ms).await? =>
+            {
+                Start::After(since.done, since.at_ms)
+            }
+            Some(since) => {
+                tracing::warn!(
+                    "the stream of events isn't the one that was read: it is read from a minute before \
+                     the last place"
+                );
+                let at_ms = since.at_ms.saturating_sub(EARLIER_MS).max(0);
+                let at = from_nanos(i128::from(at_ms) * 1_000_000);
+                Start::At(at.map_err(|error| Error::JetStream(error.to_string()))?)
+            }
+            None => {
+                let (done, at_ms) = streams.taken_before(&stream).await?;
+                Start::After(done, at_ms)
+            }
+        };
+        Ok(Intake {
             dead: DeadLetters::new(streams.clone()),
-            streams: streams.clone(),
-            pulling: Pulling::new(streams, Which::Events, ahead),
+            stream: name,
+            streams,
+            ahead,
+            since,
+            start,
+            open: None,
+            failures: 0,
+        })
+    }
+
+    /// See [`StreamPlace`].
+    pub fn stream(&self) -> &str {
+        &self.stream
+    }
+
+    /// The last event before those that [`Intake::next`] gives, and when it came, as far as it is known.
+    pub fn after(&self) -> Option<(u64, i64)> {
+        match self.start {
+            Start::After(sequence, at_ms) => Some((sequence, at_ms)),
+            Start::At(_) => None,
         }
     }
 
-    /// Nothing will be taken any more: what was fetched ahead goes to the others.
-    pub async fn close(&mut self) {
-        self.pulling.close().await;
+    /// The next message, in the order of the stream. Nothing: JetStream has been silent for some seconds,
+    /// or the stream is another one than it was, so it has to be opened anew. Dropping the future
+    /// loses none.
+    pub async fn next(&mut self) -> Option<Incoming> {
+        loop {
+            if self.open.is_none() {
+                match self.reopen().await {
+                    Ok(Some(open)) => self.open = Some(open),
+                    Ok(None) => return None,
+                    Err(error) => self.fail(&error.to_string()).await?,
+                }
+                continue;
+            }
+            let open = self.open.as_mut()?;
+            match open.messages.next().await {
+                Some(Ok(message)) => {
+                    if let Some(incoming) = self.take(message) {
+                        return Some(incoming);
+                    }
+                    self.open = None;
+                    self.fail("a message is missing").await?;
+                }
+                Some(Err(error)) => {
+                    self.open = None;
+                    self.fail(&error.to_string()).await?;
+                }
+                None => self.open = None,
+            }
+        }
+    }
+
+    /// Nothing: messages before it were lost on the way.
+    fn take(&mut self, message: Message) -> Option<Incoming> {
+        let open = self.open.as_mut()?;
+        let info = message.info().ok()?;
+        if info.consumer_sequence != open.sent + 1 {
+            return None;
+        }
+        let sequence = info.stream_sequence;
+        let at_ms = millis(info.published);
+        open.sent = info.consumer_sequence;
+        self.failures = 0;
+        self.start = Start::After(sequence, at_ms);
+        if self
+            .since
+            .as_ref()
+            .is_some_and(|since| since.stream == self.stream && sequence <= since.read)
+        {
+            self.streams.counts().count_redelivered(Which::Events);
+        }
+        Some(Incoming {
+            at_ms,
+            dead: self.dead.clone(),
+            is_correlated: self.is_correlated(&message),
+            sequence,
+            message,
+        })
     }
 
     /// Whether it comes from this installation, which has done with it. A mark of another one, or one
     /// that was passed on with another event, says nothing here.
-    fn is_correlated(&self, incoming: &Incoming) -> bool {
-        let mut headers = incoming.headers();
+    fn is_correlated(&self, message: &Message) -> bool {
+        let mut headers = headers_of(message);
         let mark = headers.find(|(name, _)| name.eq_ignore_ascii_case(CORRELATED));
         mark.is_some_and(|(_, mark)| {
-            message_id_of(incoming.payload()).is_some_and(|id| self.streams.mark(&id) == mark)
+            message_id_of(&message.payload).is_some_and(|id| self.streams.mark(&id) == mark)
         })
     }
 
-    /// The next message that isn't known to have been taken in.
-    pub async fn next(&mut self) -> Incoming {
-        loop {
-            let message = self.pulling.next().await;
-            let incoming = Incoming {
-                message,
-                dead: self.dead.clone(),
-            };
-            if !self.is_correlated(&incoming) {
-                return incoming;
-            }
-            incoming.done().await;
+    /// A consumer of its own, which nobody else gets messages of. Nothing: the stream is another one.
+    async fn reopen(&self) -> Result<Option<Open>, Error> {
+        let failed = |error: String| Error::JetStream(error);
+        let stream = self.streams.events_stream().await?;
+        let is_there = match self.start {
+            Start::After(sequence, at_ms) => holds(&stream, sequence, at_ms).await?,
+            Start::At(_) => true,
+        };
+        if name_of(stream.cached_info()) != self.stream || !is_there {
+            return Ok(None);
+        }
+        let config = pull::Config {
+            description: Some("Swirl: events on their way in".to_owned()),
+            ack_policy: AckPolicy::None,
+            deliver_policy: match &self.start {
+                Start::After(sequence, _) => DeliverPolicy::ByStartSequence {
+                    start_sequence: sequence + 1,
+                },
+                Start::At(time) => DeliverPolicy::ByStartTime { start_time: *time },
+            },
+            inactive_threshold: IDLE_MAX,
+            num_replicas: 1,
+            memory_storage: true,
+            ..pull::Config::default()
+        };
+        let consumer = stream.create_consumer(config).await;
+        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(self.ahead)
+            .expires(EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages()
+            .await;
+        Ok(Some(Open {
+            messages: messages.map_err(|error| failed(error.to_string()))?,
+            consumer: consumer.cached_info().name.clone(),
+            sent: 0,
+        }))
+    }
+
+    /// Nothing: that was enough.
+    async fn fail(&mut self, reason: &str) -> Option<()> {
+        self.failures += 1;
+        if self.failures > FAILURES_MAX {
+            tracing::warn!(reason, "the stream of events cannot be read");
+            return None;
+        }
+        tracing::debug!(reason, "events are asked for anew");
+        let wait = Duration::from_millis(20 << self.failures);
+        sleep(wait.min(BACKOFF_MAX)).await;
+        Some(())
+    }
+
+    /// Nothing will be read any more.
+    pub async fn close(self) {
+        let Some(open) = self.open else {
+            return;
+        };
+        drop(open.messages);
+        if let Ok(stream) = self.streams.events_stream().await
+            && let Err(error) = stream.delete_consumer(&open.consumer).await
+        {
+            tracing::debug!(%error, "the server removes a consumer by itself");
         }
     }
 }
 
-/// A message of the events stream. It comes again until one of the three is said.
+fn headers_of(message: &Message) -> impl Iterator<Item = (&str, &str)> {
+    let headers = message.headers.iter().flat_map(|headers| headers.iter());
+    headers.flat_map(|(name, values)| {
+        values
+            .iter()
+            .map(move |value| (name.as_ref(), value.as_str()))
+    })
+}
+
+/// A message of the events stream.
 pub struct Incoming {
     message: Message,
     dead: DeadLetters,
+    sequence: u64,
+    at_ms: i64,
+    is_correlated: bool,
 }
 
 impl Incoming {
+    /// Its number in the stream. They grow, and some may be missing.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// When it was put into the stream, in milliseconds since 1970.
+    pub fn at_ms(&self) -> i64 {
+        self.at_ms
+    }
+
+    /// A produced event of this installation: it was taken in before it was published.
+    pub fn is_correlated(&self) -> bool {
+        self.is_correlated
+    }
+
     pub fn subject(&self) -> &str {
         &self.message.subject
     }
@@ -76,49 +296,11 @@ impl Incoming {
 
     /// Names and values, in no order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        let headers = self
-            .message
-            .headers
-            .iter()
-            .flat_map(|headers| headers.iter());
-        headers.flat_map(|(name, values)| {
-            values
-                .iter()
-                .map(move |value| (name.as_ref(), value.as_str()))
-        })
+        headers_of(&self.message)
     }
 
-    /// All that it does has been committed.
-    pub async fn done(&self) {
-        self.say(AckKind::Ack).await;
-    }
-
-    /// It is under way, or waits for those before it.
-    pub async fn progress(&self) {
-        self.say(AckKind::Progress).await;
-    }
-
-    /// To others, at once: this process is about to end.
-    pub async fn back(&self) {
-        self.say(AckKind::Nak(None)).await;
-    }
-
-    /// It could not be taken in now.
-    pub async fn again(&self) {
-        let delivered = self.message.info().map_or(1, |info| info.delivered);
-        let wait_ms = (100u64 << delivered.clamp(0, 10)).min(AGAIN_MS_MAX);
-        self.say(AckKind::Nak(Some(Duration::from_millis(wait_ms))))
-            .await;
-    }
-
-    /// It can never be taken in: it is kept where people look.
-    pub async fn dead(&self, reason: &str) {
-        self.dead.bury(&self.message, Which::Events, reason).await;
-    }
-
-    async fn say(&self, kind: AckKind) {
-        if let Err(error) = self.message.ack_with(kind).await {
-            tracing::debug!(%error, "an event will be delivered again");
-        }
+    /// It can never be taken in: it is kept where people look. False: it could not be kept now.
+    pub async fn dead(&self, reason: &str) -> bool {
+        self.dead.bury(&self.message, Which::Events, reason).await
     }
 }

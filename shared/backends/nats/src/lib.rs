@@ -11,6 +11,7 @@ mod dead;
 mod error;
 mod inspect;
 mod intake;
+mod place;
 mod pulling;
 mod streams;
 mod subject;

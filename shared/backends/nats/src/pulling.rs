@@ -1,4 +1,4 @@
-//! Messages of a pull consumer, for ever: when the server, the stream or the consumer goes away,
+//! Tasks as they come, for ever: when the server, the stream or the consumer goes away,
 //! they are waited for, and made again where they are gone.
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::counts::Which;
 use crate::{Error, Streams};
 
 /// A server that is silent for two of these is asked anew.
-const HEARTBEAT: Duration = Duration::from_secs(5);
-const EXPIRES: Duration = Duration::from_secs(30);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
+pub(crate) const EXPIRES: Duration = Duration::from_secs(30);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// What is on its way when nothing is asked for any more: how long until none comes, and how long that
 /// is waited for where they come and come.
@@ -24,7 +24,6 @@ const BACK: Duration = Duration::from_millis(100);
 
 pub(crate) struct Pulling {
     streams: Streams,
-    which: Which,
     /// How many messages this process asks for ahead.
     batch: usize,
     open: Option<pull::Stream>,
@@ -32,10 +31,9 @@ pub(crate) struct Pulling {
 }
 
 impl Pulling {
-    pub fn new(streams: Streams, which: Which, batch: usize) -> Pulling {
+    pub fn new(streams: Streams, batch: usize) -> Pulling {
         Pulling {
             streams,
-            which,
             batch,
             open: None,
             failures: 0,
@@ -56,7 +54,7 @@ impl Pulling {
                 Some(Ok(message)) => {
                     self.failures = 0;
                     if message.info().is_ok_and(|info| info.delivered > 1) {
-                        self.streams.counts().count_redelivered(self.which);
+                        self.streams.counts().count_redelivered(Which::Tasks);
                     }
                     return message;
                 }
@@ -91,10 +89,7 @@ impl Pulling {
 
     async fn open(&self) -> Result<pull::Stream, Error> {
         self.streams.ensure().await?;
-        let consumer = match self.which {
-            Which::Tasks => self.streams.task_consumer().await?,
-            Which::Events => self.streams.event_consumer().await?,
-        };
+        let consumer = self.streams.task_consumer().await?;
         let opened = consumer
             .stream()
             .max_messages_per_batch(self.batch)

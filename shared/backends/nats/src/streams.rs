@@ -10,14 +10,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use async_nats::Client;
 use async_nats::datetime::DateTime;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
-use async_nats::jetstream::context::{Context, ContextBuilder};
-use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use async_nats::jetstream::context::{ConsumerInfoErrorKind, Context, ContextBuilder};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use swirl_ports::StreamPlace;
 
 use crate::Error;
 use crate::counts::{Backlog, Counts};
+use crate::place::{came_at, name_of};
 
-/// The consumer of tasks, and that of events.
+/// The consumer of tasks.
 const WORKERS: &str = "workers";
+/// The consumer of events that coordinators of older builds share. It is only asked how far they came.
 const COORDINATORS: &str = "coordinators";
 
 /// By this machine's clock; never negative.
@@ -143,14 +146,39 @@ impl Streams {
         &self.counts
     }
 
-    /// How many messages wait, for all processes together: tasks, and events.
+    /// How many messages wait, for all processes together: tasks, and events, of which so many are done
+    /// and so many were read.
     ///
     /// # Errors
     /// JetStream doesn't answer, or a stream or consumer is gone.
-    pub async fn backlog(&self) -> Result<(Backlog, Backlog), Error> {
+    pub async fn backlog(&self, events: Option<&StreamPlace>) -> Result<(Backlog, Backlog), Error> {
         let tasks = self.backlog_of(self.tasks(), WORKERS);
-        let events = self.backlog_of(self.events(), COORDINATORS);
+        let events = self.events_backlog(events);
         futures::future::try_join(tasks, events).await
+    }
+
+    async fn events_backlog(&self, place: Option<&StreamPlace>) -> Result<Backlog, Error> {
+        let stream = self.events_stream().await?;
+        let state = &stream.cached_info().state;
+        let place = place.filter(|place| place.stream == name_of(stream.cached_info()));
+        let (done, read) = place.map_or((0, 0), |place| (place.done, place.read));
+        // Those that were removed unread don't wait.
+        let gone = state.first_sequence.saturating_sub(1);
+        let (done, read) = (done.max(gone), read.max(gone));
+        let pending = state.last_sequence.saturating_sub(read);
+        let oldest = match pending {
+            0 => None,
+            // Nothing is there if it was removed meanwhile.
+            _ => stream
+                .get_first_raw_message_by_subject(">", read + 1)
+                .await
+                .ok(),
+        };
+        Ok(Backlog {
+            pending,
+            unacknowledged: read.saturating_sub(done),
+            oldest: oldest.map_or(Duration::ZERO, |message| age(message.time)),
+        })
     }
 
     /// How many tasks nobody has taken.
@@ -226,7 +254,6 @@ impl Streams {
             }
         }
         self.task_consumer().await?;
-        self.event_consumer().await?;
         Ok(())
     }
 
@@ -283,8 +310,26 @@ impl Streams {
         self.consumer(self.tasks(), WORKERS).await
     }
 
-    pub(crate) async fn event_consumer(&self) -> Result<PullConsumer, Error> {
-        self.consumer(self.events(), COORDINATORS).await
+    /// The stream of events, and what is known of it now.
+    pub(crate) async fn events_stream(&self) -> Result<Stream, Error> {
+        let name = self.events();
+        let stream = self.context.get_stream(&name).await;
+        stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))
+    }
+
+    /// How far coordinators of older builds have taken events in, and when the last of these came, as far
+    /// as that is still known.
+    pub(crate) async fn taken_before(&self, stream: &Stream) -> Result<(u64, i64), Error> {
+        let done = match stream.consumer_info(COORDINATORS).await {
+            Ok(info) => info.ack_floor.stream_sequence,
+            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => 0,
+            Err(error) => return Err(Error::JetStream(format!("{}: {error}", self.events()))),
+        };
+        let at_ms = match done {
+            0 => None,
+            _ => came_at(stream, done).await?,
+        };
+        Ok((done, at_ms.unwrap_or_default()))
     }
 
     async fn consumer(&self, stream: String, name: &str) -> Result<PullConsumer, Error> {

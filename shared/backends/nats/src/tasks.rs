@@ -105,7 +105,7 @@ impl TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
             streams: streams.clone(),
-            pulling: Mutex::new(Pulling::new(streams, Which::Tasks, ahead)),
+            pulling: Mutex::new(Pulling::new(streams, ahead)),
         }
     }
 }
@@ -136,7 +136,9 @@ impl Tasks for TaskSource {
                 };
             }
             let reason = "this is no task: it must be [\"instance\",\"scope\"]";
-            self.dead.bury(&message, Which::Tasks, reason).await;
+            self.dead
+                .bury_delivered(&message, Which::Tasks, reason)
+                .await;
         }
     }
 
@@ -204,13 +206,17 @@ impl Receipt for TaskReceipt {
     }
 
     async fn give_up(&self, reason: &str) {
-        self.dead.bury(&self.message, Which::Tasks, reason).await;
+        self.dead
+            .bury_delivered(&self.message, Which::Tasks, reason)
+            .await;
     }
 
     async fn again(&self, after_ms: u64, reason: &str) -> bool {
         let failures = number(&self.message, FAILURES).unwrap_or(0) + 1;
         if failures >= FAILURES_MAX {
-            self.dead.bury(&self.message, Which::Tasks, reason).await;
+            self.dead
+                .bury_delivered(&self.message, Which::Tasks, reason)
+                .await;
             return true;
         }
         let after_ms = longer_ms(after_ms, failures);

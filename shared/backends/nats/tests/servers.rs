@@ -10,10 +10,10 @@ use futures::TryStreamExt as _;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_nats::{
-    Bus, DeadLetters, Error, Intake, Options, StreamOptions, Streams, TaskQueue, TaskSource,
-    Template, connect,
+    Bus, DeadLetters, Error, Incoming, Intake, Options, StreamOptions, Streams, TaskQueue,
+    TaskSource, Template, connect,
 };
-use swirl_ports::{EventBus, Queue, Severity, Tasks};
+use swirl_ports::{EventBus, Queue, Severity, StreamPlace, Tasks};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
 use tokio::sync::Barrier;
 use tokio::time::timeout;
@@ -270,15 +270,16 @@ async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
         .publish("swirl.events.mine", "{}".into())
         .await
         .unwrap();
-    let mut intake = Intake::new(rig.streams.clone(), 16);
-    let incoming = timeout(SOON, intake.next()).await.unwrap();
+    let mut intake = Intake::open(rig.streams.clone(), None, 16).await.unwrap();
+    let incoming = next(&mut intake).await;
+    assert!(incoming.is_correlated() && incoming.sequence() == 1);
+    let incoming = next(&mut intake).await;
     assert_eq!(
         (incoming.subject(), incoming.payload()),
         ("swirl.events.mine", &b"{}"[..])
     );
-    incoming.again().await;
-    let incoming = timeout(SOON, intake.next()).await.unwrap();
-    incoming.dead("it has no type").await;
+    assert!(!incoming.is_correlated());
+    assert!(incoming.dead("it has no type").await);
     assert!(
         timeout(Duration::from_millis(500), intake.next())
             .await
@@ -325,32 +326,126 @@ async fn a_mark_holds_for_one_event_of_one_installation() {
     sent.await.unwrap();
     let theirs = rig.streams.clone().marked_by("theirs");
     bus(&theirs).publish(&event("4")).await.unwrap();
-    let mut intake = Intake::new(ours, 16);
-    for id in ["2", "3", "4"] {
-        let incoming = timeout(SOON, intake.next()).await.unwrap();
+    let mut intake = Intake::open(ours, None, 16).await.unwrap();
+    for id in ["1", "2", "3", "4"] {
+        let incoming = next(&mut intake).await;
         let found: CloudEvent = serde_json::from_slice(incoming.payload()).unwrap();
-        assert_eq!(found, event(id));
-        incoming.done().await;
+        assert_eq!((found, incoming.is_correlated()), (event(id), id == "1"));
+    }
+}
+
+async fn next(intake: &mut Intake) -> Incoming {
+    timeout(SOON, intake.next()).await.unwrap().unwrap()
+}
+
+async fn publish(rig: &Rig, count: usize) {
+    let context = async_nats::jetstream::new(rig.client.clone());
+    for _ in 0..count {
+        let sent = context.publish("swirl.events.mine", "{}".into()).await;
+        sent.unwrap().await.unwrap();
+    }
+}
+
+/// A place as somebody notes it who has done all events up to this one.
+fn place_after(intake: &Intake, incoming: &Incoming) -> StreamPlace {
+    StreamPlace {
+        stream: intake.stream().to_owned(),
+        done: incoming.sequence(),
+        at_ms: incoming.at_ms(),
+        read: incoming.sequence() + 2,
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_coordinator_fetched_ahead_goes_to_others_when_it_stops() {
+async fn events_are_read_from_a_place_on_by_as_many_as_like() {
     let rig = rig().await;
+    publish(&rig, 20).await;
+    let open = async |place| Intake::open(rig.streams.clone(), place, 4).await.unwrap();
+    let mut first = open(None).await;
+    assert_eq!(first.after(), Some((0, 0)));
+    let mut incoming = next(&mut first).await;
+    while incoming.sequence() < 7 {
+        incoming = next(&mut first).await;
+    }
+    let place = place_after(&first, &incoming);
+    let mut second = open(Some(place.clone())).await;
+    for sequence in 8..=20 {
+        assert_eq!(next(&mut second).await.sequence(), sequence);
+    }
+    // Whatever the other one read, or reads yet.
+    assert_eq!(next(&mut first).await.sequence(), 8);
+    assert_eq!(rig.streams.counts().redelivered().events, 2);
+    let (_, events) = rig.streams.backlog(Some(&place)).await.unwrap();
+    assert_eq!((events.pending, events.unacknowledged), (11, 2));
+    assert!(events.oldest > Duration::ZERO);
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_goes_on_when_the_consumer_is_gone() {
+    let rig = rig().await;
+    publish(&rig, 3).await;
+    let mut intake = Intake::open(rig.streams.clone(), None, 4).await.unwrap();
+    assert_eq!(next(&mut intake).await.sequence(), 1);
     let context = async_nats::jetstream::new(rig.client.clone());
-    for _ in 0..20 {
-        let sent = context.publish("swirl.events.mine", "{}".into()).await;
-        sent.unwrap().await.unwrap();
+    let stream = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
+    let names: Vec<String> = stream.consumer_names().try_collect().await.unwrap();
+    for name in names {
+        stream.delete_consumer(&name).await.unwrap();
     }
-    let mut stopping = Intake::new(rig.streams.clone(), 64);
-    let first = timeout(SOON, stopping.next()).await.unwrap();
-    all_delivered(&rig, "EVENTS", "coordinators", 20).await;
-    first.done().await;
-    stopping.close().await;
-    let mut other = Intake::new(rig.streams.clone(), 64);
-    for _ in 0..19 {
-        timeout(SOON, other.next()).await.unwrap().done().await;
+    publish(&rig, 3).await;
+    for sequence in 2..=6 {
+        assert_eq!(next(&mut intake).await.sequence(), sequence);
     }
+}
+
+/// A place of another stream says nothing but when it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_was_made_again_is_read_from_its_time_on() {
+    let rig = rig().await;
+    publish(&rig, 5).await;
+    let mut intake = Intake::open(rig.streams.clone(), None, 16).await.unwrap();
+    let mut incoming = next(&mut intake).await;
+    while incoming.sequence() < 5 {
+        incoming = next(&mut intake).await;
+    }
+    let place = place_after(&intake, &incoming);
+    let context = async_nats::jetstream::new(rig.client.clone());
+    context.delete_stream("SWIRL_default_EVENTS").await.unwrap();
+    rig.streams.ensure().await.unwrap();
+    publish(&rig, 2).await;
+    assert!(
+        timeout(SOON, intake.next()).await.unwrap().is_none(),
+        "it has to be opened anew"
+    );
+    let mut again = Intake::open(rig.streams.clone(), Some(place), 16)
+        .await
+        .unwrap();
+    assert_eq!(again.after(), None);
+    assert_eq!(next(&mut again).await.sequence(), 1);
+    assert_eq!(next(&mut again).await.sequence(), 2);
+}
+
+/// Coordinators of older builds share a consumer, and this one goes on after them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_older_builds_took_in_is_not_read_again() {
+    let rig = rig().await;
+    publish(&rig, 3).await;
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let stream = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
+    let config = async_nats::jetstream::consumer::pull::Config {
+        durable_name: Some("coordinators".to_owned()),
+        ..Default::default()
+    };
+    let older = stream.create_consumer(config).await.unwrap();
+    let fetched = older.fetch().max_messages(2).messages().await.unwrap();
+    let fetched: Vec<_> = fetched.try_collect().await.unwrap();
+    for message in &fetched {
+        message.double_ack().await.unwrap();
+    }
+    let mut intake = Intake::open(rig.streams.clone(), None, 16).await.unwrap();
+    assert_eq!(next(&mut intake).await.sequence(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -414,7 +509,7 @@ async fn streams_are_looked_at_and_left_as_they_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_that_waits_is_known() {
     let rig = rig().await;
-    let (tasks, _) = rig.streams.backlog().await.unwrap();
+    let (tasks, _) = rig.streams.backlog(None).await.unwrap();
     assert_eq!((tasks.pending, tasks.oldest), (0, Duration::ZERO));
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     queue.push(vec![task("a"), task("b")]).await;
@@ -423,7 +518,7 @@ async fn the_oldest_that_waits_is_known() {
     let before_the_third = Instant::now();
     queue.push(vec![task("c")]).await;
     let tasks = eventually("all three in the stream", async || {
-        let (tasks, _) = rig.streams.backlog().await.unwrap();
+        let (tasks, _) = rig.streams.backlog(None).await.unwrap();
         (tasks.pending == 3).then_some(tasks)
     })
     .await;
@@ -437,7 +532,7 @@ async fn the_oldest_that_waits_is_known() {
     let fetched = consumer.fetch().max_messages(2).messages().await.unwrap();
     let taken: Vec<_> = fetched.try_collect().await.unwrap();
     assert_eq!(taken.len(), 2);
-    let (after, _) = rig.streams.backlog().await.unwrap();
+    let (after, _) = rig.streams.backlog(None).await.unwrap();
     assert_eq!(after.pending, 1);
     // Their ages are by the clock of the day, which is of milliseconds.
     let third_at_most = before_the_third.elapsed() + Duration::from_millis(100);

@@ -28,6 +28,7 @@ mod options;
 mod origins;
 mod overdue;
 mod plain;
+mod reading;
 mod record;
 mod reply;
 mod script;
@@ -48,6 +49,7 @@ use keys::Keys;
 use news::News;
 pub use options::{ConnectError, FORMAT, Options, Tls, Topology};
 use origins::Origins;
+pub use reading::Reading;
 use script::{Lazy, Script};
 
 /// How things are written. A namespace of another layout is refused, for its instances could not be
@@ -69,6 +71,8 @@ struct Inner {
     /// Names this process among those that hold leases.
     process: String,
     attempts: AtomicU64,
+    /// The generation of the youngest event that this process has begun.
+    generation: AtomicU64,
     /// The name that was drawn for this namespace when it was first used.
     installation: OnceLock<String>,
     /// Commits that took the short way.
@@ -101,6 +105,7 @@ impl Redis {
                 keys: Keys::new(options.namespace.clone(), options.shards),
                 process,
                 attempts: AtomicU64::new(0),
+                generation: AtomicU64::new(0),
                 installation: OnceLock::new(),
                 plain: AtomicU64::new(0),
                 origins: Origins::new(),
@@ -158,6 +163,16 @@ impl Redis {
     /// A number of its own for each try to get a lease: the same try may reach Redis twice.
     pub(crate) fn attempt(&self) -> u64 {
         self.inner.attempts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn last_generation(&self) -> u64 {
+        self.inner.generation.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_generation(&self, generation: u64) {
+        self.inner
+            .generation
+            .fetch_max(generation, Ordering::Relaxed);
     }
 
     /// An instance is found by its shard: with another number of them, none would be. And it is read

@@ -91,7 +91,8 @@ impl Redis {
         let at = at.0.to_string();
         let max = part(self.options().dedup_max).to_string();
         let all = [keys.known, keys.open, keys.kept, keys.bodies, had];
-        let args = [digest, &at, &max, &body];
+        let older = self.last_generation().to_string();
+        let args = [digest, &at, &max, &body, &older];
         let parts: Vec<Value> = self.eval(&BEGIN, &all, &args).await?;
         let mut parts: VecDeque<Value> = parts.into();
         let mut next = || parts.pop_front().unwrap_or(Value::Nil);
@@ -100,7 +101,8 @@ impl Redis {
             "duplicate" => Begun::Duplicate,
             "done" => Begun::Done(read(&decode::<String>(next())?, "what came of an event")?),
             _ => {
-                let generation = decode(next())?;
+                let generation: String = decode(next())?;
+                self.note_generation(generation.parse().unwrap_or_default());
                 let old: Option<String> = decode(next())?;
                 let old = old.map(|text| read_body(&text)).transpose()?;
                 Begun::Open {

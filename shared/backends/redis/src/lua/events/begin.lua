@@ -1,5 +1,6 @@
 -- An event is offered. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that had it.
--- ARGV: 1 event, 2 at, 3 how many are known at most, 4 what is to be kept of it, or ''.
+-- ARGV: 1 event, 2 at, 3 how many are known at most, 4 what is to be kept of it, or '',
+-- 5 a generation that is older: clocks of several servers differ, and kept events are given in this order.
 -- Returns { 'duplicate' }, { 'done', outcome }, or { 'open', generation, what an older event of
 -- the same name left }: a generation counts as long as the event is known or kept.
 
@@ -17,6 +18,8 @@ end
 if redis.call('ZSCORE', KEYS[1], event) then return { 'duplicate' } end
 local time = redis.call('TIME')
 local generation = string.format('%d%06d', time[1], time[2])
+local older = tonumber(ARGV[5])
+if tonumber(generation) <= older then generation = string.format('%.0f', older + 1) end
 redis.call('ZADD', KEYS[1], ARGV[2], event)
 redis.call('HSET', KEYS[2], event, generation .. ' 0')
 local surplus = redis.call('ZCARD', KEYS[1]) - ARGV[3]

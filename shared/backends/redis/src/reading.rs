@@ -1,0 +1,95 @@
+//! Which process reads the events, and how far they have been taken in.
+//!
+//! The place is kept beside what the events did, so a backup has both as of one moment. Two processes
+//! that read at once cost time, never order: each begins after a place up to which all is done, takes the
+//! events of a key in one after another, and an event that is taken in twice does nothing the second time.
+
+use swirl_ports::{Result, StreamPlace};
+
+use crate::Redis;
+use crate::connect::damaged;
+use crate::reply::Reply;
+use crate::script::{Lazy, Script};
+
+static READING: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/reading.lua")));
+
+/// What a process has to do with the events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// Another process reads them.
+    Other,
+    /// It goes on.
+    On,
+    /// It is to begin after this place; without one, nobody has read yet.
+    Begin(Option<StreamPlace>),
+}
+
+impl Redis {
+    /// Makes this process the one that reads the events for `ttl_ms`, unless another one is. `place` is
+    /// noted if it already was.
+    ///
+    /// # Errors
+    /// Redis doesn't answer, or what is noted there cannot be read.
+    pub async fn read_events(&self, ttl_ms: u64, place: Option<&StreamPlace>) -> Result<Reading> {
+        let mut args = vec![self.process_id().to_owned(), ttl_ms.to_string()];
+        match place {
+            Some(place) => args.extend([
+                place.stream.clone(),
+                place.done.to_string(),
+                place.at_ms.to_string(),
+                place.read.to_string(),
+            ]),
+            None => args.push(String::new()),
+        }
+        let key = self.keys().global("{events}:reading");
+        let answer: redis::Value = self.eval(&READING, &[key], &args).await?;
+        let mut answer = Reply::new(answer)?;
+        Ok(match answer.number::<u8>()? {
+            0 => Reading::Other,
+            1 => Reading::On,
+            _ => {
+                let parts = [
+                    answer.text()?,
+                    answer.text()?,
+                    answer.text()?,
+                    answer.text()?,
+                ];
+                Reading::Begin(place_of(parts.map(Some))?)
+            }
+        })
+    }
+
+    /// Another process may read the events from now on.
+    ///
+    /// # Errors
+    /// As for [`Redis::read_events`].
+    pub async fn leave_events(&self, place: Option<&StreamPlace>) -> Result<()> {
+        self.read_events(0, place).await.map(drop)
+    }
+
+    /// How far the events have been taken in, as it was noted last.
+    ///
+    /// # Errors
+    /// As for [`Redis::read_events`].
+    pub async fn events_place(&self) -> Result<Option<StreamPlace>> {
+        let mut cmd = redis::cmd("HMGET");
+        cmd.arg(self.keys().global("{events}:reading"))
+            .arg(&["stream", "done", "at", "read"]);
+        let parts: [Option<String>; 4] = self.query(cmd).await?;
+        place_of(parts)
+    }
+}
+
+fn place_of(parts: [Option<String>; 4]) -> Result<Option<StreamPlace>> {
+    let [stream, done, at, read] = parts.map(Option::unwrap_or_default);
+    if stream.is_empty() {
+        return Ok(None);
+    }
+    let bad = |_| damaged("the place up to which events are done", "it has no number");
+    Ok(Some(StreamPlace {
+        stream,
+        done: done.parse().map_err(bad)?,
+        at_ms: at.parse().map_err(bad)?,
+        read: read.parse().map_err(bad)?,
+    }))
+}
