@@ -19,6 +19,7 @@ pub mod lazy;
 pub mod leases;
 pub mod lifecycle;
 pub mod named;
+pub mod reuse;
 pub mod starts;
 pub mod timers;
 pub mod whole;
@@ -84,6 +85,7 @@ macro_rules! store_suite {
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
+            reuse { an_id_that_is_used_again_takes_nothing_of_before }
             definitions { definitions_are_immutable, definitions_are_replaced }
             whole { what_was_carried_out_has_ended, what_was_carried_out_may_be_there }
             lazy {

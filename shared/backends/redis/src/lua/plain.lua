@@ -66,6 +66,13 @@ local function trim(K, list, lines, keep)
   return lines
 end
 
+-- As the prelude's next_number.
+local function number_after(last)
+  if last then return string.format('%.0f', last + 1) end
+  local time = call('TIME')
+  return string.format('%.0f', 16 * (time[1] * 1000 + math.floor(time[2] / 1000)))
+end
+
 local function main(KEYS, ARGV)
   if not call then
     call, match, find, sub, concat = redis.call, string.match, string.find, string.sub, table.concat
@@ -173,7 +180,7 @@ local function main(KEYS, ARGV)
           if item[2] == id then return GENERAL end
         end
         if found[15] and has(found[15], '\1' .. id .. '\1') then return GENERAL end
-        counter = tostring((tonumber(counter) or 0) + 1)
+        counter = number_after(counter)
         box[#box + 1] = { counter, id, 'k', '' }
       end
     end
@@ -345,7 +352,7 @@ local function main(KEYS, ARGV)
       del[d] = 'l:' .. S
     end
   elseif untaken then
-    token = tostring((tonumber(counter) or 0) + 1)
+    token = number_after(counter)
     set[s + 1], set[s + 2] = 'n', token
     set[s + 3], set[s + 4] = 'l:' .. S, token .. ' ' .. (millis + ARGV[12]) .. ' 0 ' .. ARGV[13] .. ' ' .. ARGV[14]
     s = s + 4

@@ -71,9 +71,11 @@ local function erase(field)
   end
 end
 
--- A number for a token, an input or an effect.
+-- A number for a token, an input or an effect. The first one grows with time, so that no number is used again
+-- when the instance is removed and its id used once more: somebody may be late with one of before.
 local function next_number()
-  local number = tostring((tonumber(read('n')) or 0) + 1)
+  local last = read('n')
+  local number = string.format('%.0f', last and last + 1 or 16 * NOW)
   write('n', number)
   return number
 end
