@@ -42,7 +42,7 @@ const BACKEND_USES: [&str; 2] = ["swirl-model", "swirl-ports"];
 const TESTS: &str = "tests/";
 
 /// One line a crate, in alphabetical order.
-const ROWS: [Row; 26] = [
+const ROWS: [Row; 27] = [
     row("swirl-access", &["swirl-model"]),
     row(
         "swirl-authoring",
@@ -128,6 +128,7 @@ const ROWS: [Row; 26] = [
             "swirl-model",
             "swirl-ports",
             "swirl-presentation",
+            "swirl-query",
             "swirl-runtime",
             "swirl-serve",
             "swirl-service",
@@ -157,6 +158,7 @@ const ROWS: [Row; 26] = [
     row("swirl-model", &[]),
     row("swirl-ports", &["swirl-model"]),
     row("swirl-presentation", &["swirl-model"]),
+    row("swirl-query", &["swirl-model", "swirl-ports"]),
     row(
         "swirl-runtime",
         &["swirl-engine", "swirl-model", "swirl-ports"],

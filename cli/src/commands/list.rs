@@ -16,7 +16,15 @@ Examples:
   swirl list
   swirl list --workflow order --status faulted
   swirl list --status waiting
-  swirl list --limit 1000 --output json"
+  swirl list --query 'status = faulted and started > -1h'
+  swirl list --query 'workflow = order and error = FunctionError and state = Charge'
+  swirl list --query 'id ^= c7f' --limit 20
+  swirl list --limit 1000 --output json
+
+Queries compare fields with =, !=, ^= (begins with), <, <=, >, >= and 'in (…)', and join comparisons with and, or, not
+and parentheses. Fields: continuedFrom, ended, error, errorCode, id, instanceKey, key, parent, started, state (in which
+it failed), status, suspended, version, workflow, and @NAME for a search attribute. Instants are 2024-01-31T09:00:00Z,
+2024-01-31, now, or counted from now: -90s, -5m, -1h, -7d, -2w."
 )]
 pub struct Args {
     /// Of this workflow.
@@ -36,8 +44,12 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Those that come after this instance.
-    #[arg(long, value_name = "ID")]
+    /// That a query means.
+    #[arg(long, value_name = "QUERY")]
+    query: Option<String>,
+
+    /// Go on where another listing ended, or after this instance.
+    #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 
     /// How many at most, up to 1000.
@@ -56,6 +68,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         ("version", &args.version),
         ("status", &args.status),
         ("key", &args.key),
+        ("query", &args.query),
         ("after", &args.after),
     ] {
         query.extend(value.as_deref().map(|value| (name, value)));
@@ -76,7 +89,11 @@ fn text(body: &Value) -> String {
     rows.extend(instances.map(row));
     let mut text = table(&rows);
     if let Some(next) = body["next"].as_str() {
-        text.push_str(&format!("there may be more: --after {next}\n"));
+        if body["instances"].as_array().is_none_or(Vec::is_empty) {
+            let scanned = &body["scanned"];
+            text.push_str(&format!("nothing yet among {scanned} instances; "));
+        }
+        text.push_str(&format!("there may be more: --after '{next}'\n"));
     }
     text
 }
@@ -110,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_table() {
-        let body = json!({"next": "b", "instances": [
+        let body = json!({"next": "~b", "instances": [
             {"id": "a", "workflow": "order", "version": "1.0", "status": "running", "suspended": false, "waiting": true,
                 "state": "Await payment", "startedAt": "2024-01-31T09:00:00Z"},
             {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "faulted", "suspended": false, "waiting": false,
@@ -121,7 +138,7 @@ mod tests {
         ID  WORKFLOW     STATUS   STATE          STARTED               ERROR
         a   order:1.0    waiting  Await payment  2024-01-31T09:00:00Z
         b   hello:2.0.0  faulted  Charge         2024-01-31T09:00:00Z  FunctionError (503): busy
-        there may be more: --after b
+        there may be more: --after '~b'
         ");
     }
 }

@@ -87,7 +87,7 @@ impl Log {
             ..Filter::default()
         };
         let running = Filter {
-            status: Some(Status::Running),
+            statuses: vec![Status::Running],
             ..newest.clone()
         };
         let mut found = self.queries.list(&newest).await?;

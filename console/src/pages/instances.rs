@@ -33,6 +33,10 @@ struct Page {
     statuses: Vec<Choice>,
     workflows: Vec<Choice>,
     rows: Vec<Row>,
+    /// Why the query cannot be carried out; empty if it can.
+    wrong: String,
+    /// How many instances were looked at for this page.
+    scanned: u64,
     /// The address of the next page; empty if there is none.
     next: String,
 }
@@ -65,6 +69,8 @@ pub struct Asked {
     #[serde(default)]
     key: String,
     #[serde(default)]
+    query: String,
+    #[serde(default)]
     after: String,
 }
 
@@ -75,6 +81,7 @@ impl Asked {
             ("workflow", &self.workflow),
             ("status", &self.status),
             ("key", &self.key),
+            ("query", &self.query),
         ]
         .into_iter()
         .map(|(name, value)| (name, value.trim()))
@@ -90,7 +97,13 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
     if !asked.after.is_empty() {
         query.push(("after", &asked.after));
     }
-    let found = visitor.asking.get(&["instances"], &query).await?;
+    let (found, wrong) = match visitor.asking.get(&["instances"], &query).await {
+        Ok(found) => (found, String::new()),
+        Err(refusal) if ["invalid-search", "unknown-attribute"].contains(&&*refusal.code) => {
+            (Value::Null, refusal.detail)
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
     let definitions = visitor.asking.get(&["definitions"], &[]).await?;
     let mut workflows: Vec<String> = list(&definitions, "definitions")
         .iter()
@@ -126,6 +139,8 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         statuses: statuses.collect(),
         workflows: workflows.collect(),
         rows: list(&found, "instances").iter().map(row).collect(),
+        scanned: found["scanned"].as_u64().unwrap_or(0),
+        wrong,
         next,
         asked,
     })

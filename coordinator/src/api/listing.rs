@@ -8,11 +8,13 @@ use futures::StreamExt;
 use futures::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::scope::Scope;
 use swirl_ports::{Filter, Summary};
 use swirl_presentation::place::{is_waiting, place};
+use swirl_query::Declared;
 
 use super::Api;
 use super::problem::{Problem, cut};
@@ -21,8 +23,10 @@ use super::request::Parameters;
 /// How many instances a listing holds at most, and if nothing is said.
 const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 100;
-/// How many instances are looked at for a status that the store has no index of.
-const SEEN_MAX: usize = 10_000;
+/// How many instances are looked at for what the store has no index of. The answer says where to go on.
+const SEEN_MAX: usize = 20_000;
+/// What a place in a listing begins with, and no instance's id does.
+const CURSOR: char = '~';
 /// How many instances are looked at at once.
 const AT_ONCE: usize = 16;
 
@@ -45,6 +49,7 @@ pub struct Query {
     status: Option<String>,
     key: Option<String>,
     prefix: Option<String>,
+    query: Option<String>,
     after: Option<String>,
     limit: Option<usize>,
 }
@@ -74,32 +79,26 @@ pub async fn list(
             format!("'limit' is 1 to {LIMIT_MAX}"),
         ));
     }
-    let (status, only) = match query.status.as_deref() {
-        None => (None, Only::All),
-        Some(word) => {
-            let (status, only) = status(word)?;
-            (Some(status), only)
+    let only = match query.status.as_deref() {
+        None => Only::All,
+        Some(word) => status(word)?.1,
+    };
+    let asked = Asked::new(&api, &query).await?;
+    let mut filter = asked.filter();
+    if let Some(place) = query.after {
+        match place.strip_prefix(CURSOR) {
+            Some(cursor) => filter.from = Some(cursor.to_owned()),
+            None => filter.after = Some(InstanceId::new(place)),
         }
-    };
-    let mut filter = Filter {
-        workflow: query.workflow,
-        version: query.version,
-        status,
-        key: query.key,
-        prefix: query.prefix,
-        after: query.after.map(InstanceId::new),
-        limit,
-    };
+    }
     let mut rows: Vec<Row> = Vec::new();
-    let (mut next, mut seen) = (None, 0);
-    while rows.len() < limit && seen < SEEN_MAX {
+    let mut seen = 0;
+    loop {
         filter.limit = limit - rows.len();
-        let page = api.queries.list(&filter).await?;
-        let is_last = page.len() < filter.limit;
-        seen += page.len();
-        next = page.last().map(|last| last.header.id.clone());
-        filter.after = next.clone();
-        let found = stream::iter(page)
+        filter.seen_max = SEEN_MAX - seen;
+        let page = api.queries.page(&filter, &|row| asked.means(row)).await?;
+        seen += page.seen.max(1);
+        let found = stream::iter(page.rows)
             .map(|summary| row(&api, summary))
             .buffered(AT_ONCE)
             .collect::<Vec<_>>()
@@ -110,8 +109,8 @@ pub async fn list(
                 rows.push(row);
             }
         }
-        if is_last {
-            next = None;
+        filter.from = page.next;
+        if filter.from.is_none() || rows.len() >= limit || seen >= SEEN_MAX {
             break;
         }
     }
@@ -119,8 +118,90 @@ pub async fn list(
     for row in &rows {
         instances.push(line(&api, row).await);
     }
-    let next = next.as_ref().map(InstanceId::as_str);
-    Ok(Json(json!({"instances": instances, "next": next})))
+    let next = filter.from.map(|next| format!("{CURSOR}{next}"));
+    Ok(Json(json!({
+        "instances": instances,
+        "complete": next.is_none(),
+        "next": next,
+        "scanned": seen,
+    })))
+}
+
+/// What the parameters of a request and its query mean together.
+pub(super) struct Asked {
+    query: swirl_query::Query,
+    declared: Declared,
+    params: Filter,
+    suspended: bool,
+}
+
+impl Asked {
+    pub async fn new(api: &Api, asked: &Query) -> Result<Asked, Problem> {
+        let declared = declared(api).await?;
+        let text = asked.query.as_deref().unwrap_or_default();
+        let (statuses, only) = match asked.status.as_deref() {
+            None => (Vec::new(), Only::All),
+            Some(word) => {
+                let (status, only) = status(word)?;
+                (vec![status], only)
+            }
+        };
+        Ok(Asked {
+            query: parse(api, text, &declared)?,
+            declared,
+            params: Filter {
+                workflow: asked.workflow.clone(),
+                version: asked.version.clone(),
+                statuses,
+                key: asked.key.clone(),
+                prefix: asked.prefix.clone(),
+                ..Filter::default()
+            },
+            suspended: only == Only::Suspended,
+        })
+    }
+
+    /// What the store can answer from an index; the rest is for [`Asked::means`].
+    pub fn filter(&self) -> Filter {
+        let mut filter = self.query.filter(&self.declared);
+        let params = self.params.clone();
+        filter.workflow = filter.workflow.or(params.workflow);
+        filter.version = filter.version.or(params.version);
+        filter.key = filter.key.or(params.key);
+        filter.prefix = filter.prefix.or(params.prefix);
+        if filter.statuses.is_empty() {
+            filter.statuses = params.statuses;
+        }
+        filter
+    }
+
+    pub fn means(&self, row: &Summary) -> bool {
+        self.params.passes(row) && (!self.suspended || row.suspended) && self.query.matches(row)
+    }
+}
+
+/// The attributes that deployed workflows declare.
+pub(super) async fn declared(_api: &Api) -> Result<Declared, Problem> {
+    Ok(Declared::default())
+}
+
+/// A query as clients send it, checked against what is declared.
+pub(super) fn parse(
+    api: &Api,
+    text: &str,
+    declared: &Declared,
+) -> Result<swirl_query::Query, Problem> {
+    let query = swirl_query::Query::parse(text, api.service.clock.now());
+    let checked = query.and_then(|query| query.check(declared).map(|()| query));
+    checked.map_err(|error| {
+        let code = match error.unknown_attribute {
+            true => "unknown-attribute",
+            false => "invalid-search",
+        };
+        Problem::bad_request(code, error.to_string())
+            .with("position", error.at)
+            .with("length", error.length)
+    })
 }
 
 fn status(word: &str) -> Result<(Status, Only), Problem> {
@@ -162,6 +243,14 @@ impl Row {
     }
 }
 
+/// Search attributes as clients see them.
+pub(super) fn shown(attributes: &Attributes) -> Value {
+    let pairs = attributes.iter();
+    pairs
+        .map(|(name, value)| (name.to_string(), value.shown()))
+        .collect()
+}
+
 /// Where the instance stands is left out if its definition cannot be read.
 async fn line(api: &Api, row: &Row) -> Value {
     let Summary {
@@ -170,6 +259,7 @@ async fn line(api: &Api, row: &Row) -> Value {
         suspended,
         ended_at,
         error,
+        attributes,
     } = &row.summary;
     let mut line = json!({
         "id": header.id.as_str(),
@@ -182,6 +272,9 @@ async fn line(api: &Api, row: &Row) -> Value {
         "startedAt": format!("{:.3}", header.started_at),
         "endedAt": ended_at.map(|at| format!("{at:.3}")),
     });
+    if !attributes.is_empty() {
+        line["attributes"] = shown(attributes);
+    }
     if let Some(error) = error {
         line["error"] = Value::from(&error.to_data());
     }

@@ -9,6 +9,7 @@
 mod answered;
 mod console;
 mod cors;
+mod counts;
 mod dead_letters;
 mod definitions;
 mod deploy;

@@ -14,7 +14,7 @@ use super::Api;
 use super::problem::Problem;
 use crate::access::Caller;
 
-/// How many instances of a status are counted.
+/// How many of the running and of the faulted instances are looked at, the newest first.
 const COUNTED_MAX: usize = 1000;
 /// How many of the newest failures are looked at more closely, and how many at once.
 const LOOKED_AT: usize = 100;
@@ -39,26 +39,21 @@ struct Kind {
 }
 
 pub async fn overview(State(api): State<Api>) -> Result<Json<Value>, Problem> {
-    let mut counts = Vec::new();
-    let (mut running, mut faulted) = (Vec::new(), Vec::new());
-    for status in STATUSES {
+    let (total, _) = api.queries.counts(&[]).await?;
+    let counts = STATUSES.map(|status| {
+        let mut total = total;
+        json!({"status": status.word(), "count": *total.of(status), "more": false})
+    });
+    let some = async |status| {
         let filter = Filter {
-            status: Some(status),
-            limit: COUNTED_MAX + 1,
+            statuses: vec![status],
+            limit: COUNTED_MAX,
             ..Filter::default()
         };
-        let page = api.queries.list(&filter).await?;
-        counts.push(json!({
-            "status": status.word(),
-            "count": page.len().min(COUNTED_MAX),
-            "more": page.len() > COUNTED_MAX,
-        }));
-        match status {
-            Status::Running => running = page,
-            Status::Faulted => faulted = page,
-            _ => {}
-        }
-    }
+        api.queries.list(&filter).await
+    };
+    let running = some(Status::Running).await?;
+    let faulted = some(Status::Faulted).await?;
     let suspended = running.iter().filter(|row| row.suspended).count();
     // Newest first: the last is the oldest that was looked at.
     let oldest = running.iter().rev().take(LISTED).map(row);

@@ -86,6 +86,7 @@ impl From<swirl_ports::Error> for Problem {
             swirl_ports::Error::Damaged { .. } => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "store-damaged")
             }
+            swirl_ports::Error::UnknownPlace(_) => (StatusCode::BAD_REQUEST, "unknown-place"),
             swirl_ports::Error::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
         };
         tracing::warn!(%error, "a request failed");

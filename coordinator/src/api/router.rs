@@ -21,8 +21,8 @@ use super::answered::{self, Watched};
 use super::hosts::plain_host;
 use super::problem::Problem;
 use super::{
-    Api, console, cors, dead_letters, definitions, events, gate, instances, listing, operate,
-    overview, pictures, schedules, start,
+    Api, console, cors, counts, dead_letters, definitions, events, gate, instances, listing,
+    operate, overview, pictures, schedules, start,
 };
 use crate::access::Need;
 
@@ -35,6 +35,7 @@ const OPENAPI: &str = include_str!("openapi.json");
 fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
+        (Read, "/api/v1/counts", get(counts::counts)),
         (Read, "/api/v1/dead-letters", get(dead_letters::list)),
         (
             Read,

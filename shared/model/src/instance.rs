@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Data;
+use crate::attribute::Attributes;
 use crate::error::WorkflowError;
 use crate::ids::{DefinitionId, InstanceId, ScopeRef};
 use crate::time::Timestamp;
@@ -104,6 +105,9 @@ pub struct InstanceState {
     /// By attribute name, in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub correlation: BTreeMap<Arc<str>, String>,
+    /// What it can be found by.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    pub attributes: Attributes,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

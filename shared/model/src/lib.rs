@@ -4,6 +4,7 @@
 //! engine turns [`event::Input`]s into [`event::Event`]s and [`event::Command`]s over a
 //! [`scope::Scope`], backends keep and carry these.
 
+pub mod attribute;
 pub mod cloudevent;
 pub mod data;
 pub mod difference;

@@ -17,6 +17,9 @@ pub enum Error {
         size: usize,
         limit: usize,
     },
+    /// A listing is to go on where nothing is, or was given by another store: trying again cannot help.
+    #[error("there is no place '{0}' in this listing; begin it anew")]
+    UnknownPlace(String),
 }
 
 impl Error {

@@ -28,6 +28,9 @@ pub use execution::{
     InstanceRecords, KeyHolder, Lease, NewInstance, OutboxEntry, Released, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
-pub use queries::{Filter, InstanceQueries, KeptHistory, Summary};
+pub use queries::{
+    AttributeFilter, Bound, Counts, Filter, InstanceQueries, Keep, KeptHistory, Page, Summary,
+    Values,
+};
 pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::Store;

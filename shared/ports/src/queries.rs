@@ -1,9 +1,11 @@
 //! Questions about instances: what people and dashboards ask, and nothing that executing one needs.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::WorkflowError;
+use swirl_model::attribute::{Attribute, AttributeKind, Attributes};
 use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Header, Instance, Status};
@@ -21,6 +23,8 @@ pub struct Summary {
     pub suspended: bool,
     pub ended_at: Option<Timestamp>,
     pub error: Option<WorkflowError>,
+    /// What it can be found by.
+    pub attributes: Attributes,
 }
 
 /// What is kept of an instance's history.
@@ -31,18 +35,93 @@ pub struct KeptHistory {
     pub entries: Vec<HistoryEntry>,
 }
 
-/// What a listing is narrowed to.
+/// What a listing is narrowed to: what a store may have an index of.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub workflow: Option<String>,
     pub version: Option<String>,
-    pub status: Option<Status>,
+    /// One of these; empty: any.
+    pub statuses: Vec<Status>,
     pub key: Option<String>,
-    /// Instances whose id begins so. A store may look through the newest instances only, as many as it says.
+    /// Instances whose id begins so.
     pub prefix: Option<String>,
-    /// Instances that come after this one in the listing (newest first).
+    /// Instances of which one attribute has such a value. They come by that value, the largest first, and newest
+    /// first where it is the same.
+    pub attribute: Option<AttributeFilter>,
+    /// A store may leave out instances that began earlier than this by its own clock and by that of who started them.
+    pub since: Option<Timestamp>,
+    /// Instances that come after this one in a listing by time.
     pub after: Option<InstanceId>,
+    /// Where a page ended ([`Page::next`]), with the same filter; counts before `after`.
+    pub from: Option<String>,
     pub limit: usize,
+    /// How many instances may be looked at for one page, whether they pass or not; 0: as many as the store thinks
+    /// right.
+    pub seen_max: usize,
+}
+
+/// Values of one attribute, which are of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttributeFilter {
+    pub name: Arc<str>,
+    pub values: Values,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Values {
+    Equal(Attribute),
+    /// Texts that begin so.
+    Prefix(String),
+    /// Between two values, either of which may be missing.
+    Range {
+        kind: AttributeKind,
+        from: Option<Bound>,
+        to: Option<Bound>,
+    },
+}
+
+/// One end of a range.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    pub value: Attribute,
+    /// The value itself is within.
+    pub inclusive: bool,
+}
+
+/// Whether a row is wanted that passes the filter.
+pub type Keep<'k> = &'k (dyn Fn(&Summary) -> bool + Send + Sync);
+
+/// A page of a listing, newest first where the filter doesn't say otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    pub rows: Vec<Summary>,
+    /// How far the listing came, for [`Filter::from`]; `None`: it is complete. A page may end early, even without
+    /// rows: what lies beyond has not been looked at.
+    pub next: Option<String>,
+    /// How many instances were looked at.
+    pub seen: usize,
+}
+
+/// How many instances of a workflow there are, or of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub running: u64,
+    pub completed: u64,
+    pub faulted: u64,
+    pub cancelled: u64,
+    pub terminated: u64,
+}
+
+impl Counts {
+    pub fn of(&mut self, status: Status) -> &mut u64 {
+        match status {
+            Status::Running => &mut self.running,
+            Status::Completed => &mut self.completed,
+            Status::Faulted => &mut self.faulted,
+            Status::Cancelled => &mut self.cancelled,
+            Status::Terminated => &mut self.terminated,
+        }
+    }
 }
 
 impl Filter {
@@ -51,11 +130,75 @@ impl Filter {
         let prefix = self.prefix.as_deref();
         prefix.is_none_or(|prefix| id.as_str().starts_with(prefix))
     }
+
+    /// Whether an instance is as the filter says; [`Filter::since`] is for indexes alone.
+    pub fn passes(&self, summary: &Summary) -> bool {
+        let equal =
+            |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
+        let header = &summary.header;
+        self.begins(&header.id)
+            && equal(&self.workflow, &header.definition.workflow)
+            && equal(&self.version, &header.definition.version)
+            && (self.statuses.is_empty() || self.statuses.contains(&summary.status))
+            && (self.key.is_none() || header.key == self.key)
+            && self.attribute.as_ref().is_none_or(|wanted| {
+                let found = summary.attributes.get(&wanted.name);
+                found.is_some_and(|found| wanted.values.hold(found))
+            })
+    }
+}
+
+impl Values {
+    /// Whether a value is one of these.
+    pub fn hold(&self, found: &Attribute) -> bool {
+        match self {
+            Values::Equal(wanted) => found == wanted,
+            Values::Prefix(prefix) => {
+                matches!(found, Attribute::Text(text) if text.starts_with(prefix))
+            }
+            Values::Range { kind, from, to } => {
+                let within = |bound: &Option<Bound>, wanted: Ordering| {
+                    bound.as_ref().is_none_or(|bound| {
+                        let order = found.compare(&bound.value);
+                        order == Some(wanted) || bound.inclusive && order == Some(Ordering::Equal)
+                    })
+                };
+                found.kind() == *kind
+                    && within(from, Ordering::Greater)
+                    && within(to, Ordering::Less)
+            }
+        }
+    }
 }
 
 #[async_trait]
 pub trait InstanceQueries: InstanceRecords {
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>>;
+    /// A page of a listing: at most [`Filter::limit`] rows that pass the filter and are to be kept, after at most
+    /// [`Filter::seen_max`] instances.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPlace`](crate::Error::UnknownPlace): there is nothing to go on after.
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page>;
+
+    /// As many as the filter's limit says, however many instances have to be looked at.
+    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
+        let mut filter = filter.clone();
+        let mut rows = Vec::new();
+        while filter.limit > 0 {
+            let page = self.page(&filter, &|_| true).await?;
+            filter.limit = filter.limit.saturating_sub(page.rows.len());
+            rows.extend(page.rows);
+            let Some(next) = page.next else {
+                break;
+            };
+            filter.from = Some(next);
+        }
+        Ok(rows)
+    }
+
+    /// How many instances there are: of all workflows together, and of each that is named.
+    async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)>;
+
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
     /// The same, with the number of older entries that are no longer kept.
     async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {

@@ -174,7 +174,7 @@ pub async fn instances_of(
         let filter = Filter {
             workflow: Some(id.workflow.to_string()),
             version: Some(id.version.to_string()),
-            status: Some(status),
+            statuses: vec![status],
             limit: COUNTED_MAX,
             ..Filter::default()
         };

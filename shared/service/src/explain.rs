@@ -215,7 +215,7 @@ async fn who_may_wait(
         let left = SEEN_MAX - all.len();
         let filter = Filter {
             workflow: Some(definition.id.workflow.to_string()),
-            status: Some(Status::Running),
+            statuses: vec![Status::Running],
             limit: left + 1,
             ..Filter::default()
         };

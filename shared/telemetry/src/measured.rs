@@ -19,9 +19,10 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::events::Trigger;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, EventBus, EventLog, ExecutionStore, Filter,
-    InboxItem, InstanceKey, InstanceQueries, InstanceRecords, KeptHistory, KeyHolder, Lease,
-    NewInstance, Offered, OutboxEntry, Queue, Released, Result, Store, Summary, Suspended,
+    Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
+    Filter, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep, KeptHistory, KeyHolder,
+    Lease, NewInstance, Offered, OutboxEntry, Page, Queue, Released, Result, Store, Summary,
+    Suspended,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -212,8 +213,16 @@ impl InstanceQueries for Measured<dyn Store> {
         self.inner.tells_ends()
     }
 
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        self.redis("list", self.inner.page(filter, keep)).await
+    }
+
     async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.redis("list", self.inner.list(filter)).await
+        self.redis("list_all", self.inner.list(filter)).await
+    }
+
+    async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
+        self.redis("counts", self.inner.counts(workflows)).await
     }
 
     async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {

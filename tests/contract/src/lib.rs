@@ -18,6 +18,7 @@ pub mod kit;
 pub mod lazy;
 pub mod leases;
 pub mod lifecycle;
+pub mod listings;
 pub mod named;
 pub mod reuse;
 pub mod starts;
@@ -81,9 +82,10 @@ macro_rules! store_suite {
                 a_key_is_one_instance, suspended_instances_stand_still,
                 an_end_closes_what_is_left, null_is_an_output, faulted_instances_go_on_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
-                listings_are_newest_first, scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
+                scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
+            listings { listings_are_newest_first, pages_say_how_far_they_came, instances_are_counted }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }
             definitions { definitions_are_immutable, definitions_are_replaced }

@@ -73,7 +73,7 @@ pub async fn what_was_carried_out_has_ended(b: Backend) {
         (Status::Completed, &["a", "driven"]),
     ] {
         let filter = Filter {
-            status: Some(status),
+            statuses: vec![status],
             limit: 10,
             ..Filter::default()
         };

@@ -422,8 +422,12 @@ impl InstanceRecords for ChaosStore {
 
 #[async_trait]
 impl InstanceQueries for ChaosStore {
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.inner.list(filter).await
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        self.inner.page(filter, keep).await
+    }
+
+    async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
+        self.inner.counts(workflows).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

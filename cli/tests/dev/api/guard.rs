@@ -55,6 +55,7 @@ pub async fn check(dev: &Dev) {
     let page = [("origin", "https://example.org")];
     for path in [
         "/api/v1/instances",
+        "/api/v1/counts",
         "/api/v1/definitions",
         "/api/v1/dead-letters",
         "/api/v1/openapi.json",

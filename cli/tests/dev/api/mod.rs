@@ -13,6 +13,7 @@ mod inspect;
 mod instances;
 mod lifecycle;
 mod operate;
+mod search;
 mod start;
 mod steer;
 
@@ -159,6 +160,7 @@ async fn every_route() {
     instances::check(&dev).await;
     operate::check(&dev).await;
     called::check(&dev).await;
+    search::check(&dev).await;
     events::check(&dev).await;
     inspect::check(&dev).await;
     steer::check(&dev).await;

@@ -19,6 +19,7 @@ mod journal;
 mod kept;
 mod known;
 mod lifecycle;
+mod listing;
 mod options;
 mod page;
 mod queue;

@@ -30,6 +30,9 @@ use crate::subscriptions::Subscriptions;
 /// The place of an instance in the order of creation: its name within this store.
 pub(crate) type Seq = u64;
 
+/// Search attribute, value and instance, in the order of listings.
+pub(crate) type Indexed = (Arc<str>, String, Seq);
+
 #[derive(Default)]
 pub(crate) struct State {
     pub options: Options,
@@ -46,6 +49,8 @@ pub(crate) struct State {
     pub timers: Timers,
     /// Active instances by workflow, attribute and value.
     pub correlated: HashMap<(Arc<str>, Arc<str>, String), Places>,
+    /// Instances by their search attributes.
+    pub attributes: BTreeSet<Indexed>,
     pub subscriptions: Subscriptions,
     pub kept: Kept,
     pub known: Known,

@@ -3,6 +3,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use async_trait::async_trait;
@@ -13,9 +14,9 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, ExecutionStore, Filter, Held, InboxItem,
-    InstanceKey, InstanceQueries, InstanceRecords, KeptHistory, KeyHolder, Lease, NewInstance,
-    OutboxEntry, Released, Result, Summary, Suspended,
+    Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
+    InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep, KeptHistory, KeyHolder, Lease,
+    NewInstance, OutboxEntry, Page as ListPage, Released, Result, Suspended,
 };
 
 use crate::Embedded;
@@ -254,8 +255,12 @@ impl InstanceRecords for Embedded {
 
 #[async_trait]
 impl InstanceQueries for Embedded {
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.read(|state| state.list(filter))
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<ListPage> {
+        self.listing(filter, keep)
+    }
+
+    async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
+        self.count(workflows)
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
@@ -410,42 +415,5 @@ impl State {
             self.timers.disarm(seq, &to.scope, number);
         }
         Ok(self.add(seq, &to.scope, item, &mut Vec::new()))
-    }
-
-    fn list(&self, filter: &Filter) -> Vec<Summary> {
-        let before = match &filter.after {
-            None => Seq::MAX,
-            Some(id) => self.ids.get(id).copied().unwrap_or_default(),
-        };
-        let equal =
-            |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
-        let found = self
-            .instances
-            .range(..before)
-            .rev()
-            .map(|(_, inst)| &inst.instance);
-        found
-            .filter(|instance| {
-                let header = &instance.header;
-                filter.begins(&header.id)
-                    && equal(&filter.workflow, &header.definition.workflow)
-                    && equal(&filter.version, &header.definition.version)
-                    && filter
-                        .status
-                        .is_none_or(|status| status == instance.state.status)
-                    && filter
-                        .key
-                        .as_ref()
-                        .is_none_or(|key| header.key.as_ref() == Some(key))
-            })
-            .take(filter.limit)
-            .map(|instance| Summary {
-                header: instance.header.clone(),
-                status: instance.state.status,
-                suspended: instance.state.suspended,
-                ended_at: instance.state.ended_at,
-                error: instance.state.error.clone(),
-            })
-            .collect()
     }
 }

@@ -155,8 +155,12 @@ impl InstanceRecords for Restarting {
 
 #[async_trait]
 impl InstanceQueries for Restarting {
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.get().list(filter).await
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        self.get().page(filter, keep).await
+    }
+
+    async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
+        self.get().counts(workflows).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

@@ -8,6 +8,7 @@
 //! a process; what a script is called with is bounded, and so is the time of each call.
 
 mod admin;
+mod attributes;
 mod branch;
 mod check;
 mod commit;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use redis::{Cmd, Value};
+use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::{Header, Status};
+use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
-use swirl_ports::{Filter, Result, Summary};
+use swirl_ports::{Counts, Error, Filter, Keep, Page, Result, Summary};
 
 use crate::Redis;
 use crate::connect::damaged;
@@ -17,46 +18,119 @@ use crate::reply::{Reply, json};
 use crate::script::{Lazy, Script};
 
 static PAGE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/page.lua")]));
+static COUNT: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/count.lua")]));
 
 /// A page of one shard has at least so many, so that few rounds are needed where most are filtered.
 const PAGE_MIN: usize = 20;
+/// And at most so many, however long it takes.
+const PAGE_MAX: usize = 1000;
 /// Of ids alone, as where one is looked for by its beginning, a page has more.
 const PAGE_OF_PREFIX: usize = 2000;
-/// A listing is given up after so many instances that the filter refuses: better half a page than
-/// one that never comes.
+/// How many instances are looked at for one page where the caller doesn't say.
 const SEEN_MAX: usize = 100_000;
+/// How many workflows are counted by one function: nobody else is served meanwhile.
+const COUNTED_AT_ONCE: usize = 100;
 
 /// Time of creation in microseconds, then the instance: the order of listings.
 type Place = (u64, String);
 
 impl Redis {
-    pub(crate) async fn listing(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        let after = match &filter.after {
-            None => None,
-            Some(id) => match self.place(id).await? {
-                None => return Ok(Vec::new()),
-                place => place,
-            },
+    pub(crate) async fn listing(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        if let Some(attribute) = &filter.attribute {
+            return self.listing_by_attribute(filter, attribute, keep).await;
+        }
+        let after = match (&filter.from, &filter.after) {
+            (Some(from), _) => Some(place_of_cursor(from)?),
+            (None, None) => None,
+            (None, Some(id)) => {
+                let place = self.place(id).await?;
+                Some(place.ok_or_else(|| Error::UnknownPlace(id.to_string()))?)
+            }
         };
         if let Some(key) = &filter.key {
-            return self.listing_by_key(filter, key, after).await;
+            return self.listing_by_key(filter, key, after, keep).await;
         }
-        let mut found = Vec::new();
+        let seen_max = match filter.seen_max {
+            0 => SEEN_MAX,
+            most => most,
+        };
+        let least = filter.since.and_then(|since| u64::try_from(since.0).ok());
+        let least = least.unwrap_or(0).saturating_mul(1000);
+        let mut found = Page::default();
         let mut below = after;
-        let mut seen = 0;
-        while found.len() < filter.limit && seen < SEEN_MAX {
-            let page = self.page(filter, below.as_ref()).await?;
-            let Some(last) = page.last().cloned() else {
-                break;
-            };
-            seen += page.len();
-            let ids = page.into_iter().map(|(_, id)| InstanceId::new(id));
-            let ids = ids.filter(|id| filter.begins(id));
-            found.extend(self.summaries(ids.collect(), filter).await?);
-            below = Some(last);
+        let mut size = filter.limit.clamp(PAGE_MIN, PAGE_MAX);
+        if filter.prefix.is_some() {
+            size = PAGE_OF_PREFIX;
         }
-        found.truncate(filter.limit);
-        Ok(found.into_iter().map(|(_, summary)| summary).collect())
+        while found.rows.len() < filter.limit {
+            if found.seen >= seen_max {
+                found.next = below.as_ref().map(cursor_of_place);
+                return Ok(found);
+            }
+            let size_max = size.min(seen_max - found.seen);
+            let page = self.page_of_all(filter, below.as_ref(), size_max).await?;
+            let Some(last) = page.last().cloned() else {
+                return Ok(found);
+            };
+            let is_last = last.0 < least;
+            let ids = page.iter().filter(|(time, _)| *time >= least);
+            let ids = ids.map(|(_, id)| InstanceId::new(id.as_str()));
+            let ids: Vec<InstanceId> = ids.filter(|id| filter.begins(id)).collect();
+            let summaries = self.summaries(ids).await?;
+            for (place, summary) in summaries {
+                if filter.passes(&summary) && keep(&summary) {
+                    found.rows.push(summary);
+                    if found.rows.len() == filter.limit {
+                        found.seen += page.iter().filter(|other| **other >= place).count();
+                        found.next = Some(cursor_of_place(&place));
+                        return Ok(found);
+                    }
+                }
+            }
+            found.seen += page.len();
+            if is_last {
+                return Ok(found);
+            }
+            below = Some(last);
+            // Most are refused, or it would have come to an end.
+            size = (size * 2).clamp(PAGE_MIN, PAGE_MAX.max(size));
+        }
+        Ok(found)
+    }
+
+    /// How many instances there are: of all, and of some workflows.
+    pub(crate) async fn count_by_workflow(
+        &self,
+        workflows: &[Arc<str>],
+    ) -> Result<(Counts, Vec<Counts>)> {
+        let mut all = Counts::default();
+        let mut each = vec![Counts::default(); workflows.len()];
+        let mut first = 0;
+        loop {
+            let some = &workflows[first..workflows.len().min(first + COUNTED_AT_ONCE)];
+            let calls = (0..self.keys().shards()).map(async |shard| {
+                let mut call = COUNT.call(&self.keys().listings(shard));
+                for workflow in some {
+                    call.arg(&**workflow);
+                }
+                self.run::<Vec<u64>>(&COUNT, call).await
+            });
+            for counts in try_join_all(calls).await? {
+                let (of_all, of_each) = counts.split_at(STATUSES.len().min(counts.len()));
+                if first == 0 {
+                    add(&mut all, of_all)?;
+                }
+                for (place, counts) in of_each.chunks(STATUSES.len()).enumerate() {
+                    if let Some(total) = each.get_mut(first + place) {
+                        add(total, counts)?;
+                    }
+                }
+            }
+            first += some.len();
+            if first >= workflows.len() {
+                return Ok((all, each));
+            }
+        }
     }
 
     /// How many instances there are of each status, in the shards that this process looks after.
@@ -80,11 +154,13 @@ impl Redis {
         filter: &Filter,
         key: &str,
         after: Option<Place>,
-    ) -> Result<Vec<Summary>> {
+        keep: Keep<'_>,
+    ) -> Result<Page> {
         let pages = (0..self.keys().shards()).map(|shard| {
             let mut read = Cmd::new();
             read.arg("ZRANGE").arg(self.keys().index(shard, "keys"));
             read.arg(format!("[{key}\x01")).arg(format!("({key}\x02"));
+            // An instance is named after its workflow and key: there are few of a key.
             read.arg("BYLEX").arg("LIMIT").arg(0).arg(SEEN_MAX);
             self.query::<Vec<String>>(read)
         });
@@ -93,30 +169,46 @@ impl Redis {
             let (_, id) = member.rsplit_once('\x01')?;
             Some(InstanceId::new(id))
         });
-        let ids = ids.filter(|id| filter.begins(id));
-        let mut found = self.summaries(ids.collect(), filter).await?;
-        found.sort_by(|a, b| b.0.cmp(&a.0));
-        found.retain(|(place, _)| after.as_ref().is_none_or(|after| place < after));
-        found.truncate(filter.limit);
-        Ok(found.into_iter().map(|(_, summary)| summary).collect())
+        let mut all = self.summaries(ids.collect()).await?;
+        all.sort_by(|a, b| b.0.cmp(&a.0));
+        all.retain(|(place, _)| after.as_ref().is_none_or(|after| place < after));
+        let mut found = Page::default();
+        for (place, summary) in all {
+            if found.rows.len() == filter.limit {
+                break;
+            }
+            found.seen += 1;
+            if filter.passes(&summary) && keep(&summary) {
+                found.rows.push(summary);
+                found.next = Some(cursor_of_place(&place));
+            }
+        }
+        if found.rows.len() < filter.limit {
+            found.next = None;
+        }
+        Ok(found)
     }
 
     /// The next of all shards together.
-    async fn page(&self, filter: &Filter, below: Option<&Place>) -> Result<Vec<Place>> {
-        let least = match filter.prefix {
-            Some(_) => PAGE_OF_PREFIX,
-            None => PAGE_MIN,
-        };
-        let limit = filter.limit.max(least);
+    async fn page_of_all(
+        &self,
+        filter: &Filter,
+        below: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Place>> {
         let pages = (0..self.keys().shards()).map(async |shard| {
             let mut keys = self.keys().listings(shard);
             let by_workflow = keys.split_off(5);
             if filter.workflow.is_some() {
                 keys = by_workflow;
             }
-            if let Some(status) = filter.status {
-                let ending = format!(":{}", status_letter(status));
-                keys.retain(|key| key.ends_with(&ending));
+            if !filter.statuses.is_empty() {
+                let mut statuses = STATUSES.into_iter();
+                keys.retain(|_| {
+                    let letter = statuses.next();
+                    let mut wanted = filter.statuses.iter();
+                    wanted.any(|status| Some(status_letter(*status)) == letter)
+                });
             }
             let mut call = PAGE.call(&keys);
             call.arg(filter.workflow.as_deref().unwrap_or_default());
@@ -140,21 +232,15 @@ impl Redis {
         Ok(places)
     }
 
-    async fn summaries(
-        &self,
-        ids: Vec<InstanceId>,
-        filter: &Filter,
-    ) -> Result<Vec<(Place, Summary)>> {
+    pub(crate) async fn summaries(&self, ids: Vec<InstanceId>) -> Result<Vec<(Place, Summary)>> {
         let found = ids.iter().map(async |id| {
             let mut read = Cmd::new();
             read.arg("HMGET").arg(&self.keys().of(id, Span::Ready)[0]);
-            read.arg(&["s", "p", "h", "end", "lw", "err"][..]);
+            read.arg(&["s", "p", "h", "end", "lw", "err", "at"][..]);
             read_summary(id, Reply::new(self.query(read).await?)?)
         });
         let found = try_join_all(found).await?.into_iter().flatten();
-        Ok(found
-            .filter(|(_, summary)| passes(summary, filter))
-            .collect())
+        Ok(found.collect())
     }
 
     async fn place(&self, id: &InstanceId) -> Result<Option<Place>> {
@@ -189,7 +275,15 @@ fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summ
             &format!("the error of {id}"),
         )?),
     };
+    let attributes = match parts.value()? {
+        Value::Nil => Attributes::new(),
+        found => json(
+            &crate::reply::bytes(found)?,
+            &format!("the attributes of {id}"),
+        )?,
+    };
     let summary = Summary {
+        attributes,
         header: Arc::new(json(&header, &format!("instance {id}"))?),
         status,
         suspended,
@@ -208,14 +302,19 @@ fn read_place(id: &InstanceId, place: &str) -> Result<Place> {
     Ok((time.ok_or_else(bad)?, id.to_string()))
 }
 
-fn passes(summary: &Summary, filter: &Filter) -> bool {
-    let equal = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
-    let header: &Header = &summary.header;
-    equal(&filter.workflow, &header.definition.workflow)
-        && equal(&filter.version, &header.definition.version)
-        && filter.status.is_none_or(|status| status == summary.status)
-        && filter
-            .key
-            .as_ref()
-            .is_none_or(|key| header.key.as_ref() == Some(key))
+fn add(total: &mut Counts, counts: &[u64]) -> Result<()> {
+    for (letter, count) in STATUSES.iter().zip(counts) {
+        *total.of(read_status(letter)?) += count;
+    }
+    Ok(())
+}
+
+fn cursor_of_place((time, id): &Place) -> String {
+    format!("t{time}.{id}")
+}
+
+fn place_of_cursor(cursor: &str) -> Result<Place> {
+    let parts = cursor.strip_prefix('t').and_then(|it| it.split_once('.'));
+    let place = parts.and_then(|(time, id)| Some((time.parse().ok()?, id.to_owned())));
+    place.ok_or_else(|| Error::UnknownPlace(cursor.to_owned()))
 }

@@ -149,6 +149,7 @@ pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instanc
         error,
         ended_at: ended_at.map(Timestamp),
         correlation: Default::default(),
+        attributes: Default::default(),
     };
     while !parts.is_empty() {
         let name = parts.text()?;

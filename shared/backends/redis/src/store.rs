@@ -15,9 +15,9 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Created, DueTimer, Error, ExecutionStore, Filter, Held, InboxItem,
-    InstanceKey, InstanceQueries, InstanceRecords, KeptHistory, KeyHolder, Lease, NewInstance,
-    OutboxEntry, Released, Result, Summary, Suspended,
+    Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
+    InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep, KeptHistory, KeyHolder, Lease,
+    NewInstance, OutboxEntry, Page, Released, Result, Suspended,
 };
 use tokio::time::{sleep, timeout};
 
@@ -350,8 +350,12 @@ impl InstanceQueries for Redis {
         true
     }
 
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.listing(filter).await
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        self.listing(filter, keep).await
+    }
+
+    async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
+        self.count_by_workflow(workflows).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

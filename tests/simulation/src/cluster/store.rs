@@ -543,8 +543,15 @@ impl InstanceRecords for SharedStore {
 
 #[async_trait]
 impl InstanceQueries for SharedStore {
-    async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
-        self.call(|inner| block_on(inner.list(filter))).await
+    async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        self.call(|inner| block_on(inner.page(filter, keep))).await
+    }
+
+    async fn counts(
+        &self,
+        workflows: &[Arc<str>],
+    ) -> Result<(swirl_ports::Counts, Vec<swirl_ports::Counts>)> {
+        self.call(|inner| block_on(inner.counts(workflows))).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

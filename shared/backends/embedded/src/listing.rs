@@ -1,0 +1,221 @@
+//! Listings: by creation, or by a search attribute. The lock is given back now and then: who executes instances doesn't
+//! wait for who looks at all of them.
+
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::Arc;
+
+use swirl_model::attribute::Attribute;
+use swirl_ports::{
+    AttributeFilter, Bound, Counts, Error, Filter, Keep, Page, Result, Summary, Values,
+};
+
+use crate::Embedded;
+use crate::state::{Indexed, Inst, Seq, State};
+
+/// How many instances are looked at in one go.
+const STEP: usize = 1000;
+/// How many are looked at for one page where the caller doesn't say.
+const SEEN_MAX: usize = 100_000;
+
+impl Embedded {
+    pub(crate) fn listing(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page> {
+        let mut found = Page::default();
+        let mut from = filter.from.clone();
+        let seen_max = match filter.seen_max {
+            0 => SEEN_MAX,
+            most => most,
+        };
+        while found.rows.len() < filter.limit {
+            if found.seen >= seen_max {
+                found.next = from;
+                break;
+            }
+            let step = Step {
+                filter,
+                keep,
+                from: from.as_deref(),
+                limit: filter.limit - found.rows.len(),
+                seen_max: STEP.min(seen_max - found.seen),
+            };
+            let page = self.read(|state| state.page(&step))??;
+            found.seen += page.seen;
+            found.rows.extend(page.rows);
+            found.next.clone_from(&page.next);
+            if page.next.is_none() {
+                break;
+            }
+            from = page.next;
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn count(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
+        let mut all = Counts::default();
+        let mut each = vec![Counts::default(); workflows.len()];
+        let mut next = Some(0);
+        while let Some(first) = next {
+            next = self.read(|state| {
+                let mut some = state.instances.range(first..);
+                for (_, inst) in some.by_ref().take(STEP) {
+                    *all.of(inst.status()) += 1;
+                    let workflow = &inst.instance.header.definition.workflow;
+                    let places = workflows.iter().zip(&mut each);
+                    for (_, counts) in places.filter(|(one, _)| *one == workflow) {
+                        *counts.of(inst.status()) += 1;
+                    }
+                }
+                some.next().map(|(seq, _)| *seq)
+            })?;
+        }
+        Ok((all, each))
+    }
+}
+
+/// What is looked at in one go.
+struct Step<'a> {
+    filter: &'a Filter,
+    keep: Keep<'a>,
+    from: Option<&'a str>,
+    limit: usize,
+    seen_max: usize,
+}
+
+impl State {
+    fn page(&self, step: &Step<'_>) -> Result<Page> {
+        match &step.filter.attribute {
+            Some(attribute) => self.page_by_attribute(step, attribute),
+            None => self.page_by_creation(step),
+        }
+    }
+
+    fn page_by_creation(&self, step: &Step<'_>) -> Result<Page> {
+        let before = match (step.from, &step.filter.after) {
+            (Some(from), _) => read_cursor(from)?,
+            (None, None) => Seq::MAX,
+            (None, Some(id)) => {
+                let seq = self.ids.get(id).copied();
+                seq.ok_or_else(|| Error::UnknownPlace(id.to_string()))?
+            }
+        };
+        let found = self.instances.range(..before).rev();
+        let mut page = Page::default();
+        for (seq, inst) in found {
+            step.look(inst, &mut page);
+            if step.is_over(&page) {
+                page.next = Some(cursor(*seq));
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn page_by_attribute(&self, step: &Step<'_>, wanted: &AttributeFilter) -> Result<Page> {
+        let name = wanted.name.clone();
+        let before = match step.from {
+            None => None,
+            Some(from) => {
+                let parts = from.split_once('.').ok_or_else(|| unknown(from))?;
+                Some((
+                    name.clone(),
+                    unhex(parts.1).ok_or_else(|| unknown(from))?,
+                    read_cursor(parts.0)?,
+                ))
+            }
+        };
+        let least: Indexed = match &wanted.values {
+            Values::Equal(value) => (name.clone(), value.sortable(), 0),
+            Values::Prefix(prefix) => (name.clone(), Attribute::sortable_prefix(prefix), 0),
+            Values::Range {
+                from: Some(Bound { value, .. }),
+                ..
+            } => (name.clone(), value.sortable(), 0),
+            Values::Range { .. } => (name.clone(), String::new(), 0),
+        };
+        let most = match (before, &wanted.values) {
+            (Some(before), _) => Excluded(before),
+            (None, Values::Equal(value)) => Included((name, value.sortable(), Seq::MAX)),
+            (None, Values::Prefix(prefix)) => {
+                let prefix = Attribute::sortable_prefix(prefix);
+                Excluded((name, format!("{prefix}{}", char::MAX), Seq::MAX))
+            }
+            (
+                None,
+                Values::Range {
+                    to: Some(Bound { value, .. }),
+                    ..
+                },
+            ) => Included((name, value.sortable(), Seq::MAX)),
+            (None, Values::Range { .. }) => {
+                Excluded((format!("{name}\0").into(), String::new(), 0))
+            }
+        };
+        let mut page = Page::default();
+        // A cursor of another listing lies outside.
+        let is_empty = match &most {
+            Excluded(most) | Included(most) => *most < least,
+            Unbounded => false,
+        };
+        if is_empty {
+            return Ok(page);
+        }
+        for (_, value, seq) in self.attributes.range((Included(least), most)).rev() {
+            if let Some(inst) = self.instances.get(seq) {
+                step.look(inst, &mut page);
+            }
+            if step.is_over(&page) {
+                page.next = Some(format!("{}.{}", cursor(*seq), hex(value)));
+                break;
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl Step<'_> {
+    fn look(&self, inst: &Inst, page: &mut Page) {
+        page.seen += 1;
+        let (header, state) = (&inst.instance.header, &inst.instance.state);
+        let row = Summary {
+            header: header.clone(),
+            status: state.status,
+            suspended: state.suspended,
+            ended_at: state.ended_at,
+            error: state.error.clone(),
+            attributes: state.attributes.clone(),
+        };
+        if self.filter.passes(&row) && (self.keep)(&row) {
+            page.rows.push(row);
+        }
+    }
+
+    fn is_over(&self, page: &Page) -> bool {
+        page.rows.len() >= self.limit || page.seen >= self.seen_max
+    }
+}
+
+fn cursor(seq: Seq) -> String {
+    format!("s{seq:x}")
+}
+
+fn read_cursor(text: &str) -> Result<Seq> {
+    let number = text.strip_prefix('s');
+    let number = number.and_then(|number| Seq::from_str_radix(number, 16).ok());
+    number.ok_or_else(|| unknown(text))
+}
+
+fn unknown(cursor: &str) -> Error {
+    Error::UnknownPlace(cursor.to_owned())
+}
+
+fn hex(text: &str) -> String {
+    let digits = text.bytes().map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}
+
+fn unhex(text: &str) -> Option<String> {
+    let pairs = text.as_bytes().chunks(2);
+    let bytes = pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect::<Option<Vec<u8>>>()?;
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,28 @@
+//! The language in which people say which instances they mean, one for the API, the command line, the console
+//! and batches:
+//!
+//! ```text
+//! workflow = "order" and status = faulted and started > -1h and @orderId = "o1"
+//! ```
+//!
+//! [`Query::parse`] reads it and says where it is wrong. [`Query::filter`] is what a store can answer from an index;
+//! [`Query::matches`] decides about each instance that it gives. [`search`] does both within a bound, and says how
+//! far it came: nothing is cut without a word.
+
+mod compare;
+mod error;
+mod field;
+mod lex;
+mod parse;
+mod plan;
+mod query;
+mod search;
+mod times;
+
+pub use error::QueryError;
+pub use plan::Declared;
+pub use query::Query;
+pub use search::{Pace, search};
+
+/// The longest query, in bytes.
+pub const QUERY_BYTES_MAX: usize = 4096;

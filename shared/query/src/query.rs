@@ -1,0 +1,133 @@
+//! A query, and whether an instance is meant by it.
+
+use swirl_model::instance::Header;
+use swirl_ports::Summary;
+
+use crate::compare::{Has, Literal, Op, holds};
+use crate::field::Name;
+
+/// What was asked for, read and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    pub(crate) root: Node,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Node {
+    /// All of them; of none, everything.
+    And(Vec<Node>),
+    /// Any of them.
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    Is(Test),
+}
+
+/// One comparison. `place` is where the field stands, for errors.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Test {
+    pub what: What,
+    pub op: Op,
+    pub literal: Literal,
+    pub place: (usize, usize),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum What {
+    Field(Name),
+    Attribute(String),
+}
+
+impl Query {
+    /// One that means every instance.
+    pub fn all() -> Query {
+        Query {
+            root: Node::And(Vec::new()),
+        }
+    }
+
+    /// Whether it says nothing: it means every instance.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.root, Node::And(parts) if parts.is_empty())
+    }
+
+    /// Both: what this one means of what the other one means.
+    #[must_use]
+    pub fn and(self, other: Query) -> Query {
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => other,
+            (_, true) => self,
+            _ => Query {
+                root: Node::And(vec![self.root, other.root]),
+            },
+        }
+    }
+
+    /// Whether the instance is meant.
+    pub fn matches(&self, summary: &Summary) -> bool {
+        self.root.holds(summary)
+    }
+
+    /// All comparisons, wherever they stand.
+    pub(crate) fn tests(&self) -> Vec<&Test> {
+        let mut found = Vec::new();
+        self.root.collect(&mut found);
+        found
+    }
+}
+
+impl Node {
+    fn holds(&self, summary: &Summary) -> bool {
+        match self {
+            Node::And(parts) => parts.iter().all(|part| part.holds(summary)),
+            Node::Or(parts) => parts.iter().any(|part| part.holds(summary)),
+            Node::Not(part) => !part.holds(summary),
+            Node::Is(test) => holds(test.what.of(summary), test.op, &test.literal),
+        }
+    }
+
+    fn collect<'n>(&'n self, found: &mut Vec<&'n Test>) {
+        match self {
+            Node::And(parts) | Node::Or(parts) => {
+                for part in parts {
+                    part.collect(found);
+                }
+            }
+            Node::Not(part) => part.collect(found),
+            Node::Is(test) => found.push(test),
+        }
+    }
+}
+
+impl What {
+    fn of<'s>(&self, summary: &'s Summary) -> Has<'s> {
+        let header: &Header = &summary.header;
+        let error = summary.error.as_ref();
+        let text = |found: Option<&'s str>| found.map_or(Has::Nothing, Has::Text);
+        let name = match self {
+            What::Field(name) => name,
+            What::Attribute(name) => {
+                let found = summary.attributes.get(name.as_str());
+                return found.map_or(Has::Nothing, Has::Attribute);
+            }
+        };
+        match name {
+            Name::ContinuedFrom => text(header.continued_from.as_ref().map(|id| id.as_str())),
+            Name::Ended => summary.ended_at.map_or(Has::Nothing, Has::Time),
+            Name::Error => text(error.map(|error| error.name.as_str())),
+            Name::ErrorCode => text(error.and_then(|error| error.code.as_deref())),
+            Name::Id => Has::Text(header.id.as_str()),
+            Name::InstanceKey => text(header.instance_key.as_deref()),
+            Name::Key => text(header.key.as_deref()),
+            Name::Parent => {
+                let parent = header.parent.as_ref();
+                text(parent.map(|parent| parent.scope.instance.as_str()))
+            }
+            Name::Started => Has::Time(header.started_at),
+            Name::State => text(error.and_then(|error| error.state.as_deref())),
+            Name::Status => Has::Status(summary.status),
+            Name::Suspended => Has::Flag(summary.suspended),
+            Name::Version => Has::Text(&header.definition.version),
+            Name::Workflow => Has::Text(&header.definition.workflow),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What queries mean, which instances they mean, and how they are refused.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use swirl_model::WorkflowError;
+use swirl_model::attribute::{Attribute, AttributeKind};
+use swirl_model::data::Data;
+use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::instance::{Header, Status};
+use swirl_model::time::Timestamp;
+use swirl_model::trace::Trace;
+use swirl_ports::{Summary, Values};
+use swirl_query::{Declared, Query};
+
+const NOW: Timestamp = Timestamp(1_700_000_000_000);
+
+fn summary() -> Summary {
+    let mut error = WorkflowError::new("FunctionError", "busy");
+    error.state = Some("Charge".to_owned());
+    Summary {
+        header: Arc::new(Header {
+            id: InstanceId::new("order-7"),
+            definition: DefinitionId {
+                workflow: "order".into(),
+                version: "1.0".into(),
+            },
+            version: "1.0".to_owned(),
+            input: Data::object(),
+            started_at: Timestamp(NOW.0 - 60_000),
+            parent: None,
+            continued_from: None,
+            key: Some("k".to_owned()),
+            instance_key: None,
+            timeout: None,
+            depth: 0,
+            hops: 0,
+            trace: Trace::default(),
+        }),
+        status: Status::Faulted,
+        suspended: false,
+        ended_at: Some(NOW),
+        error: Some(error),
+        attributes: [
+            ("orderId".into(), Attribute::Text("o1".into())),
+            ("amount".into(), Attribute::Number(12.5)),
+            ("paid".into(), Attribute::Boolean(false)),
+            ("due".into(), Attribute::Time(Timestamp(NOW.0 + 1000))),
+        ]
+        .into(),
+    }
+}
+
+fn declared() -> Declared {
+    let mut declared = Declared::default();
+    for (name, kind) in [
+        ("orderId", AttributeKind::Text),
+        ("amount", AttributeKind::Number),
+        ("paid", AttributeKind::Boolean),
+        ("due", AttributeKind::Time),
+    ] {
+        declared.add(&name.into(), kind);
+    }
+    declared
+}
+
+fn means(text: &str) -> bool {
+    let query = Query::parse(text, NOW).unwrap();
+    query.check(&declared()).unwrap();
+    query.matches(&summary())
+}
+
+#[test]
+fn who_is_meant() {
+    for text in [
+        "",
+        "workflow = \"order\" and status = faulted and started > -1h and @orderId = \"o1\"",
+        "workflow = order",
+        "id ^= order- AND NOT version = '2.0'",
+        "status in (completed, faulted)",
+        "error = FunctionError and state = \"Charge\"",
+        "status = completed or (status = faulted and suspended = false)",
+        "started < now and started >= -1m and ended = 2023-11-14T22:13:20Z",
+        "parent != x and errorCode != 503",
+        "not parent = x",
+        "@amount > 12 and @amount <= 12.5",
+        "@paid = false",
+        "@due > now",
+        "@orderId ^= o",
+        "@orderId in (o2, o1)",
+        "key = k",
+    ] {
+        assert!(means(text), "{text}");
+    }
+    for text in [
+        "status != faulted",
+        "status in (completed, running)",
+        "suspended = true",
+        "instanceKey = k",
+        "started > -30s",
+        "@amount = 12",
+        "@orderId ^= p",
+        "@orderId < o1",
+        "parent ^= \"\"",
+        "not (status = faulted or status = running)",
+    ] {
+        assert!(!means(text), "{text}");
+    }
+}
+
+#[test]
+fn an_index_serves_what_must_hold() {
+    let filter = |text: &str| Query::parse(text, NOW).unwrap().filter(&declared());
+    let found =
+        filter("workflow = order and version = \"1.0\" and status = faulted and started > -1h");
+    assert_eq!(found.workflow.as_deref(), Some("order"));
+    assert_eq!(found.version.as_deref(), Some("1.0"));
+    assert_eq!(found.statuses, [Status::Faulted]);
+    assert_eq!(found.since, Some(Timestamp(NOW.0 - 70 * 60_000)));
+    // What one side of an `or` says need not hold.
+    let found = filter("workflow = order or status = faulted");
+    assert_eq!((found.workflow, found.statuses), (None, vec![]));
+    let found =
+        filter("status in (faulted, running) and not version = \"1\" and status != running");
+    assert_eq!(found.statuses, [Status::Faulted]);
+    assert_eq!(filter("not status = faulted").statuses, []);
+    let found = filter("@amount > 1 and @orderId ^= o and @amount < 9")
+        .attribute
+        .unwrap();
+    assert_eq!(found.values, Values::Prefix("o".to_owned()));
+    let found = filter("@amount > 1 and @amount < 9").attribute.unwrap();
+    let Values::Range { from, to, .. } = found.values else {
+        panic!("{:?}", found.values)
+    };
+    assert_eq!(from.unwrap().value, Attribute::Number(1.0));
+    assert_eq!(to.unwrap().value, Attribute::Number(9.0));
+}
+
+#[test]
+fn two_types_of_a_name_have_no_index() {
+    let mut declared = declared();
+    declared.add(&"orderId".into(), AttributeKind::Number);
+    let query = Query::parse("@orderId = 7", NOW).unwrap();
+    query.check(&declared).unwrap();
+    assert_eq!(query.filter(&declared).attribute, None);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let refused = |text: &str| {
+        let query = Query::parse(text, NOW);
+        let error = query
+            .and_then(|query| query.check(&declared()))
+            .unwrap_err();
+        error.shown(text)
+    };
+    let texts = [
+        "statis = faulted",
+        "status = broken",
+        "status = suspended",
+        "status < faulted",
+        "started > yesterday",
+        "status = faulted workflow = order",
+        "status = faulted and",
+        "(status = faulted",
+        "workflow = \"order",
+        "workflow order",
+        "status in faulted",
+        "status in (faulted running)",
+        "\"order\" = workflow",
+        "@ = 1",
+        "@customer = 1",
+        "@amount = much",
+        "@amount ^= 1",
+        "suspended = yes",
+        "a % b",
+        "workflow = 'a\\b'",
+    ];
+    let all: Vec<String> = texts.iter().map(|text| refused(text)).collect();
+    insta::assert_snapshot!(all.join("\n\n"));
+}
+
+#[test]
+fn a_query_has_limits() {
+    let parse = |text: String| Query::parse(&text, NOW).map(|_| ()).unwrap_err().message;
+    assert_eq!(parse("x".repeat(5000)), "a query has at most 4096 bytes");
+    let deep = format!("{}id = a{}", "(".repeat(40), ")".repeat(40));
+    assert_eq!(parse(deep), "this is nested more than 32 times");
+    let long = vec!["id = a"; 65].join(" or ");
+    assert_eq!(parse(long), "a query has at most 64 comparisons");
+    let list = vec!["a"; 101].join(",");
+    assert_eq!(
+        parse(format!("id in ({list})")),
+        "a list has at most 100 values"
+    );
+}

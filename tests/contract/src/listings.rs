@@ -1,0 +1,187 @@
+//! Listings: their order, their bounds, and what is counted.
+
+use swirl_model::event::Command;
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::{EndStatus, Status};
+use swirl_model::scope::Cursor;
+use swirl_ports::{Counts, Filter, Summary};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn end(status: EndStatus) -> Command {
+    Command::End {
+        status,
+        output: None,
+        error: None,
+    }
+}
+
+pub async fn listings_are_newest_first(b: Backend) {
+    for id in ["b", "c", "a"] {
+        let mut new = new(id);
+        new.header.key = (id == "c").then(|| "key".to_owned());
+        b.create(new).await;
+    }
+    b.act(
+        &root("b"),
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    )
+    .await;
+    let all = Filter {
+        limit: 10,
+        ..Filter::default()
+    };
+    let list = async |filter: Filter| -> Vec<String> {
+        let found = b.store.list(&filter).await.unwrap();
+        found
+            .iter()
+            .map(|summary| summary.header.id.to_string())
+            .collect()
+    };
+    assert_eq!(list(all.clone()).await, ["a", "c", "b"]);
+    let of = |workflow: &str| Filter {
+        workflow: Some(workflow.to_owned()),
+        ..all.clone()
+    };
+    assert_eq!(list(of("flow")).await, ["a", "c", "b"]);
+    assert_eq!(list(of("flo")).await, Vec::<String>::new());
+    assert_eq!(
+        list(Filter {
+            statuses: vec![Status::Running],
+            after: Some(InstanceId::new("a")),
+            ..of("flow")
+        })
+        .await,
+        ["c"]
+    );
+    assert_eq!(
+        list(Filter {
+            limit: 1,
+            ..all.clone()
+        })
+        .await,
+        ["a"]
+    );
+    assert_eq!(
+        list(Filter {
+            after: Some(InstanceId::new("a")),
+            ..all.clone()
+        })
+        .await,
+        ["c", "b"]
+    );
+    assert_eq!(
+        list(Filter {
+            statuses: vec![Status::Completed],
+            ..all.clone()
+        })
+        .await,
+        ["b"]
+    );
+    assert_eq!(
+        list(Filter {
+            key: Some("key".to_owned()),
+            ..all.clone()
+        })
+        .await,
+        ["c"]
+    );
+    let begins = |prefix: &str| Filter {
+        prefix: Some(prefix.to_owned()),
+        ..all.clone()
+    };
+    assert_eq!(list(begins("c")).await, ["c"]);
+    assert_eq!(list(begins("")).await, ["a", "c", "b"]);
+    assert_eq!(list(begins("ab")).await, Vec::<String>::new());
+    let keyed = Filter {
+        key: Some("key".to_owned()),
+        ..begins("a")
+    };
+    assert_eq!(list(keyed).await, Vec::<String>::new());
+    assert!(
+        list(Filter {
+            workflow: Some("x".to_owned()),
+            ..all.clone()
+        })
+        .await
+        .is_empty()
+    );
+    assert!(
+        list(Filter {
+            version: Some("2".to_owned()),
+            ..all
+        })
+        .await
+        .is_empty()
+    );
+}
+
+pub async fn pages_say_how_far_they_came(b: Backend) {
+    for number in 0..30 {
+        b.create(new(&format!("i{number:02}"))).await;
+    }
+    let filter = Filter {
+        limit: 3,
+        seen_max: 7,
+        ..Filter::default()
+    };
+    // One of ten is kept, so most pages end at their bound.
+    let keep = |row: &Summary| row.header.id.as_str().ends_with('5');
+    let (mut found, mut pages, mut seen) = (Vec::new(), 0, 0);
+    let mut next = filter.clone();
+    loop {
+        let page = b.store.page(&next, &keep).await.unwrap();
+        pages += 1;
+        seen += page.seen;
+        found.extend(page.rows.into_iter().map(|row| row.header.id.to_string()));
+        let Some(place) = page.next else { break };
+        next.from = Some(place);
+        assert!(pages < 100, "it comes to no end");
+    }
+    assert_eq!(found, ["i25", "i15", "i05"]);
+    assert_eq!(seen, 30, "each is looked at once");
+    assert!(pages > 1, "a page has a bound");
+    // The last row of a full page is where the next one begins.
+    let all = |_: &Summary| true;
+    let page = b.store.page(&filter, &all).await.unwrap();
+    assert_eq!(page.rows.len(), 3);
+    let next = Filter {
+        from: page.next,
+        ..filter.clone()
+    };
+    let page = b.store.page(&next, &all).await.unwrap();
+    assert_eq!(page.rows[0].header.id.as_str(), "i26");
+    for (from, after) in [(Some("nowhere"), None), (None, Some("gone"))] {
+        let lost = Filter {
+            from: from.map(str::to_owned),
+            after: after.map(InstanceId::new),
+            ..filter.clone()
+        };
+        let refused = b.store.page(&lost, &all).await;
+        assert!(matches!(refused, Err(swirl_ports::Error::UnknownPlace(_))));
+    }
+}
+
+pub async fn instances_are_counted(b: Backend) {
+    for id in ["a", "b", "c"] {
+        b.create(new(id)).await;
+    }
+    let mut other = new("d");
+    other.header.definition = definition("other");
+    b.create(other).await;
+    b.act(
+        &root("b"),
+        change(vec![end(EndStatus::Completed)]).at(Cursor::Ended),
+    )
+    .await;
+    let workflows = ["flow".into(), "none".into(), "other".into()];
+    let (all, each) = b.store.counts(&workflows).await.unwrap();
+    let counts = |running, completed| Counts {
+        running,
+        completed,
+        ..Counts::default()
+    };
+    assert_eq!(all, counts(3, 1));
+    assert_eq!(each, [counts(2, 1), counts(0, 0), counts(1, 0)]);
+}
