@@ -112,6 +112,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
                 call: seq,
                 result,
                 terminate: false,
+                turn: 1,
             });
         }
         let done = BranchResult::Done {

@@ -162,7 +162,10 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
     let outcome = match ended {
         None => Outcome::HeldBack,
         Some(Ok(answer)) => Outcome::Answered(secrets.data(answer)),
-        Some(Err(error)) => Outcome::Failed(secrets.error(error)),
+        Some(Err(mut error)) => {
+            secrets.error(&mut error);
+            Outcome::Failed(error)
+        }
     };
     let shown = show::Shown {
         function: &function,

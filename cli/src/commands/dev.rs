@@ -143,6 +143,9 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
         secrets,
     )?;
     node.addressed_by(args.instance_attribute.as_deref());
+    if let (None, Some(store)) = (&args.store, &store) {
+        keep_out_of_git(store);
+    }
     match &store {
         Some(store) => tracing::info!("instances are kept in {}", store.display()),
         None => tracing::info!("instances are kept in memory"),
@@ -199,5 +202,16 @@ fn telemetry(args: &Args) -> swirl_telemetry::Settings {
         namespace: None,
         instance: format!("dev-{}", std::process::id()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// The store lies among the definitions, which people keep in version control; what ran is no part of them.
+fn keep_out_of_git(store: &std::path::Path) {
+    let path = store.join(".gitignore");
+    if path.exists() {
+        return;
+    }
+    if let Err(error) = std::fs::write(&path, "*\n") {
+        tracing::warn!(%error, "{} cannot be written", path.display());
     }
 }

@@ -73,6 +73,7 @@ impl Ctx<'_> {
             on_parent_end: None,
             continued_from: Some(self.header.id.clone()),
             call,
+            again: 0,
             timeout,
             depth: self.header.depth,
             hops: self.hops_on(),
@@ -206,6 +207,7 @@ mod tests {
             call,
             result,
             terminate: false,
+            turn: 0,
         }
     }
 

@@ -42,7 +42,18 @@ pub(crate) struct Ctx<'a> {
 
 impl<'a> Ctx<'a> {
     /// Decides an event: it is applied at once, so that what follows sees its effect.
-    pub fn emit(&mut self, event: Event) {
+    /// What the history shows of errors has no secrets in it; what handlers and expressions see is as it came.
+    pub fn emit(&mut self, mut event: Event) {
+        match &mut event {
+            Event::ActionFailed { error, .. }
+            | Event::BranchFailed { error }
+            | Event::ErrorHandled { error }
+            | Event::Ended {
+                error: Some(error), ..
+            }
+            | Event::Fault(Some(error)) => self.hide_secrets(error),
+            _ => {}
+        }
         apply(self.scope, &event);
         self.events.push(event);
     }

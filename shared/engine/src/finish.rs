@@ -519,10 +519,7 @@ impl Ctx<'_> {
         let status = EndStatus::Terminated;
         self.abandon();
         let message = "the sub-workflow was terminated by its workflowExecTimeout";
-        self.tell_parent(
-            Err(WorkflowError::new(names::SUBFLOW_FAILED, message)),
-            false,
-        );
+        self.tell_parent_of_end(message);
         self.close(status, None);
     }
 }

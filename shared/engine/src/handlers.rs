@@ -109,6 +109,8 @@ impl Ctx<'_> {
     }
 
     pub(crate) fn wait_to_repeat(&mut self, mut run: ListRun, delay_ms: u64) {
+        // Another attempt is another sub-workflow.
+        run.child = None;
         if delay_ms == 0 {
             run.step = ActionStep::Attempt;
         } else {

@@ -16,7 +16,7 @@ use crate::states::failed_entry;
 impl Ctx<'_> {
     /// An error that nothing inside the state takes care of.
     pub fn raise(&mut self, error: WorkflowError) {
-        let mut error = self.without_secrets(error);
+        let mut error = error;
         let def = self.def.clone();
         let Some((id, state)) = self.state() else {
             return self.fail(error);
@@ -164,7 +164,6 @@ impl Ctx<'_> {
     /// What no handler takes ends the scope: the instance faults, a branch reports to its fork.
     /// All stands as it was, so that an operator can let it go on.
     pub fn fail(&mut self, error: WorkflowError) {
-        let error = self.without_secrets(error);
         if self.in_run_before() {
             return self.terminated();
         }
@@ -177,11 +176,13 @@ impl Ctx<'_> {
                     status: EndStatus::Faulted,
                     error: Some(error.clone()),
                 });
+                let error = self.without_secrets(error);
                 self.command(Command::End {
                     status: EndStatus::Faulted,
                     output: None,
                     error: Some(error.clone()),
                 });
+                // The parent doesn't know this definition's secrets, and cannot hide them.
                 self.tell_parent(Err(error), false);
             }
             Role::Detached { .. } => {
@@ -210,17 +211,32 @@ impl Ctx<'_> {
         }
     }
 
-    /// Messages quote the values that an expression, a merge or a schema could not work on, and state data may
-    /// hold secrets that its definition put there (decision 84). Errors are rare: nothing is prepared for them.
-    pub(crate) fn without_secrets(&self, error: WorkflowError) -> WorkflowError {
-        if self.env.secrets.is_null() {
-            return error;
+    /// An error as it is shown. Messages quote what a service answered, and the values that an expression, a
+    /// merge or a schema could not work on; either may hold secrets (decision 84). Errors are rare: nothing is
+    /// prepared for them.
+    fn without_secrets(&self, mut error: WorkflowError) -> WorkflowError {
+        self.hide_secrets(&mut error);
+        error
+    }
+
+    pub(crate) fn hide_secrets(&self, error: &mut WorkflowError) {
+        if !self.env.secrets.is_null() {
+            Redactor::of(&self.env.secrets).error(error);
         }
-        Redactor::of(&self.env.secrets).error(error)
     }
 
     /// Whoever waits for this instance as its sub-workflow.
     pub fn tell_parent(&mut self, result: Result<Data, WorkflowError>, terminate: bool) {
+        self.tell_parent_of(result, terminate, u64::from(self.scope.seq.max(1)));
+    }
+
+    /// It was ended from outside and cannot go on: a retry of its parent starts another one.
+    pub fn tell_parent_of_end(&mut self, message: impl Into<String>) {
+        let error = WorkflowError::new(names::SUBFLOW_FAILED, message);
+        self.tell_parent_of(Err(error), false, 0);
+    }
+
+    fn tell_parent_of(&mut self, result: Result<Data, WorkflowError>, terminate: bool, turn: u64) {
         if let Some(parent) = self
             .header
             .parent
@@ -231,6 +247,7 @@ impl Ctx<'_> {
                 call: parent.call,
                 result,
                 terminate,
+                turn,
             };
             self.command(Command::Tell {
                 to: parent.scope.clone(),
@@ -285,10 +302,7 @@ impl Ctx<'_> {
                 "the sub-workflow was {}",
                 swirl_model::instance::Status::from(status).word()
             );
-            self.tell_parent(
-                Err(WorkflowError::new(names::SUBFLOW_FAILED, message)),
-                false,
-            );
+            self.tell_parent_of_end(message);
         } else {
             self.command(Command::Drop);
         }

@@ -32,7 +32,7 @@ impl Ctx<'_> {
         };
         let id = def.workflow[run.list].actions[run.index as usize];
         let action = &def.workflow[id];
-        let error = self.described(self.without_secrets(error), &action.pointer);
+        let error = self.described(error, &action.pointer);
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         if !leaves_outcome_open(&error) {
             run.key = None;
@@ -196,6 +196,7 @@ impl Ctx<'_> {
         }
         self.emit(Event::Fault(None));
         self.emit(Event::Retried);
+        self.begin_another_turn();
         if self.scope.id.is_root() {
             self.command(Command::Reopen);
             self.rearm_workflow();
@@ -234,6 +235,13 @@ impl Ctx<'_> {
             Work::Begin | Work::Sleep | Work::Retry => self.work(Work::Begin),
         }
         Ok(())
+    }
+
+    /// What comes of a sub-workflow this time is no repetition of what its parent has heard.
+    fn begin_another_turn(&mut self) {
+        if self.scope.id.is_root() && self.header.parent.is_some() {
+            self.seq();
+        }
     }
 
     pub(crate) fn revive(&mut self, fork: u32, index: u32, input: Input, others: bool) {
@@ -353,6 +361,7 @@ impl Ctx<'_> {
         self.abandon();
         self.emit(Event::Fault(None));
         self.emit(Event::Retried);
+        self.begin_another_turn();
         self.command(Command::Reopen);
         self.rearm_workflow();
         if self.scope.compensation.is_some() {

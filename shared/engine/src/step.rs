@@ -170,7 +170,8 @@ impl Ctx<'_> {
                 call,
                 result,
                 terminate,
-            } => self.subflow_done(call, result, terminate),
+                turn,
+            } => self.subflow_done(call, result, terminate, turn),
             Input::Event { def, .. } if !self.def.has_event(def.0) => Err(Rejection::WaitOver),
             Input::Event {
                 wait,

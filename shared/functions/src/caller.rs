@@ -314,7 +314,9 @@ impl FunctionCaller for Caller {
         let call = exchange::noted(request.seen.clone(), request.secrets.clone(), call);
         let result = breaker::with_limit(entry.late, call).await;
         result.map_err(|error| {
-            let error = request.secrets.error(WorkflowError::from(&error));
+            // Its message is our own, and quotes what the service answered.
+            let mut error = WorkflowError::from(&error);
+            request.secrets.error(&mut error);
             tracing::debug!(function = %request.function.name, %error, "a call failed");
             error
         })

@@ -40,6 +40,10 @@ pub enum Input {
         call: u32,
         result: Result<Data, WorkflowError>,
         terminate: bool,
+        /// Greater each time that it ends, since it may be retried; 0 where it cannot go on. Absent in
+        /// records of older versions.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        turn: u64,
     },
     Event {
         wait: u32,
@@ -71,6 +75,10 @@ pub enum Input {
     },
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Input {
     /// Inputs are added at most once for an id.
     pub fn id(&self) -> String {
@@ -80,7 +88,8 @@ impl Input {
             Input::CallDone { call, .. } | Input::CallFailedMeanwhile { call, .. } => {
                 format!("call-{call}")
             }
-            Input::SubflowDone { call, .. } => format!("call-{call}"),
+            Input::SubflowDone { call, turn: 0, .. } => format!("call-{call}"),
+            Input::SubflowDone { call, turn, .. } => format!("call-{call}-{turn}"),
             Input::Event {
                 wait, slot, event, ..
             } => format!("event-{wait}-{slot}-{}", event.key()),
@@ -350,6 +359,10 @@ pub struct StartInstance {
     /// By this number the root scope of `continued_from` is told what came of the start.
     #[serde(default)]
     pub call: u32,
+    /// Not 0: it was started before and has ended. It goes on where it failed, or what came of it is
+    /// delivered once more. Greater each time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub again: u64,
     pub timeout: Option<TimeoutOverride>,
     pub depth: u16,
     /// How many instances led to this one without one of them waiting for anything.

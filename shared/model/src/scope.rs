@@ -229,6 +229,9 @@ pub struct ListRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
     pub step: ActionStep,
+    /// The call of the sub-workflow that the action failed with: an operator's retry goes on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<u32>,
     /// How often the action has been done before, if it repeats.
     #[serde(default, skip_serializing_if = "is_first")]
     pub times: u32,
@@ -489,6 +492,7 @@ impl ListRun {
             waited_ms: 0,
             key: None,
             step: ActionStep::Ready,
+            child: None,
             times: 0,
             stopped: false,
             retried: Vec::new(),

@@ -52,7 +52,7 @@ impl Service {
 
     /// Starts a sub-workflow or a continuation.
     async fn start_for(&self, start: &StartInstance) -> Result<(), Error> {
-        if self.given_up(start).await?.is_some() {
+        if self.given_up(start).await?.is_some() || self.goes_on_again(start).await? {
             return Ok(());
         }
         let resolved = self
@@ -122,6 +122,7 @@ impl Service {
             call: start.call,
             result: Ok(Data::NULL),
             terminate: false,
+            turn: 0,
         };
         self.tell(ScopeRef::root(id.clone()), done).await
     }
@@ -142,7 +143,11 @@ impl Service {
     }
 
     /// Who waits is told: for a continuation that is the instance that it was to go on for.
-    async fn refuse(&self, start: &StartInstance, error: WorkflowError) -> Result<(), Error> {
+    pub(crate) async fn refuse(
+        &self,
+        start: &StartInstance,
+        error: WorkflowError,
+    ) -> Result<(), Error> {
         let waits = match (&start.continued_from, &start.parent) {
             (Some(id), _) => Some((ScopeRef::root(id.clone()), start.call)),
             (None, Some(parent)) if !parent.detached => Some((parent.scope.clone(), parent.call)),
@@ -156,6 +161,7 @@ impl Service {
             call,
             result: Err(error),
             terminate: false,
+            turn: start.again,
         };
         self.tell(scope, input).await
     }

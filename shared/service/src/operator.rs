@@ -108,23 +108,7 @@ impl Service {
         action: Action,
         operator: &Operator,
     ) -> Result<bool, Error> {
-        let entry = HistoryEntry {
-            at: self.clock.now(),
-            scope: ScopeId::root(),
-            event: Event::Operated {
-                action: action.word().into(),
-                by: operator.name.clone(),
-                reason: operator.reason.clone(),
-                state: match &action {
-                    Action::Rerun(state) => Some(state.clone()),
-                    _ => None,
-                },
-            },
-            data: match &action {
-                Action::Skip(result) => Some(given(result)),
-                _ => None,
-            },
-        };
+        let entry = self.operated(&action, operator);
         // Before the action: what comes of it stands below it. A store that is full takes a cancellation
         // all the same.
         match self.store.note(id, entry).await {
@@ -132,11 +116,20 @@ impl Service {
             Ok(false) => return Ok(false),
             Err(error) => tracing::warn!(%error, "the history lacks what an operator did"),
         }
-        self.operate(id, action).await
+        self.operate_as(id, action, operator).await
     }
 
     /// False: there is no such instance, it isn't in a state for this, or its key is in use.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
+        self.operate_as(id, action, &Operator::default()).await
+    }
+
+    async fn operate_as(
+        &self,
+        id: &InstanceId,
+        action: Action,
+        operator: &Operator,
+    ) -> Result<bool, Error> {
         let Some(instance) = self.store.instance(id).await? else {
             return Ok(false);
         };
@@ -165,8 +158,63 @@ impl Service {
             Action::Skip(result) => Input::Skip { result },
             Action::Rerun(state) => Input::Rerun { state },
         };
+        let revives = matches!(
+            input,
+            Input::Retry | Input::Skip { .. } | Input::Rerun { .. }
+        );
+        let parents = match revives {
+            true => self.failed_with_it(&instance).await?,
+            false => Vec::new(),
+        };
+        for parent in &parents {
+            if self.key_in_use(parent).await?.is_some() {
+                return Ok(false);
+            }
+        }
         self.tell(ScopeRef::root(id.clone()), input).await?;
+        for parent in parents {
+            self.retry_with_it(id, &parent, operator).await?;
+        }
         Ok(true)
+    }
+
+    /// An instance that failed with its sub-workflow goes on with it, too.
+    async fn retry_with_it(
+        &self,
+        child: &InstanceId,
+        parent: &Instance,
+        operator: &Operator,
+    ) -> Result<(), Error> {
+        let id = &parent.header.id;
+        let operator = Operator {
+            name: operator.name.clone(),
+            reason: Some(format!("its sub-workflow {child} goes on")),
+        };
+        let entry = self.operated(&Action::Retry, &operator);
+        if let Err(error) = self.store.note(id, entry).await {
+            tracing::warn!(%error, "the history lacks what an operator did");
+        }
+        self.tell(ScopeRef::root(id.clone()), Input::Retry).await
+    }
+
+    fn operated(&self, action: &Action, operator: &Operator) -> HistoryEntry {
+        HistoryEntry {
+            at: self.clock.now(),
+            scope: ScopeId::root(),
+            event: Event::Operated {
+                action: action.word().into(),
+                by: operator.name.clone(),
+                reason: operator.reason.clone(),
+                state: match action {
+                    Action::Rerun(state) => Some(state.clone()),
+                    _ => None,
+                },
+            },
+            data: match action {
+                Action::Skip(result) => Some(given(result)),
+                _ => None,
+            },
+        }
     }
 }
 

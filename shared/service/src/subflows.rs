@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use swirl_engine::awaited;
-use swirl_model::event::StartInstance;
-use swirl_model::ids::InstanceId;
-use swirl_model::instance::{Instance, Status};
-use swirl_model::scope::ActionStep;
+use swirl_model::WorkflowError;
+use swirl_model::error::names;
+use swirl_model::event::{Input, StartInstance};
+use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::instance::{Instance, ParentLink, Status};
+use swirl_model::scope::{ActionStep, Scope};
 use swirl_ports::{OutboxEntry, Suspended};
 
 use crate::{Error, Service};
@@ -60,18 +62,84 @@ impl Service {
         Ok(outbox)
     }
 
-    /// The instance that a sub-workflow goes on as, after any number of `continueAs`.
-    async fn goes_on_as(&self, mut id: InstanceId) -> Result<Option<InstanceId>, Error> {
+    /// The running instance that a sub-workflow goes on as, after any number of `continueAs`.
+    async fn goes_on_as(&self, id: InstanceId) -> Result<Option<InstanceId>, Error> {
+        let last = self.last_of(id).await?;
+        let running = last.filter(|instance| instance.state.status == Status::Running);
+        Ok(running.map(|instance| instance.header.id.clone()))
+    }
+
+    /// What a sub-workflow has become, after any number of `continueAs`.
+    async fn last_of(&self, mut id: InstanceId) -> Result<Option<Instance>, Error> {
+        let mut last = None;
         for _ in 0..CONTINUATIONS_MAX {
             let Some(instance) = self.store.instance(&id).await? else {
-                return Ok(None);
+                break;
             };
-            if instance.state.status == Status::Running {
-                return Ok(Some(id));
+            let is_over = instance.state.status != Status::Running;
+            last = Some(instance);
+            if !is_over {
+                break;
             }
             id = swirl_engine::chained_id(&id);
         }
-        Ok(None)
+        Ok(last)
+    }
+
+    /// An operator's retry has come to an action that waited for a sub-workflow: what is there of it goes on
+    /// where it failed, and nothing that it has done is repeated. False: there is none.
+    pub(crate) async fn goes_on_again(&self, start: &StartInstance) -> Result<bool, Error> {
+        if start.again == 0 || self.waiting_scope(start).await?.is_none() {
+            return Ok(start.again > 0);
+        }
+        let Some(child) = self.last_of(start.id.clone()).await? else {
+            return Ok(false);
+        };
+        match child.state.status {
+            // Its own retry came first. It will say what comes of it.
+            Status::Running => {}
+            Status::Faulted => {
+                self.tell(ScopeRef::root(child.header.id.clone()), Input::Retry)
+                    .await?;
+            }
+            Status::Completed => self.deliver(start, child).await?,
+            status => {
+                let message = format!("the sub-workflow was {}", status.word());
+                let error = WorkflowError::new(names::SUBFLOW_FAILED, message);
+                self.refuse(start, error).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// It was retried by itself, and its parent, which was faulted, could not take the result.
+    async fn deliver(&self, start: &StartInstance, child: Instance) -> Result<(), Error> {
+        let Some(parent) = &start.parent else {
+            return Ok(());
+        };
+        let done = Input::SubflowDone {
+            call: start.call,
+            result: Ok(child.state.output.unwrap_or_default()),
+            terminate: false,
+            turn: start.again,
+        };
+        self.tell(parent.scope.clone(), done).await
+    }
+
+    /// The scope that waits for what is started, if it still does.
+    async fn waiting_scope(&self, start: &StartInstance) -> Result<Option<Scope>, Error> {
+        let Some(parent) = &start.parent else {
+            return Ok(None);
+        };
+        let scope = self.scope_of(parent).await?;
+        Ok(scope.filter(|scope| waits_for(scope, start.call)))
+    }
+
+    async fn scope_of(&self, parent: &ParentLink) -> Result<Option<Scope>, Error> {
+        let scopes = self.store.scopes(&parent.scope.instance).await?;
+        Ok(scopes
+            .into_iter()
+            .find(|scope| scope.id == parent.scope.scope))
     }
 
     /// What is created for an instance that is suspended is suspended as well, unless nobody waits
@@ -114,11 +182,39 @@ impl Service {
         let Some(found) = self.store.instance(id).await? else {
             return Ok(None);
         };
-        let scopes = self.store.scopes(id).await?;
-        let mut scope = scopes.iter().filter(|scope| scope.id == parent.scope.scope);
-        let step = scope.next().and_then(|scope| Some(&scope.list()?.step));
-        let waits = step == Some(&ActionStep::Subflow { call: parent.call });
-        let gone_on = found.state.status.ended() || !waits;
+        let scope = self.scope_of(parent).await?;
+        let gone_on = match found.state.status {
+            Status::Running => !scope.is_some_and(|scope| waits_for(&scope, parent.call)),
+            Status::Faulted => !scope.is_some_and(|scope| failed_with(&scope, parent.call)),
+            Status::Completed | Status::Cancelled | Status::Terminated => true,
+        };
         Ok(gone_on.then(|| id.clone()))
     }
+
+    /// The instances that failed because this one did, from the nearest on. They go on with it.
+    pub(crate) async fn failed_with_it(&self, instance: &Instance) -> Result<Vec<Instance>, Error> {
+        let mut failed: Vec<Instance> = Vec::new();
+        loop {
+            let header = &failed.last().unwrap_or(instance).header;
+            let Some(parent) = header.parent.as_ref().filter(|parent| !parent.detached) else {
+                return Ok(failed);
+            };
+            let found = self.store.instance(&parent.scope.instance).await?;
+            match found {
+                Some(found) if found.state.status == Status::Faulted => failed.push(found),
+                _ => return Ok(failed),
+            }
+        }
+    }
+}
+
+fn waits_for(scope: &Scope, call: u32) -> bool {
+    scope
+        .list()
+        .is_some_and(|run| run.step == ActionStep::Subflow { call })
+}
+
+/// Whether the action that the scope stands at has failed with this sub-workflow, and nobody has handled it.
+fn failed_with(scope: &Scope, call: u32) -> bool {
+    scope.fault.is_some() && scope.list().is_some_and(|run| run.child == Some(call))
 }

@@ -217,6 +217,7 @@ fn create(folder: &Path) -> fjall::Result<()> {
     if draft.exists() {
         std::fs::remove_dir_all(&draft)?;
     }
+    make(&draft)?;
     let db = Database::builder(&draft).worker_threads(1).open()?;
     for name in ["state", "history"] {
         db.keyspace(name, options)?;

@@ -73,7 +73,7 @@ impl Ctx<'_> {
         }
         self.disarm(|kind| kind == TimerKind::Action);
         if let Some((mut run, action)) = self.current_action() {
-            let error = self.described(self.without_secrets(error), &action.pointer);
+            let error = self.described(error, &action.pointer);
             let failed = Event::ActionFailed {
                 action: self.action_name(action),
                 attempt: run.attempt,

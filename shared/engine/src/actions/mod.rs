@@ -115,7 +115,10 @@ impl Ctx<'_> {
             self.wait_to_stop(&run, repeat)?;
         }
         run.attempt += 1;
-        let call = self.seq();
+        let turn = self.seq();
+        // Set by an operator's retry only.
+        let child = run.child.take();
+        let call = child.unwrap_or(turn);
         let name = self.action_name(action);
         self.emit(Event::ActionStarted {
             action: name,
@@ -135,7 +138,10 @@ impl Ctx<'_> {
                 arguments,
                 ..
             } => self.attempt_expression(run, action, *expression, arguments.as_ref()),
-            ActionKind::Subflow(kind) => self.attempt_subflow(run, action, kind, call),
+            ActionKind::Subflow(kind) => {
+                let again = child.map_or(0, |_| again(turn));
+                self.attempt_subflow(run, action, kind, (call, again))
+            }
         }
     }
 
@@ -371,4 +377,9 @@ impl Ctx<'_> {
         self.pause = true;
         Ok(())
     }
+}
+
+/// The parent's own count of how often it went on with a sub-workflow: no number of the sub-workflow's is the same.
+fn again(turn: u32) -> u64 {
+    1 << 32 | u64::from(turn)
 }

@@ -17,7 +17,7 @@ impl Ctx<'_> {
         mut run: ListRun,
         action: &Action,
         kind: &Subflow,
-        call: u32,
+        (call, again): (u32, u64),
     ) -> Step {
         run.step = ActionStep::Subflow { call };
         self.list(run);
@@ -42,6 +42,7 @@ impl Ctx<'_> {
             on_parent_end: kind.detached.then_some(kind.on_parent_end),
             continued_from: None,
             call,
+            again,
             timeout: None,
             depth: self.header.depth + 1,
             hops: self.hops_on(),
@@ -66,6 +67,7 @@ impl Ctx<'_> {
         call: u32,
         result: Result<Data, WorkflowError>,
         terminate: bool,
+        turn: u64,
     ) -> Result<(), Rejection> {
         let waiting = self.scope.list().map(|run| &run.step);
         if waiting != Some(&ActionStep::Subflow { call }) {
@@ -75,6 +77,12 @@ impl Ctx<'_> {
             let data = result.unwrap_or_default();
             self.terminate(data, true);
             return Ok(());
+        }
+        if turn > 0
+            && let Some(mut run) = self.scope.list().cloned()
+        {
+            run.child = Some(call);
+            self.list(run);
         }
         let step = match result {
             Ok(output) => self.action_done(Some(output)),

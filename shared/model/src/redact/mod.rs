@@ -103,19 +103,13 @@ impl Redactor {
         }
     }
 
-    pub fn error(&self, mut error: WorkflowError) -> WorkflowError {
-        if self.is_empty() {
-            return error;
+    /// An error as it is shown. Its name and code stay: by them handlers match, and people look for it.
+    pub fn error(&self, error: &mut WorkflowError) {
+        if !self.is_empty()
+            && let Cow::Owned(cleaned) = self.text(&error.message)
+        {
+            error.message = cleaned;
         }
-        let clean = |text: &mut String| {
-            if let Cow::Owned(cleaned) = self.text(text) {
-                *text = cleaned;
-            }
-        };
-        clean(&mut error.name);
-        clean(&mut error.message);
-        error.code.iter_mut().for_each(clean);
-        error
     }
 
     /// The next place at or after `from` that is to be cut out. It may reach back, but not beyond

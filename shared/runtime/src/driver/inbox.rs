@@ -36,9 +36,8 @@ impl Driver {
         };
         match answer {
             Some(result) => {
-                // A result is the user's data, taken as it came (decision 84). An error's message is the
-                // runtime's own, and a service may have echoed what it was sent.
-                let result = result.map_err(|error| run.redactor.error(error));
+                // Results and errors are the user's data, taken as they came (decision 84): the engine hides
+                // secrets in what it shows of them.
                 let outcome = match &result {
                     Ok(_) => CallOutcome::Done,
                     Err(error) => CallOutcome::Failed(&error.name),
