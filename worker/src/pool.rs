@@ -7,9 +7,9 @@ use std::time::Duration;
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Receipt, Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 use tracing::Instrument;
 
 use crate::given_up::stand_still;
@@ -18,6 +18,12 @@ use crate::given_up::stand_still;
 const LEAD_MAX: Duration = Duration::from_secs(1);
 /// How soon a task whose scope could not be driven is tried again.
 const AGAIN_MS: u64 = 1_000;
+/// How soon a task is tried again for which there was no room to wait; longer each time.
+const CROWDED_MS: u64 = 250;
+/// How long a task waits for a place before it asks again.
+const ROOM_AGAIN: Duration = Duration::from_secs(1);
+/// How soon tasks that wait see that the worker is to stop.
+const CLOSED_AGAIN: Duration = Duration::from_millis(200);
 /// How long handing back may take: the store and the queue are told.
 const HAND_BACK_MAX: Duration = Duration::from_secs(3);
 
@@ -55,7 +61,10 @@ pub async fn run(
     settings: Settings,
     stop: impl Future<Output = ()>,
 ) -> usize {
-    let places = Arc::new(Semaphore::new(settings.concurrency));
+    let shared = driver.places.as_ref();
+    let all = shared.map_or(settings.concurrency, |places| places.all());
+    let places = Arc::new(Semaphore::new(all));
+    let waiting = Arc::new(Semaphore::new(settings.concurrency));
     let mut stop = std::pin::pin!(stop);
     let mut running = JoinSet::new();
     let (over, is_over) = watch::channel(false);
@@ -76,13 +85,11 @@ pub async fn run(
             driver: driver.clone(),
             settings: settings.clone(),
             places: places.clone(),
+            waiting: waiting.clone(),
             is_over: is_over.clone(),
             suspects: suspects.clone(),
         };
-        running.spawn(async move {
-            lead.follow(task).await;
-            drop(place);
-        });
+        running.spawn(async move { lead.follow(task, place).await });
     }
     places.close();
     let given_back = timeout(HAND_BACK_MAX, tasks.close());
@@ -111,15 +118,20 @@ struct Lead {
     settings: Settings,
     /// Closed when the worker is to stop.
     places: Arc<Semaphore>,
+    /// How many tasks may wait here for a place of their workflow.
+    waiting: Arc<Semaphore>,
     is_over: watch::Receiver<bool>,
     suspects: Suspects,
 }
 
 impl Lead {
-    async fn follow(&self, task: Task) {
-        let until = Instant::now() + LEAD_MAX;
+    async fn follow(&self, task: Task, place: OwnedSemaphorePermit) {
         let span = swirl_runtime::log_span(&task.scope);
-        let mut next = self.first(task).instrument(span).await;
+        let Some((next, _place)) = self.first(task, place).instrument(span).await else {
+            return;
+        };
+        let mut next = Some(next);
+        let until = Instant::now() + LEAD_MAX;
         for _ in 0..self.settings.local_scopes {
             // Somebody else goes on where this worker is to stop.
             let goes_on = !self.places.is_closed() && Instant::now() < until;
@@ -134,23 +146,27 @@ impl Lead {
         }
     }
 
-    /// Returns what goes on now, and isn't in the queue.
-    async fn first(&self, task: Task) -> Option<ScopeRef> {
-        let driver = &self.driver;
-        let Task {
-            scope,
-            is_late,
-            receipt,
-        } = task;
-        let stop = over(self.is_over.clone());
+    /// Returns what goes on now, and isn't in the queue, with the place for it.
+    async fn first(
+        &self,
+        task: Task,
+        place: OwnedSemaphorePermit,
+    ) -> Option<(ScopeRef, OwnedSemaphorePermit)> {
+        let mut place = Some(place);
         let driving = async {
-            if is_late {
-                driver.drive_late(&scope, stop, &self.suspects).await
-            } else {
-                driver.drive_until(&scope, stop).await
+            loop {
+                let driven = self.drive(&task).await;
+                let Ok(Driven::Crowded(workflow)) = driven else {
+                    return driven;
+                };
+                place = None;
+                match self.place_for(&workflow, task.receipt.is_some()).await {
+                    Some(found) => place = Some(found),
+                    None => return Ok(Driven::Crowded(workflow)),
+                }
             }
         };
-        let result = match &receipt {
+        let result = match &task.receipt {
             None => driving.await,
             Some(receipt) => {
                 tokio::select! {
@@ -159,15 +175,21 @@ impl Lead {
                 }
             }
         };
+        let Task { scope, receipt, .. } = task;
+        let driver = &self.driver;
         match result {
             Ok(driven @ (Driven::Wholly | Driven::On(_))) => {
                 if let Some(receipt) = receipt {
                     receipt.done().await;
                 }
                 if let Driven::On(next) = driven {
-                    return Some(next);
+                    return Some((next, place?));
                 }
             }
+            Ok(Driven::Crowded(_)) => match receipt {
+                Some(receipt) => receipt.later(CROWDED_MS).await,
+                None => driver.queue.push(vec![scope]).await,
+            },
             Ok(Driven::Stopped) => {
                 if let Some(receipt) = receipt {
                     receipt.later(0).await;
@@ -194,17 +216,53 @@ impl Lead {
         None
     }
 
+    async fn drive(&self, task: &Task) -> Result<Driven, Error> {
+        let stop = over(self.is_over.clone());
+        if task.is_late {
+            let suspects = &self.suspects;
+            return self.driver.drive_late(&task.scope, stop, suspects).await;
+        }
+        self.driver.drive_until(&task.scope, stop).await
+    }
+
+    /// Waits for a place of a workflow that has its share. Nothing: the worker is to stop, or too many wait, if the
+    /// task can wait elsewhere.
+    async fn place_for(
+        &self,
+        workflow: &Arc<str>,
+        elsewhere: bool,
+    ) -> Option<OwnedSemaphorePermit> {
+        let shared = self.driver.places.as_ref()?;
+        let _waiting = match self.waiting.try_acquire() {
+            Ok(waiting) => Some(waiting),
+            Err(_) if elsewhere => return None,
+            Err(_) => None,
+        };
+        // Whoever was told may have had no use for it.
+        let room = timeout(ROOM_AGAIN, shared.room(workflow));
+        tokio::select! {
+            _ = room => self.places.clone().acquire_owned().await.ok(),
+            () = closed(&self.places) => None,
+        }
+    }
+
     /// A scope that has no task. What cannot be driven gets one, which the queue watches.
     async fn go_on(&self, scope: ScopeRef) -> Option<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
             Ok(Driven::Wholly) => return None,
             Ok(Driven::On(next)) => return Some(next),
-            Ok(Driven::Stopped) => {}
+            Ok(Driven::Stopped | Driven::Crowded(_)) => {}
             Err(error) => tracing::warn!(%error, "a scope is put off"),
         }
         self.driver.queue.push(vec![scope]).await;
         None
+    }
+}
+
+async fn closed(places: &Semaphore) {
+    while !places.is_closed() {
+        sleep(CLOSED_AGAIN).await;
     }
 }
 

@@ -11,7 +11,7 @@ use swirl_embedded::SystemClock;
 use swirl_functions::resources::Hosts;
 use swirl_nats::TaskSource;
 use swirl_ports::{FunctionCaller, Secrets};
-use swirl_runtime::{Settings, Shares};
+use swirl_runtime::{Places, Settings, Shares};
 use swirl_service::Outward;
 use swirl_system::Calls;
 use swirl_telemetry::Telemetry;
@@ -103,6 +103,7 @@ pub async fn work(
     let effects = Arc::new(Outward::new(system.service(), cluster.bus.clone()));
     let mut driver = system.driver(Calls { caller, secrets }, effects, driving(settings));
     driver.shares = Some(Shares::new(threads()));
+    driver.places = Some(Places::new(settings.concurrency));
     let ahead = settings.concurrency.clamp(1, AHEAD_MAX);
     let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
     let pool = pooling(settings, ack_wait);

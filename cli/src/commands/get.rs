@@ -162,6 +162,9 @@ pub fn text(body: &Value) -> String {
             );
         }
     }
+    if let Some(left_out) = body["scopesLeftOut"].as_u64() {
+        row("", format!("and {left_out} more"));
+    }
     text
 }
 

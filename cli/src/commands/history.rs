@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use swirl_presentation::timeline::Timeline;
 
-use crate::client::{Client, Server, TIMED_OUT, Timeout};
+use crate::client::{Answer, Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// How often a server is asked for what is new.
@@ -47,12 +47,31 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         if args.follow {
             return follow(&id, args, &client, terminal).await;
         }
-        let path = ["instances", &id, "history"];
-        let answer = client.get(&path, &[]).await?;
-        answer.show(terminal, |body| {
+        whole(&id, &client).await?.show(terminal, |body| {
             Timeline::new(terminal.colours(), args.data).lines(entries(body))
         })
     })
+}
+
+/// All pages of a history, as one answer.
+async fn whole(id: &str, client: &Client) -> anyhow::Result<Answer> {
+    let path = ["instances", id, "history"];
+    let mut whole = client.get(&path, &[]).await?;
+    while whole.body["more"] == true {
+        let known = whole.body["before"].as_u64().unwrap_or(0) + entries(&whole.body).len() as u64;
+        let mut next = client.get(&path, &[("after", &known.to_string())]).await?;
+        if next.refused() {
+            return Ok(next);
+        }
+        let mut all = whole.body["entries"].take();
+        if let (Some(all), Some(new)) = (all.as_array_mut(), next.body["entries"].as_array_mut()) {
+            all.append(new);
+        }
+        next.body["before"] = whole.body["before"].take();
+        next.body["entries"] = all;
+        whole = next;
+    }
+    Ok(whole)
 }
 
 fn entries(body: &Value) -> &[Value] {
@@ -83,6 +102,9 @@ async fn follow(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> 
                     _ => timeline.lines(new),
                 };
                 terminal.result(&text)?;
+                if answer.body["more"] == true {
+                    continue;
+                }
                 if answer.body["status"] != "running" {
                     return Ok(0);
                 }

@@ -21,6 +21,9 @@ use super::start;
 /// How much state data is shown of an instance, in bytes of its JSON: scopes that come after that are
 /// shown without.
 const DATA_BYTES_MAX: usize = 1 << 20;
+/// How many scopes of an instance an answer has, and how many entries of a history.
+const SCOPES_MAX: usize = 1_000;
+const ENTRIES_MAX: usize = 2_000;
 /// How long it takes until an instance is looked at once more.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
@@ -89,12 +92,16 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
     }
     if !scopes.is_empty() {
         let definition = api.service.registry.get(&header.definition).await?;
-        let places: Vec<Value> = scopes
-            .iter()
-            .filter(|scope| !scope.ended())
+        let open = scopes.iter().filter(|scope| !scope.ended());
+        let left_out = open.clone().count().saturating_sub(SCOPES_MAX);
+        let places: Vec<Value> = open
+            .take(SCOPES_MAX)
             .map(|scope| place(&definition.workflow, scope))
             .collect();
         view["scopes"] = json!(places);
+        if left_out > 0 {
+            view["scopesLeftOut"] = json!(left_out);
+        }
     }
     Ok(view)
 }
@@ -115,6 +122,13 @@ pub async fn history(
     Path(id): Path<String>,
     Parameters(since): Parameters<Since>,
 ) -> Result<Json<Value>, Problem> {
+    for (name, number) in [("limit", since.limit), ("last", since.last)] {
+        if number.is_some_and(|number| number > ENTRIES_MAX) {
+            let detail =
+                format!("'{name}' is at most {ENTRIES_MAX}: ask for the rest with 'after'");
+            return Err(Problem::bad_request("invalid-query", detail));
+        }
+    }
     let called = api.service.called(&id).await?;
     let Some(instance) = api.queries.instance(&called).await? else {
         return Err(Problem::no_instance(&id));
@@ -134,8 +148,9 @@ pub async fn history(
         }
     };
     let shown = history.entries[first..].iter();
-    let shown = shown.take(since.limit.unwrap_or(usize::MAX));
+    let shown = shown.take(since.limit.unwrap_or(ENTRIES_MAX));
     let entries: Vec<Value> = shown.map(entry).collect();
+    let more = first + entries.len() < kept;
     Ok(Json(json!({
         "id": id.as_str(),
         "workflow": &*instance.header.definition.workflow,
@@ -143,6 +158,7 @@ pub async fn history(
         "status": instance.state.status.word(),
         "before": (history.gone + first as u64).max(since.after.unwrap_or(0)),
         "total": history.gone + kept as u64,
+        "more": more,
         "entries": entries,
     })))
 }

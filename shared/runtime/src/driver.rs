@@ -42,6 +42,7 @@ use self::record::{Given, Recorder};
 use crate::Error;
 use crate::effects::Effects;
 use crate::observe::{CallOutcome, Observer};
+use crate::places::Places;
 use crate::registry::Registry;
 use crate::shares::Shares;
 
@@ -85,6 +86,8 @@ pub struct Driver {
     pub observer: Option<Arc<dyn Observer>>,
     /// How workflows share the processors; `None`: whoever comes first computes first.
     pub shares: Option<Arc<Shares>>,
+    /// How they share the places for scopes that are driven at once; `None`: there is no limit.
+    pub places: Option<Arc<Places>>,
 }
 
 /// What is logged while a scope is driven says whose it is.
@@ -149,6 +152,8 @@ pub enum Driven {
     /// [`Settings::keeps_one`] asks for it.
     On(ScopeRef),
     Stopped,
+    /// Not at all: this workflow has its share of the places.
+    Crowded(Arc<str>),
 }
 
 enum Next {
@@ -160,8 +165,10 @@ impl Driver {
     /// Drives a scope until it waits, ends, or somebody else has it. After an error the scope is
     /// given back: the reconciler brings it home.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
-        if let Driven::On(next) = self.drive_until(task, std::future::pending()).await? {
-            self.wake(vec![next]).await;
+        match self.drive_until(task, std::future::pending()).await? {
+            Driven::On(next) => self.wake(vec![next]).await,
+            Driven::Crowded(_) => self.wake(vec![task.clone()]).await,
+            Driven::Wholly | Driven::Stopped => {}
         }
         Ok(())
     }
@@ -205,6 +212,11 @@ impl Driver {
             Acquired::Busy | Acquired::Gone => return Ok(Driven::Wholly),
         };
         let lease = held.lease.clone();
+        let workflow = held.header.definition.workflow.clone();
+        let Ok(_place) = self.place_of(&held) else {
+            self.give_up(&lease).await;
+            return Ok(Driven::Crowded(workflow));
+        };
         let mut stop = pin!(stop);
         let begun = pin!(self.begin_attempt(task, suspects.as_ref()));
         let attempt = match select(begun, stop.as_mut()).await {

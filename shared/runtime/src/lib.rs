@@ -9,6 +9,7 @@ mod driver;
 mod effects;
 mod interests;
 mod observe;
+mod places;
 mod rates;
 mod registry;
 mod shares;
@@ -19,6 +20,7 @@ pub use driver::{Driven, Driver, RECORDED_BYTES_MAX, Recording, Settings, Suspec
 pub use effects::{Effects, flush};
 pub use interests::interests;
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer};
+pub use places::{Place, Places};
 pub use rates::{Rates, StartLimits};
 pub use registry::{Lower, Registry, Unknown};
 pub use shares::{Shares, Turn};

@@ -106,6 +106,7 @@ impl System {
             settings,
             observer: self.observer.clone(),
             shares: None,
+            places: None,
         }
     }
 }

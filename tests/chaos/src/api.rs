@@ -107,11 +107,21 @@ impl Api {
     }
 
     pub async fn history(&self, id: &str) -> Result<Value> {
-        let path = format!("/api/v1/instances/{id}/history");
-        let (_, answer) = self
-            .request(|http, server| http.get(format!("{server}{path}")))
-            .await?;
-        Ok(answer)
+        let mut known = 0;
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let path = format!("/api/v1/instances/{id}/history?after={known}");
+            let (_, mut answer) = self
+                .request(|http, server| http.get(format!("{server}{path}")))
+                .await?;
+            let page = answer["entries"].as_array_mut().map(std::mem::take);
+            all.extend(page.unwrap_or_default());
+            if answer["more"] != true {
+                answer["entries"] = Value::Array(all);
+                return Ok(answer);
+            }
+            known = all.len();
+        }
     }
 
     /// The status of a deployment: whether it is taken is not for the client to say.

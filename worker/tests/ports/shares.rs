@@ -11,10 +11,11 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Status;
 use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::{CallRequest, FunctionCaller, InstanceRecords, Queue};
-use swirl_runtime::{Settings, Shares};
+use swirl_runtime::{Places, Settings, Shares};
 use swirl_service::{Deployment, Service, StartRequest, Started};
 use swirl_system::{Calls, System};
 use swirl_worker::pool;
+use tokio::sync::watch;
 
 use crate::pool::{Nobody, nobody, service};
 
@@ -107,6 +108,70 @@ async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
         "{over} of 6 that cost much ended before one that costs nothing"
     );
     for id in heavy.iter().chain([&light]) {
+        let state = store.instance(id).await.unwrap().unwrap().state;
+        assert_eq!(state.status, Status::Completed, "{state:?}");
+    }
+}
+
+/// Answers those of `slow` when it is told to.
+struct Slow(watch::Receiver<bool>);
+
+#[async_trait]
+impl FunctionCaller for Slow {
+    async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
+        if &*request.definition.workflow == "slow" {
+            let mut answers = self.0.clone();
+            answers.wait_for(|answers| *answers).await.unwrap();
+        }
+        Ok(Data::object())
+    }
+}
+
+/// More instances than there are places wait for their calls, and one of another workflow is not behind them; nobody is
+/// forgotten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_take_long_leave_places_to_other_workflows() {
+    let store = Arc::new(Embedded::memory());
+    let queue = Arc::new(MemoryQueue::default());
+    let service = service(&store, queue.clone());
+    for id in ["slow", "quick"] {
+        let document = data!({
+            "id": id, "version": "1", "specVersion": "0.8",
+            "functions": [{"name": "f", "type": "custom", "operation": "nobody"}],
+            "states": [{"name": "A", "type": "operation", "actions": [{"functionRef": "f"}], "end": true}],
+        });
+        deploy(&service, &document.to_string()).await;
+    }
+    let mut slow = Vec::new();
+    for request in 0..20 {
+        slow.push(start(&service, "slow", request).await);
+    }
+    let quick = start(&service, "quick", 0).await;
+    let (answer, answers) = watch::channel(false);
+    let calls = Calls {
+        caller: Arc::new(Slow(answers)),
+        ..nobody()
+    };
+    let effects = Arc::new(service.clone());
+    let mut driver = System::from(&service).driver(calls, effects, Settings::default());
+    driver.places = Some(Places::new(4));
+    let settings = pool::Settings {
+        concurrency: 4,
+        ..pool::Settings::default()
+    };
+    let stop = async {
+        ended(&store, &quick).await;
+        for id in &slow {
+            let status = store.instance(id).await.unwrap().unwrap().state.status;
+            assert_eq!(status, Status::Running);
+        }
+        answer.send_replace(true);
+        for id in &slow {
+            ended(&store, id).await;
+        }
+    };
+    pool::run(Arc::new(driver), queue, settings, stop).await;
+    for id in slow.iter().chain([&quick]) {
         let state = store.instance(id).await.unwrap().unwrap().state;
         assert_eq!(state.status, Status::Completed, "{state:?}");
     }

@@ -11,6 +11,7 @@ mod events;
 mod guard;
 mod inspect;
 mod instances;
+mod large;
 mod lifecycle;
 mod operate;
 mod search;
@@ -145,6 +146,8 @@ async fn every_route() {
         ("faulty", FAULTY),
         ("taker", TAKER),
         ("orders", called::ORDERS),
+        ("wide", large::WIDE),
+        ("long", large::LONG),
         ("starter", STARTER),
         ("pair", PAIR),
         ("timed", TIMED),
@@ -161,6 +164,7 @@ async fn every_route() {
     operate::check(&dev).await;
     called::check(&dev).await;
     search::check(&dev).await;
+    large::check(&dev).await;
     events::check(&dev).await;
     inspect::check(&dev).await;
     steer::check(&dev).await;

@@ -54,9 +54,10 @@ impl State {
             self.refresh(seq, &id);
             return Committed::Refused;
         }
-        if let Some(room) = inst.lacks_room(&commit, limit) {
-            return Committed::Full(room);
-        }
+        let kib = match inst.room_for(&commit, limit) {
+            Ok(kib) => kib,
+            Err(room) => return Committed::Full(room),
+        };
         let Commit {
             mut scope,
             consumed,
@@ -89,7 +90,7 @@ impl State {
             .copied()
             .collect();
         let is_root = id.is_root();
-        self.put_scope(seq, scope);
+        self.put_weighed(seq, scope, kib);
         for timer in again {
             self.arm(seq, &id, &timer);
         }
@@ -119,11 +120,15 @@ impl State {
     }
 
     pub fn put_scope(&mut self, seq: Seq, scope: Scope) {
+        self.put_weighed(seq, scope, None);
+    }
+
+    fn put_weighed(&mut self, seq: Seq, scope: Scope, kib: Option<usize>) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
         };
         let id = scope.id.clone();
-        inst.put_scope(scope);
+        inst.put_scope(scope, kib);
         self.touch(Key::Scope(seq, id));
     }
 

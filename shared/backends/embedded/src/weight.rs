@@ -41,8 +41,9 @@ impl Inst {
         }
     }
 
-    pub fn put_scope(&mut self, scope: Scope) {
-        let kib = self.weight_of(&scope);
+    /// `kib`: its weight, where it is known already.
+    pub fn put_scope(&mut self, scope: Scope, kib: Option<usize>) {
+        let kib = kib.unwrap_or_else(|| self.weight_of(&scope));
         self.restore_scope(scope, kib);
     }
 
@@ -65,18 +66,22 @@ impl Inst {
         self.kib = (self.kib + bytes / KIB).saturating_sub(bytes_before / KIB);
     }
 
-    /// The room of a scope, if it may not become as a commit says.
-    pub fn lacks_room(&self, commit: &Commit, limit: usize) -> Option<Room> {
+    /// How many KiB the scope of a commit has then, as far as that was to be found out.
+    ///
+    /// # Errors
+    /// The room of the scope, if it may not become as the commit says.
+    pub fn room_for(&self, commit: &Commit, limit: usize) -> Result<Option<usize>, Room> {
         let closes =
             |command: &Command| matches!(command, Command::CloseFork(_) | Command::End { .. });
         if limit == 0 || commit.fits || commit.commands.iter().any(closes) {
-            return None;
+            return Ok(None);
         }
         let dropped = commit.commands.contains(&Command::Drop);
-        let mut adds = match dropped || commit.scope.ended() {
-            true => 0,
-            false => self.weight_of(&commit.scope),
+        let own = match dropped || commit.scope.ended() {
+            true => None,
+            false => Some(self.weight_of(&commit.scope)),
         };
+        let mut adds = own.unwrap_or(0);
         for command in &commit.commands {
             adds += match command {
                 Command::Fork(fork) => of_fork(fork),
@@ -87,10 +92,13 @@ impl Inst {
         }
         let before = self.weight(&commit.scope.id);
         let others = self.kib.saturating_sub(before);
-        (adds > before && others + adds > limit / KIB).then(|| Room {
-            bytes: limit.saturating_sub(others * KIB).max(before * KIB),
-            limit,
-        })
+        if adds > before && others + adds > limit / KIB {
+            return Err(Room {
+                bytes: limit.saturating_sub(others * KIB).max(before * KIB),
+                limit,
+            });
+        }
+        Ok(own)
     }
 
     fn weight(&self, scope: &ScopeId) -> usize {

@@ -11,7 +11,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "worker.concurrency",
         count(1, 100_000),
-        "How many scopes are driven at once. One that waits for a function's answer counts.",
+        "How many scopes of one workflow are driven at once, and an eighth more of others. One that waits for a function's answer counts.",
     )
     .default("1024")
     .worker(),

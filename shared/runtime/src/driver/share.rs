@@ -1,9 +1,10 @@
 //! A scope computes when it is its workflow's turn ([`crate::shares`]).
 
-use swirl_ports::Acquired;
+use swirl_ports::{Acquired, Held};
 
 use super::{Driver, Run};
 use crate::Error;
+use crate::places::Place;
 use crate::shares::Turn;
 
 /// The right to compute; without shares everybody has it.
@@ -25,7 +26,20 @@ impl HaveTurn {
     }
 }
 
+/// The workflow has as many places as it may.
+pub(super) struct Crowded;
+
 impl Driver {
+    /// A place, where places are shared out. What is to end gets one in any case.
+    pub(super) fn place_of(&self, held: &Held) -> Result<Option<Place>, Crowded> {
+        let Some(places) = &self.places else {
+            return Ok(None);
+        };
+        let ends = held.closed || held.inbox.iter().any(|item| item.input.is_operator());
+        let place = places.enter(&held.header.definition.workflow, ends);
+        place.map(Some).ok_or(Crowded)
+    }
+
     pub(super) async fn turn_of(&self, run: &mut Run) -> HaveTurn {
         match &self.shares {
             Some(shares) => HaveTurn(Some(shares.enter(&run.header.definition.workflow).await)),

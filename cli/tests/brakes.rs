@@ -1,0 +1,132 @@
+//! Definitions that start instances without end are held back, and others don't notice.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use swirl_chaos::Cluster;
+use swirl_servers::eventually;
+
+struct Rig {
+    _cluster: Cluster,
+    http: reqwest::Client,
+    api: String,
+}
+
+impl Rig {
+    fn new(flags: &[&str]) -> Rig {
+        let binary = Path::new(env!("CARGO_BIN_EXE_swirl"));
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+        let lease = Duration::from_secs(3);
+        let cluster = Cluster::start_with(binary, 1, 1, lease, false, &flags).unwrap();
+        Rig {
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            api: format!("{}/api/v1", cluster.apis()[0]),
+            _cluster: cluster,
+        }
+    }
+
+    async fn answer(&self, request: reqwest::RequestBuilder) -> Value {
+        let answer = request.send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{status} {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let request = self.http.post(format!("{}/{path}", self.api));
+        let request = request.header("content-type", "application/json");
+        self.answer(request.body(body.to_string())).await
+    }
+
+    async fn deploy(&self, definition: Value) {
+        self.post("definitions", &definition).await;
+    }
+
+    /// Those of a workflow, the newest first; 500 at most.
+    async fn instances(&self, workflow: &str) -> Vec<Value> {
+        let address = format!("{}/instances?workflow={workflow}&limit=500", self.api);
+        let list = self.answer(self.http.get(address)).await;
+        list["instances"].as_array().unwrap().clone()
+    }
+
+    /// Another workflow is carried out by the worker meanwhile.
+    async fn an_honest_one_ends(&self) {
+        self.deploy(json!({
+            "id": "honest", "version": "1", "specVersion": "0.8", "states": [
+                {"name": "A", "type": "sleep", "duration": "PT0.01S", "end": true}]}))
+            .await;
+        let path = "workflows/honest/instances?wait=PT60S";
+        let ended = self.post(path, &json!({})).await;
+        assert_eq!(ended["status"], "completed");
+    }
+}
+
+/// Each starts two more, and waits for neither.
+fn doubling() -> Value {
+    let twice = json!({"subFlowRef": {"workflowId": "w", "invoke": "async", "onParentComplete": "continue"}});
+    json!({
+        "id": "w", "version": "1", "specVersion": "0.8",
+        "states": [{"name": "A", "type": "operation", "actions": [twice, twice], "end": true}],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sub_workflows_that_double_end_at_the_depth_of_a_chain() {
+    let rig = Rig::new(&["--limits-chain", "6"]);
+    rig.deploy(doubling()).await;
+    rig.post("workflows/w/instances", &json!({})).await;
+    let all = eventually("the end of all", async || {
+        let all = rig.instances("w").await;
+        let over = all.iter().all(|instance| instance["status"] != "running");
+        (all.len() >= 127 && over).then_some(all)
+    })
+    .await;
+    rig.an_honest_one_ends().await;
+    // 1 + 2 + 4 + ... + 64: those of the last generation start nothing.
+    assert_eq!(rig.instances("w").await.len(), 127);
+    assert_eq!(all.len(), 127);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sub_workflows_that_double_start_as_fast_as_is_allowed_and_no_faster() {
+    let rig = Rig::new(&["--limits-chained-starts", "2"]);
+    let begun = Instant::now();
+    rig.deploy(doubling()).await;
+    rig.post("workflows/w/instances", &json!({})).await;
+    eventually("the burst", async || {
+        (rig.instances("w").await.len() >= 20).then_some(())
+    })
+    .await;
+    rig.an_honest_one_ends().await;
+    // Time has to pass: without a limit there would be thousands by then.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let started = rig.instances("w").await.len();
+    // Two processes start instances, and each has ten seconds' worth at once.
+    let most = 1.0 + 2.0 * (20.0 + 2.0 * begun.elapsed().as_secs_f64());
+    assert!(started as f64 <= most, "{started} of {most}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_has_a_least_interval() {
+    let rig = Rig::new(&["--limits-schedule-interval", "2s"]);
+    let begun = Instant::now();
+    rig.deploy(json!({
+        "id": "tick", "version": "1", "specVersion": "0.8",
+        "start": {"stateName": "A", "schedule": "R/PT0.001S"},
+        "states": [{"name": "A", "type": "inject", "data": {}, "end": true}],
+    }))
+    .await;
+    eventually("the third", async || {
+        (rig.instances("tick").await.len() >= 3).then_some(())
+    })
+    .await;
+    // The first comes at once, and the others two seconds apart.
+    let (started, passed) = (rig.instances("tick").await.len(), begun.elapsed());
+    assert!(passed >= Duration::from_secs(4), "{started} in {passed:?}");
+    let most = 2.0 + passed.as_secs_f64() / 2.0;
+    assert!(started as f64 <= most, "{started} in {passed:?}");
+    rig.an_honest_one_ends().await;
+}

@@ -1,0 +1,200 @@
+//! How workflows share the places of a worker. A scope keeps its place while its call is under way, so calls of one
+//! workflow that take long could keep all of them. A workflow has a place more only while it has no more than eight
+//! times as many as would be left: one alone has eight ninths of all, two have eight seventeenths each, and
+//! always some are left for one that comes anew.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::channel::oneshot;
+
+const TIMES_LEFT: usize = 8;
+
+pub struct Places {
+    all: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    free: usize,
+    workflows: HashMap<Arc<str>, Usage>,
+}
+
+#[derive(Default)]
+struct Usage {
+    used: usize,
+    waiting: VecDeque<oneshot::Sender<()>>,
+}
+
+/// A place of a workflow, until it is dropped.
+pub struct Place {
+    places: Arc<Places>,
+    workflow: Arc<str>,
+}
+
+impl Places {
+    /// So many for a workflow that is alone, and an eighth more for others.
+    pub fn new(of_one: usize) -> Arc<Places> {
+        let of_one = of_one.max(1);
+        let all = of_one + of_one.div_ceil(TIMES_LEFT);
+        Arc::new(Places {
+            all,
+            state: Mutex::new(State {
+                free: all,
+                workflows: HashMap::new(),
+            }),
+        })
+    }
+
+    /// Those of all workflows together.
+    pub fn all(&self) -> usize {
+        self.all
+    }
+
+    /// A place, unless the workflow has its share. `in_any_case`: also then.
+    pub fn enter(self: &Arc<Places>, workflow: &Arc<str>, in_any_case: bool) -> Option<Place> {
+        let mut state = self.locked();
+        if !in_any_case && !state.may_enter(workflow) {
+            return None;
+        }
+        state.free = state.free.saturating_sub(1);
+        state.workflows.entry(workflow.clone()).or_default().used += 1;
+        Some(Place {
+            places: self.clone(),
+            workflow: workflow.clone(),
+        })
+    }
+
+    /// Done when the workflow may have a place more; others may be faster, so ask again then.
+    pub fn room(&self, workflow: &Arc<str>) -> oneshot::Receiver<()> {
+        let (tell, told) = oneshot::channel();
+        let mut state = self.locked();
+        if state.may_enter(workflow) {
+            // Whoever asks is told below.
+            let _ = tell.send(());
+        } else {
+            let usage = state.workflows.entry(workflow.clone()).or_default();
+            usage.waiting.retain(|waiting| !waiting.is_canceled());
+            usage.waiting.push_back(tell);
+        }
+        told
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn may_enter(&self, workflow: &Arc<str>) -> bool {
+        let used = self.workflows.get(workflow).map_or(0, |usage| usage.used);
+        used == 0 || used < TIMES_LEFT * self.free.saturating_sub(1)
+    }
+
+    /// Tells the first of the workflow that has least among those that wait and may enter.
+    fn tell_next(&mut self) {
+        let waiting = self.workflows.iter();
+        let mut waiting: Vec<_> = waiting
+            .filter(|(_, usage)| !usage.waiting.is_empty())
+            .map(|(workflow, usage)| (usage.used, workflow.clone()))
+            .collect();
+        waiting.sort();
+        for (_, workflow) in waiting {
+            if !self.may_enter(&workflow) {
+                continue;
+            }
+            let Some(usage) = self.workflows.get_mut(&workflow) else {
+                continue;
+            };
+            while let Some(next) = usage.waiting.pop_front() {
+                if next.send(()).is_ok() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.places.locked();
+        state.free += 1;
+        if let Some(usage) = state.workflows.get_mut(&self.workflow) {
+            usage.used = usage.used.saturating_sub(1);
+        }
+        state.tell_next();
+        let is_idle = |usage: &Usage| usage.used == 0 && usage.waiting.is_empty();
+        if state.workflows.get(&self.workflow).is_some_and(is_idle) {
+            state.workflows.remove(&self.workflow);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn take(places: &Arc<Places>, workflow: &str, most: usize) -> Vec<Place> {
+        let workflow = Arc::from(workflow);
+        (0..most)
+            .map_while(|_| places.enter(&workflow, false))
+            .collect()
+    }
+
+    #[test]
+    fn one_alone_has_what_is_set_and_others_find_room() {
+        for set in [1, 2, 3, 4, 8, 100, 1024] {
+            let places = Places::new(set);
+            let slow = take(&places, "slow", 10_000);
+            assert_eq!(slow.len(), set, "of {set}");
+            assert_eq!(take(&places, "quick", 1).len(), 1, "of {set}");
+        }
+    }
+
+    #[test]
+    fn several_come_to_have_the_same() {
+        let places = Places::new(1024);
+        let mut slow = take(&places, "slow", 10_000);
+        let mut other = take(&places, "other", 10_000);
+        for _ in 0..2_000 {
+            slow.pop();
+            other.extend(take(&places, "other", 1));
+            slow.extend(take(&places, "slow", 1));
+        }
+        assert!(
+            slow.len().abs_diff(other.len()) <= 9,
+            "{} {}",
+            slow.len(),
+            other.len()
+        );
+        assert!(!take(&places, "third", 1).is_empty());
+    }
+
+    #[test]
+    fn whoever_waits_is_told() {
+        let places = Places::new(2);
+        let slow = Arc::from("slow");
+        assert!(places.room(&slow).now_or_never().is_some(), "there is room");
+        let mut held = take(&places, "slow", 2);
+        let gone = places.room(&slow);
+        let mut first = places.room(&slow);
+        let mut second = places.room(&slow);
+        drop(gone);
+        assert!((&mut first).now_or_never().is_none());
+        held.pop();
+        assert!(first.now_or_never().unwrap().is_ok());
+        assert!((&mut second).now_or_never().is_none(), "one for one");
+        held.pop();
+        assert!(second.now_or_never().unwrap().is_ok());
+        let cancelled = places.enter(&slow, true);
+        assert!(cancelled.is_some());
+        drop(cancelled);
+        assert!(
+            places.locked().workflows.is_empty(),
+            "nothing is remembered"
+        );
+    }
+}
