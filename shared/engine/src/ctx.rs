@@ -98,6 +98,11 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn set_data(&mut self, data: Data) {
+        // A result that an iteration's states have only collected stands for what they came to as
+        // long as nothing changes their data after it.
+        if self.scope.result.is_some() && self.state().is_some() && data != self.scope.data {
+            self.emit(Event::Result(None));
+        }
         self.emit(Event::Data(data));
     }
 

@@ -352,8 +352,10 @@ impl Ctx<'_> {
                 let parents = end.terminate_parents;
                 self.command(Command::Report(BranchResult::Terminated { data, parents }));
             } else {
-                let data = self.scope.data.clone();
-                self.emit(Event::Result(Some(data)));
+                if self.scope.result.is_none() {
+                    let data = self.scope.data.clone();
+                    self.emit(Event::Result(Some(data)));
+                }
                 self.scope_done();
             }
             return Ok(());

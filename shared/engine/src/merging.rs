@@ -16,7 +16,11 @@ impl Ctx<'_> {
     /// The state data with a value merged into it.
     pub fn merged(&self, to: Option<PathId>, value: &Data) -> Result<Data, WorkflowError> {
         let mismatch = |error: swirl_model::merge::Mismatch| {
-            WorkflowError::new(names::MERGE_TYPE_MISMATCH, error.to_string())
+            let message = match self.def.workflow.merge_hint {
+                "" => error.to_string(),
+                hint => format!("{error}; {hint}"),
+            };
+            WorkflowError::new(names::MERGE_TYPE_MISMATCH, message)
         };
         let Some(path) = to else {
             let mut data = self.scope.data.clone();
@@ -35,13 +39,23 @@ impl Ctx<'_> {
             // Nothing is merged; what is there may still be filtered.
             (false, _) if merge.value.is_null() => self.scope.data.clone(),
             (false, to) => self.merged(to, &merge.value)?,
-            (true, None) => merge.value.clone(),
-            (true, Some(path)) => {
-                let value = merge.value.clone();
-                self.view().set(path, &self.scope.data, value)?
-            }
+            (true, to) => self.merged_or_put(to, &merge.value)?,
         };
         self.through(merge.output, data)
+    }
+
+    /// An object is merged into what takes one; all else is put in place of what is there.
+    fn merged_or_put(&self, to: Option<PathId>, value: &Data) -> Result<Data, WorkflowError> {
+        if value.is_object() {
+            match self.merged(to, value) {
+                Err(error) if error.name == names::MERGE_TYPE_MISMATCH => {}
+                merged => return merged,
+            }
+        }
+        match to {
+            None => Ok(value.clone()),
+            Some(path) => self.view().set(path, &self.scope.data, value.clone()),
+        }
     }
 
     /// A filter that selects nothing leaves the data as it is.
@@ -68,7 +82,11 @@ impl Ctx<'_> {
             return Ok(());
         }
         let payload = self.payload(def, event);
-        let value = self.filtered(filter.data, filter.under.as_ref(), filter.to, payload)?;
+        let under = filter.under.as_ref();
+        let mut value = self.filtered(filter.data, under, filter.to, payload)?;
+        if filter.or_whole && value.is_null() {
+            value = self.filtered(filter.data, under, filter.to, event.to_data())?;
+        }
         let data = match value.is_null() {
             true => self.scope.data.clone(),
             false => self.merged(filter.to, &value)?,

@@ -8,7 +8,7 @@ use crate::Data;
 
 /// An object met an array, or the other way round, at the target itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{new} cannot be merged into {old}; say with `toStateData` where it belongs")]
+#[error("{new} cannot be merged into {old}")]
 pub struct Mismatch {
     pub old: &'static str,
     pub new: &'static str,

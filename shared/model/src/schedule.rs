@@ -97,7 +97,16 @@ impl Calendar {
         matches!(&self.rule, Rule::Interval(interval) if interval.begins_at_deployment())
     }
 
-    /// Whether an instance may be started by hand or by an event now (decision 42).
+    /// Whether an event may start an instance now: never outside of a window, in which alone the
+    /// workflow waits for events (decision 42).
+    pub fn allows_events(&self, at: Timestamp, deployed_at: Timestamp) -> bool {
+        match &self.rule {
+            Rule::Window(window) => window.contains(at, deployed_at),
+            _ => !self.exclusive,
+        }
+    }
+
+    /// Whether an instance may be started by hand or as a sub-workflow now (decision 42).
     pub fn allows(&self, at: Timestamp, deployed_at: Timestamp) -> bool {
         match &self.rule {
             Rule::Window(window) => !self.exclusive || window.contains(at, deployed_at),
@@ -159,6 +168,7 @@ mod tests {
         assert_eq!(closed.next_after(Timestamp(0), now), None);
         let open = Calendar::new(&schedule(When::Window(text), None, false)).unwrap();
         assert!(open.allows(at("2030-01-01T00:00:00Z"), now));
+        assert!(!open.allows_events(at("2030-01-01T00:00:00Z"), now));
     }
 
     #[test]

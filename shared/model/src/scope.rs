@@ -288,7 +288,7 @@ pub struct ForkRun {
 pub struct Merge {
     pub to: Option<PathId>,
     pub value: Data,
-    /// It replaces what is there.
+    /// It replaces what is there, unless both are objects.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
     /// A filter of the state data once the value is in it.

@@ -101,6 +101,9 @@ pub struct Workflow {
     /// Errors are described as RFC 7807 says: each has a `type` (a URI) and a status, and its
     /// `instance` is the pointer of the action or state that it came from.
     pub problems: bool,
+    /// How an author says where a result or payload goes, in the words of the document: added to
+    /// the message of one that cannot be merged. Empty if there is nothing to say.
+    pub merge_hint: &'static str,
 }
 
 impl Workflow {
@@ -347,6 +350,7 @@ pub enum When {
     },
     /// `R/...`: an instance at the beginning of each interval.
     Interval(String),
-    /// Nothing is created by itself: an ISO 8601 interval in which instances may be.
+    /// Nothing is created by itself: an ISO 8601 interval in which events may create instances, and in
+    /// which alone anyone may if the schedule is exclusive.
     Window(String),
 }

@@ -44,7 +44,8 @@ impl Service {
             .iter()
             .filter(|deployed| {
                 let calendar = deployed.calendar.as_ref();
-                calendar.is_some_and(|calendar| !calendar.allows(now, deployed.deployed_at()))
+                let since = deployed.deployed_at();
+                calendar.is_some_and(|calendar| !calendar.allows_events(now, since))
             })
             .map(|deployed| deployed.id())
             .collect();

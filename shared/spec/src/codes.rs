@@ -102,6 +102,7 @@ codes! {
     LOOSE_FORM = "loose-form": "What is meant is clear, and the language writes it otherwise.";
     MERGE_KEY = "merge-key": "The YAML merge key '<<' holds no object.";
     METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is no text.";
+    MISLEADING_EDITION = "misleading-edition": "A version that isn't the edition that the document is written in.";
     MISSING_PROPERTY = "missing-property": "A property that must be there is missing.";
     NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is no expression function.";
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";

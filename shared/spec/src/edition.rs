@@ -64,6 +64,9 @@ pub struct Detected {
     pub why: String,
     /// Other editions that it could be of just as well.
     pub also: Vec<Edition>,
+    /// The property with the version, if that names no edition or one whose documents look
+    /// otherwise.
+    pub misled_by: Option<&'static str>,
 }
 
 /// A version that names no edition.
@@ -112,19 +115,73 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
             continue;
         }
         let version = node.raw().trim();
-        let Some(named) = by_version(version) else {
+        let shape = Shape::of(root);
+        let named = by_version(version);
+        if let Some(detected) = against_version(&shape, property, version, named) {
+            return Ok(detected);
+        }
+        let Some(named) = named else {
             return Err(UnknownEdition {
                 property,
                 version: version.to_owned(),
             });
         };
-        return Ok(by_version_and_shape(root, property, version, named));
+        return Ok(by_version_and_shape(&shape, property, version, named));
     }
     Ok(by_shape(root))
 }
 
+/// Editions that differ so much that no document of one is taken for one of another by mistake.
+fn generation(edition: Edition) -> u8 {
+    match edition {
+        Edition::V0_1Early | Edition::V0_1 => 0,
+        Edition::V0_1Release | Edition::Tasks => 1,
+        Edition::V0_5 => 2,
+        Edition::V0_6 | Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => 3,
+    }
+}
+
+/// A version that names no edition, or one of another generation than the document's shape: the
+/// shape says more, if it is clear (decision 97).
+fn against_version(
+    shape: &Shape,
+    property: &'static str,
+    version: &str,
+    named: Option<Edition>,
+) -> Option<Detected> {
+    let (edition, also) = shape.best(&LIKELY);
+    let is_clear = match named {
+        None => also.is_empty() && shape.score(edition) > 0,
+        Some(Edition::V0_1) if generation(edition) < 2 => false,
+        Some(named) => {
+            let speaks = |of: &[Edition], wanted: Edition, other: Edition| {
+                of.contains(&wanted) && !of.iter().any(|of| generation(*of) == generation(other))
+            };
+            let against = shape.found.iter();
+            let against = against.filter(|(of, _)| speaks(of, edition, named)).count();
+            let mut found = shape.found.iter();
+            generation(edition) != generation(named)
+                && against > 2
+                && !found.any(|(of, _)| speaks(of, named, edition))
+        }
+    };
+    if !is_clear {
+        return None;
+    }
+    let says = match named {
+        Some(_) => format!("'{property}' is '{version}'"),
+        None => format!("'{property}' is '{version}', which names no edition"),
+    };
+    Some(Detected {
+        edition,
+        why: format!("{}, though {says}", shape.reasons(edition, &LIKELY)),
+        also: Vec::new(),
+        misled_by: Some(property),
+    })
+}
+
 /// What was called 0.1 are four editions, and documents of 0.9 often say 0.8 (decision 97).
-fn by_version_and_shape(root: &Node, property: &str, version: &str, named: Edition) -> Detected {
+fn by_version_and_shape(shape: &Shape, property: &str, version: &str, named: Edition) -> Detected {
     let says = format!("'{property}' is '{version}'");
     let among: &[Edition] = match named {
         Edition::V0_1 => &[
@@ -139,10 +196,10 @@ fn by_version_and_shape(root: &Node, property: &str, version: &str, named: Editi
                 edition: named,
                 why: says,
                 also: Vec::new(),
+                misled_by: None,
             };
         }
     };
-    let shape = Shape::of(root);
     let (edition, also) = shape.best(among);
     let why = match shape.reasons(edition, among) {
         // What decides is the version itself.
@@ -156,7 +213,12 @@ fn by_version_and_shape(root: &Node, property: &str, version: &str, named: Editi
     } else {
         Vec::new()
     };
-    Detected { edition, why, also }
+    Detected {
+        edition,
+        why,
+        also,
+        misled_by: None,
+    }
 }
 
 /// Releases: 0.8.1 and v0.8 are of edition 0.8.
@@ -189,7 +251,12 @@ fn by_shape(root: &Node) -> Detected {
         }
         _ => "nothing in it is of an older edition".to_owned(),
     };
-    Detected { edition, why, also }
+    Detected {
+        edition,
+        why,
+        also,
+        misled_by: None,
+    }
 }
 
 /// The signs that a document has.
@@ -483,6 +550,40 @@ mod tests {
             ("schemaVersion: '0.1'\ntasks: []", "tasks draft"),
             ("schema-version: '0.1'\nstarts-at: A\nstates: []", "0.1"),
             ("schemaVersion: '0.1'\nstates: []", "0.1 (release)"),
+            (
+                "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, start: {kind: default}, data: {}, end: {kind: default}}]",
+                "0.5",
+            ),
+            // One sign of another generation is a slip.
+            (
+                "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, actions: [{functionRef: {refName: f, parameters: {}}}], end: true}]",
+                "0.8",
+            ),
+            (
+                "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, data: {}, end: {kind: default}}]",
+                "0.8",
+            ),
+            // What is of 0.8 alone speaks for 0.8.
+            (
+                "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, start: {kind: default}, actions: [{functionRef: {refName: f, invoke: async}}], end: {kind: default}}]",
+                "0.8",
+            ),
+            (
+                "specVersion: '0.7'\nid: a\nstart: A\nstates: [{name: A, type: delay, timeDelay: PT1S, end: true}]",
+                "0.7",
+            ),
+            (
+                "schemaVersion: '0.2'\nstates: [{name: A, type: RELAY, start: {kind: DEFAULT}, inject: {}, end: {kind: DEFAULT}}]",
+                "0.1 (release)",
+            ),
+            (
+                "schema-version: '1'\nstarts-at: A\nstates: [{name: A, type: DELAY, time-delay: PT1S, end: true}]",
+                "0.1",
+            ),
+            (
+                "specVersion: '0.80'\nid: a\nstart: A\nstates: [{name: A, type: inject, data: {}, end: true}]",
+                "unknown 0.80",
+            ),
         ]);
     }
 

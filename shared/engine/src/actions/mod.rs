@@ -274,7 +274,8 @@ impl Ctx<'_> {
         self.check_data(&value, "the result")?;
         // Where a state runs, results are its own.
         let alone = self.scope.state().is_none();
-        let iteration = alone && matches!(self.scope.role, Role::Iteration { .. });
+        let in_iteration = matches!(self.scope.role, Role::Iteration { .. });
+        let iteration = alone && in_iteration;
         if iteration && !value.is_null() {
             taken.collected = Some(match self.scope.result.clone() {
                 Some(mut old) => {
@@ -288,13 +289,16 @@ impl Ctx<'_> {
             self.check_data(collected, "the results of the iteration")?;
         }
         let merge = Merge {
-            replace: rule.replace && !value.is_null() && !value.is_object(),
+            replace: rule.replace && !value.is_null(),
             output: rule.output,
             ..Merge::new(rule.to, value)
         };
         // In an iteration a result without a place of its own is collected, never an error.
         let only_collected =
-            iteration && rule.to.is_none() && !merge.replace && !merge.value.is_object();
+            in_iteration && rule.to.is_none() && !merge.replace && !merge.value.is_object();
+        if only_collected && !alone && !merge.value.is_null() {
+            taken.collected = Some(merge.value.clone());
+        }
         if only_collected || merge.value.is_null() && merge.output.is_none() {
             return Ok(taken);
         }

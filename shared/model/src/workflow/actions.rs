@@ -43,7 +43,7 @@ pub struct ResultRule {
     pub to: Option<PathId>,
     /// What `results` selects goes under a key.
     pub under: Option<Under>,
-    /// A result that is no object replaces what it would be merged with.
+    /// A result that cannot be merged, as any that is no object, replaces what it would be merged with.
     pub replace: bool,
     /// Applied to the state data once the result is in it: what it selects becomes the state data.
     pub output: Option<ExprId>,

@@ -124,6 +124,9 @@ pub struct EventFilter {
     /// `useData: false`.
     pub ignore: bool,
     pub data: Option<ExprId>,
+    /// Where `data` selects nothing in the payload, it is applied to the event as a whole: its
+    /// attributes and `data`.
+    pub or_whole: bool,
     pub to: Option<PathId>,
     /// What `data` selects goes under a key.
     pub under: Option<Under>,

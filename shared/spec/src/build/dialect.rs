@@ -20,6 +20,8 @@ pub(crate) struct Dialect {
     pub own_names: &'static [(&'static str, &'static str)],
     /// `maxAttempts: 1` means one retry, not none (decision 20: before 0.8).
     pub one_attempt_retries: bool,
+    /// How a document says where a result goes; for errors at run time.
+    pub merge_hint: &'static str,
     /// Parts of the language that not every edition has.
     pub parts: Parts,
 }
@@ -35,6 +37,8 @@ pub(crate) struct Parts {
     pub foreach_max: bool,
     /// Reads `repeat` of an action: it is done again and again.
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
+    /// States of all kinds have `timeouts`, also those that sleep and inject.
+    pub timeouts_of_all_states: bool,
     /// Wherever a duration stands, an expression for one may stand.
     pub period_expressions: bool,
     /// Events have no `kind`: each may be consumed and produced.
@@ -91,6 +95,7 @@ impl Parts {
         handler_retry: false,
         foreach_max: false,
         repeat: None,
+        timeouts_of_all_states: false,
         period_expressions: false,
         events_without_kind: false,
         result_under_name: false,
@@ -109,7 +114,14 @@ impl Dialect {
         words_any_case: false,
         own_names: &[],
         one_attempt_retries: false,
+        merge_hint: "say with `toStateData` where it belongs",
         parts: Parts::NONE,
+    };
+
+    /// As in the drafts of 0.1, whose filters say where results go.
+    pub const PATHS: Dialect = Dialect {
+        merge_hint: "say with `resultPath` where it belongs",
+        ..Dialect::JSONPATH
     };
 
     /// JSONPath in `{{ }}`, as in 0.5.
@@ -119,6 +131,7 @@ impl Dialect {
         words_any_case: true,
         own_names: &[],
         one_attempt_retries: true,
+        merge_hint: "select a member of it, as in `$.name`: what is selected goes under that name",
         parts: Parts::NONE,
     };
 }

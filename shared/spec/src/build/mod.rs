@@ -13,6 +13,7 @@ mod correlation;
 pub(crate) mod ctx;
 pub(crate) mod dialect;
 pub(crate) mod elsewhere;
+pub(crate) mod event_parts;
 pub(crate) mod expression;
 mod findings;
 pub(crate) mod flow;

@@ -36,10 +36,10 @@ pub(crate) const EDITIONS: &[Entry] = &[
     entry(
         Edition::V0_1Early,
         "0.1 (early draft)",
-        Dialect::JSONPATH,
+        Dialect::PATHS,
         v0_1_early::read,
     ),
-    entry(Edition::V0_1, "0.1", Dialect::JSONPATH, v0_1::read),
+    entry(Edition::V0_1, "0.1", Dialect::PATHS, v0_1::read),
     entry(
         Edition::V0_1Release,
         "0.1 (release)",
@@ -89,8 +89,12 @@ pub(crate) fn read(
     let dialect = entry.map_or(Dialect::JQ, |entry| entry.dialect);
     let mut ctx = Ctx::new(dialect, root.pointer(), resources, options);
     ctx.workflow.edition = detected.edition.word();
+    ctx.workflow.merge_hint = dialect.merge_hint;
     if !detected.also.is_empty() {
         ambiguous(&mut ctx, root, &detected);
+    }
+    if let Some(property) = detected.misled_by {
+        misled(&mut ctx, root, property, &detected);
     }
     match entry {
         Some(entry) => (entry.read)(&mut ctx, root),
@@ -105,6 +109,33 @@ pub(crate) fn read(
     }
 }
 
+/// Warns of a version that is not the edition that the document is written in.
+fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
+    let edition = detected.edition;
+    let message = format!(
+        "the document is taken as edition {edition}: {}",
+        detected.why
+    );
+    let (right, version) = version_key(edition);
+    let hint = format!("write '{right}: \"{version}\"', or change what is not of that edition");
+    let place = root.get(property).unwrap_or(root);
+    ctx.warn(place, codes::MISLEADING_EDITION, message, hint);
+}
+
+/// How a document says that it is of an edition.
+fn version_key(edition: Edition) -> (&'static str, &'static str) {
+    let property = match edition {
+        Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "specVersion",
+        Edition::V0_1 | Edition::V0_1Early => "schema-version",
+        _ => "schemaVersion",
+    };
+    let version = match edition {
+        Edition::V0_1 | Edition::V0_1Early | Edition::V0_1Release | Edition::Tasks => "0.1",
+        edition => edition.word(),
+    };
+    (property, version)
+}
+
 /// Warns of a document that could be of another edition just as well.
 fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
     let also: Vec<&str> = detected.also.iter().map(|edition| edition.word()).collect();
@@ -113,17 +144,9 @@ fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
         also.join(" or "),
         detected.edition
     );
-    let hint = match detected.edition {
-        Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "specVersion",
-        Edition::V0_1 | Edition::V0_1Early => "schema-version",
-        _ => "schemaVersion",
-    };
-    let version = match detected.edition {
-        Edition::V0_1 | Edition::V0_1Early | Edition::V0_1Release | Edition::Tasks => "0.1",
-        edition => edition.word(),
-    };
+    let (property, version) = version_key(detected.edition);
     let hint = format!(
-        "add '{hint}: \"{version}\"' if that is right, else 'specVersion' with the right one"
+        "add '{property}: \"{version}\"' if that is right, else 'specVersion' with the right one"
     );
     ctx.warn(root, codes::AMBIGUOUS_EDITION, message, hint);
 }

@@ -79,6 +79,10 @@ impl Writer<'_> {
             "an event's payload goes under a key of its own",
         );
         self.cannot_if(
+            filter.or_whole,
+            "an event's filter is applied to the event as a whole where the payload has nothing for it",
+        );
+        self.cannot_if(
             filter.output.is_some(),
             "a filter is applied once an event's payload is merged",
         );

@@ -77,6 +77,7 @@ fn parts(workflow: &Workflow) -> Parts {
         description: _,
         version,
         edition: _,
+        merge_hint: _,
         annotations: _,
         metadata,
         flows,

@@ -274,12 +274,15 @@ impl Instance<'_> {
         )?;
         let put = Put {
             to: rule.to,
-            replaces: rule.replace && !value.is_null() && !value.is_object(),
+            replaces: rule.replace && !value.is_null(),
             output: rule.output,
             value,
         };
         let is_result_alone =
-            path.iteration && put.to.is_none() && !put.replaces && !put.value.is_object();
+            path.in_iteration && put.to.is_none() && !put.replaces && !put.value.is_object();
+        if is_result_alone && !path.iteration && !put.value.is_null() {
+            path.plain = Some((put.value.clone(), path.data.clone()));
+        }
         if path.iteration && !put.value.is_null() {
             path.result = Some(match path.result.take() {
                 Some(before) => merged(&before, &put.value),
@@ -324,8 +327,16 @@ impl Instance<'_> {
     /// Merges a result, and filters the data afterwards.
     pub fn put(&self, put: &Put, path: &mut Path) -> Result<(), Fail> {
         match (put.replaces, put.to) {
-            (true, None) => path.data = put.value.clone(),
-            (true, Some(to)) => set_path(self.wf, to, &mut path.data, put.value.clone()),
+            (true, to) => {
+                let mut data = path.data.clone();
+                let is_merged =
+                    put.value.is_object() && merge_to(self.wf, &mut data, to, &put.value).is_ok();
+                match to {
+                    _ if is_merged => path.data = data,
+                    None => path.data = put.value.clone(),
+                    Some(to) => set_path(self.wf, to, &mut path.data, put.value.clone()),
+                }
+            }
             (false, _) if put.value.is_null() => {}
             (false, to) => merge_to(self.wf, &mut path.data, to, &put.value)?,
         }

@@ -22,6 +22,10 @@ pub struct Path {
     pub params: Params,
     /// An iteration of actions alone.
     pub iteration: bool,
+    /// An iteration of either kind.
+    pub in_iteration: bool,
+    /// The last plain result of an iteration's states, and the data as it was then.
+    pub plain: Option<(Data, Data)>,
     /// What an iteration's actions gave, or what a flow of states came to.
     pub result: Option<Data>,
     pub merges: Vec<Put>,

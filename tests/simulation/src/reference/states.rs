@@ -93,6 +93,11 @@ impl<'a> Instance<'a> {
         payload = self
             .selected(found, payload, &path.params)
             .map_err(|fail| fail.at(at))?;
+        if filter.or_whole && payload.is_null() {
+            payload = self
+                .selected(found, event.to_data(), &path.params)
+                .map_err(|fail| fail.at(at))?;
+        }
         if !payload.is_null() {
             merge_to(self.wf, &mut path.data, filter.to, &payload).map_err(|fail| fail.at(at))?;
         }
@@ -255,7 +260,9 @@ impl<'a> Instance<'a> {
             Body::Actions(list) => self.list(list, path, at),
             Body::Flow(flow) => {
                 let end = self.flow(flow, path, at)?;
-                path.result = Some(path.data.clone());
+                // A plain result that nothing came after is what an iteration came to.
+                let plain = path.plain.take().filter(|(_, data)| *data == path.data);
+                path.result = Some(plain.map_or_else(|| path.data.clone(), |(plain, _)| plain));
                 Ok(end)
             }
         }
@@ -349,6 +356,7 @@ impl<'a> Instance<'a> {
             let item = Data(item.clone());
             let mut split = path.split();
             split.iteration = matches!(state.body, Body::Actions(_));
+            split.in_iteration = true;
             if split.data.is_object() {
                 split.data.set(&state.param, item.clone());
             }

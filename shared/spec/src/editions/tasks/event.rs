@@ -107,6 +107,17 @@ impl Reader<'_, '_> {
 
     /// An event that is consumed or produced: definitions don't say for which they are.
     pub fn event_ref(&mut self, node: &Node, what: &str) -> Option<EventId> {
-        self.event(node, what, EventUse::Consume)
+        if node.members().is_none() {
+            return self.event(node, what, EventUse::Consume);
+        }
+        // So it was at the beginning of 2020.
+        let obj = self.object(node, what, &["name"])?;
+        let Some(name) = obj.get("name") else {
+            self.missing(obj, what, &["name"]);
+            return None;
+        };
+        let message = format!("{what} is the name of an event; that in this object is taken");
+        self.loose(node, message, "write the name alone".to_owned());
+        self.event(name, what, EventUse::Consume)
     }
 }

@@ -53,8 +53,12 @@ impl Reader<'_, '_> {
         let (body, language) = match node.as_str() {
             Some(_) => (node, self.conditions),
             None => {
-                let obj = self.object(node, "an expression", &["language", "body"])?;
-                let language = match obj.get("language") {
+                if node.get("operator").is_some() {
+                    return self.comparison_as_condition(node);
+                }
+                let known = &["language", "expressionLanguage", "body"];
+                let obj = self.object(node, "an expression", known)?;
+                let language = match self.named(obj, "language", &["expressionLanguage"]) {
                     Some(node) => self.language_word(node),
                     None => Some(self.conditions),
                 };
@@ -80,6 +84,69 @@ impl Reader<'_, '_> {
             id: id?,
             is_over_data: !speaks_of_error(&text?),
         })
+    }
+}
+
+impl Reader<'_, '_> {
+    /// A comparison where expressions stand, as at the beginning of 2020: a path, an operator and a
+    /// value. The error was called `exception` then.
+    fn comparison_as_condition(&mut self, node: &Node) -> Option<Condition> {
+        let obj = self.object(node, "a condition", &["path", "operator", "value"])?;
+        let message = "a comparison where an expression stands is of an earlier text; it is taken as an expression";
+        let hint = "write for example {language: spel, body: \"$.error.name eq 'X'\"}";
+        self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
+        let Some(path) = obj.get("path") else {
+            self.missing(obj, "a condition", &["path"]);
+            return None;
+        };
+        let text = self.expression_text(path, "'path'")?;
+        let text = match text.strip_prefix("$.exception") {
+            Some(rest) if rest.is_empty() || rest.starts_with(['.', '[']) => {
+                format!("$.error{rest}")
+            }
+            _ => text,
+        };
+        let words: Vec<&str> = COMPARED.iter().map(|(word, _)| *word).collect();
+        let word = self.word(obj, "operator", &words)?;
+        let (_, sign) = COMPARED.iter().find(|(known, _)| *known == word)?;
+        let body = match (sign.strip_suffix("null"), obj.get("value")) {
+            (Some(_), _) => format!("{text} {sign}"),
+            (None, Some(value)) => format!("{text} {sign} {}", literal(value)),
+            (None, None) => {
+                self.missing(obj, "a condition", &["value"]);
+                return None;
+            }
+        };
+        let outer = std::mem::replace(&mut self.ctx.language, Language::Spel);
+        let spot = self.spot(path);
+        let id = self.compile(&spot, &body, Sight::PLAIN);
+        self.ctx.language = outer;
+        Some(Condition {
+            id: id?,
+            is_over_data: !speaks_of_error(&text),
+        })
+    }
+}
+
+/// Operators of comparisons, and what they are in an expression.
+const COMPARED: [(&str, &str); 10] = [
+    ("equals", "eq"),
+    ("notequals", "ne"),
+    ("exists", "ne null"),
+    ("notexists", "eq null"),
+    ("null", "eq null"),
+    ("notnull", "ne null"),
+    ("lessthan", "lt"),
+    ("lessthanequals", "le"),
+    ("greaterthan", "gt"),
+    ("greaterthanequals", "ge"),
+];
+
+/// A value as a literal of an expression.
+fn literal(node: &Node) -> String {
+    match node.as_str() {
+        Some(text) => format!("'{}'", text.replace('\'', "''")),
+        None => node.raw().to_owned(),
     }
 }
 

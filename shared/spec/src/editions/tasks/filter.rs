@@ -6,6 +6,7 @@ use swirl_model::workflow::{
 
 use super::Reader;
 use crate::build::ctx::Obj;
+use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::Sight;
 use crate::source::Node;
 
@@ -60,8 +61,11 @@ impl Reader<'_, '_> {
             _ => (OUTPUT.0, EITHER.1),
         };
         let (data, under) = self.merged(obj, wanted);
+        let mut names = std::iter::once(&wanted.0).chain(wanted.1);
+        let node = names.find_map(|name| obj.get(name));
         EventFilter {
             data,
+            or_whole: node.is_some_and(|node| names_part_of_event(self, node)),
             under,
             ..EventFilter::default()
         }

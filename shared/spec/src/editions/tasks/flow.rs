@@ -18,7 +18,8 @@ impl Reader<'_, '_> {
             return None;
         }
         let flow = self.enter_flow();
-        let (start, window) = self.states_of(items, None);
+        let named = obj.get("startsAt").filter(|node| node.as_str().is_some());
+        let (start, window) = self.states_of(items, named);
         let ends = self.states_of_flow();
         if !self.ends.iter().any(|state| ends.contains(state)) {
             let state = self.variant.state;

@@ -108,7 +108,7 @@ impl Reader<'_, '_> {
     }
 
     fn on_error(&mut self, node: &Node) -> Option<Handler> {
-        let known = &["expression", "errorDataFilter", "transition"];
+        let known = &["expression", "condition", "errorDataFilter", "transition"];
         let obj = self.object(node, "an error definition", known)?;
         let expression = self.expression_of(obj, "an error definition");
         let data = self.error_filter(obj);
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
     }
 
     fn expression_of(&mut self, obj: Obj<'_>, what: &str) -> Option<super::expression::Condition> {
-        let Some(node) = obj.get("expression") else {
+        let Some(node) = self.named(obj, "expression", &["condition"]) else {
             self.missing(obj, what, &["expression"]);
             return None;
         };

@@ -4,6 +4,7 @@
 use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under, UnderWhen};
 
 use crate::build::ctx::{Ctx, Obj};
+use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::Sight;
 use crate::source::Node;
 
@@ -58,6 +59,9 @@ pub(super) fn event(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> EventFilter {
     let name = names.iter().find(|name| obj.has(name)).unwrap_or(&names[0]);
     EventFilter {
         data: ctx.opt_expression(obj, name, Sight::PLAIN),
+        or_whole: obj
+            .get(name)
+            .is_some_and(|node| names_part_of_event(ctx, node)),
         under: under(ctx, obj.get(name)),
         ..EventFilter::default()
     }

@@ -9,7 +9,9 @@ use crate::codes;
 use crate::source::Node;
 
 /// `start` of the state that a workflow begins with.
-pub(super) fn start(ctx: &mut Ctx<'_>, node: &Node) {
+///
+/// `by_event`: that state is an event state.
+pub(super) fn start(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) {
     if node.as_bool() == Some(true) {
         ctx.warn(
             node,
@@ -48,14 +50,14 @@ pub(super) fn start(ctx: &mut Ctx<'_>, node: &Node) {
             ctx.missing(obj, "a start with 'kind: scheduled'", &["schedule"]);
         }
         (_, Some(node)) => {
-            ctx.workflow.schedule = schedule(ctx, node);
+            ctx.workflow.schedule = schedule(ctx, node, by_event);
             ctx.check_over(node);
         }
         (_, None) => {}
     }
 }
 
-fn schedule(ctx: &mut Ctx<'_>, node: &Node) -> Option<Schedule> {
+fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> {
     let known = &["interval", "cron", "directInvoke", "timezone"];
     let obj = ctx.object(node, "a schedule", known)?;
     let deny = ctx.word(obj, "directInvoke", &["allow", "deny"]) == Some("deny");
@@ -84,7 +86,8 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node) -> Option<Schedule> {
         (Some(node), None) => interval(ctx, node, &zone)?,
         (None, Some(node)) => ctx.cron(node, &zone)?,
     };
-    if let (When::Window(text), false) = (&when, deny) {
+    // Events start instances within the window only, whoever else may start some outside of it.
+    if let (When::Window(text), false, false) = (&when, deny, by_event) {
         let message = format!(
             "the interval '{text}' restricts nothing: instances may be created outside of it too"
         );
@@ -151,7 +154,9 @@ pub(super) fn of_states<'n>(
             found = Some(*id);
             let spot = ctx.spot(node);
             ctx.set_start_spot(spot);
-            start(ctx, node);
+            let by_event = ctx.states.get(id.0 as usize);
+            let by_event = by_event.is_some_and(|head| head.is_event);
+            start(ctx, node, by_event);
         }
     }
     if let Some(node) = root.get("startsAt") {

@@ -9,7 +9,7 @@ mod words;
 
 use super::v0_8::loose::in_action;
 use crate::build::ctx::Ctx;
-use crate::build::dialect::Dialect;
+use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::Rule;
 use crate::source::Node;
 
@@ -25,6 +25,10 @@ pub(super) const DIALECT: Dialect = Dialect {
         ("consumeEventRef", "resultEventRef"),
         ("consumeEventTimeout", "resultEventTimeout"),
     ],
+    parts: Parts {
+        timeouts_of_all_states: true,
+        ..Parts::NONE
+    },
     ..Dialect::JQ
 };
 

@@ -1,14 +1,32 @@
-//! What the text's own examples write otherwise than the text (decision 96).
+//! What the text's own examples and the release of 0.8 write otherwise than the text (decision 96).
 
 use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
 use crate::codes;
+use crate::editions::v0_7::state_ids as names_for_ids;
 use crate::source::Node;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::at("/**/actions/*").with(in_action),
     Rule::at("/states/*/action").with(in_action),
+    Rule::at("").with(state_ids),
 ];
+
+/// The release had an `id` of states beside their names, which transitions could use.
+fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
+    for state in root.get("states").and_then(Node::items).unwrap_or_default() {
+        if let Some(node) = state.get("id") {
+            let message = "'id' of a state is of the release of 0.8, which was changed since; a state goes by its name";
+            warn(
+                ctx,
+                node,
+                message,
+                "remove 'id', and let transitions name the state",
+            );
+        }
+    }
+    names_for_ids(ctx, root);
+}
 
 /// `args` beside the name of a function, and `actionFilter`.
 pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {

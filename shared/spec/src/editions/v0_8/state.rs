@@ -64,6 +64,9 @@ impl Ctx<'_> {
                 if kind.word == "foreach" && self.dialect.parts.foreach_max {
                     known.push("max");
                 }
+                if self.dialect.parts.timeouts_of_all_states && !known.contains(&"timeouts") {
+                    known.push("timeouts");
+                }
                 // An event state cannot compensate.
                 known.retain(|name| kind.word != "event" || *name != "usedForCompensation");
                 self.check_next_of_switch(node, kind);
@@ -232,6 +235,10 @@ mod tests {
             (
                 "name: A, type: sleep, duration: PT1S, timeouts: {}, transition: Z",
                 "error unknown-property /states/0/timeouts 5",
+            ),
+            (
+                "id: s1, name: A, type: inject, data: {}, transition: Z",
+                "warning loose-form /states/0/id 5",
             ),
             (
                 "name: A, type: sleep, duration: 5, transition: Z",

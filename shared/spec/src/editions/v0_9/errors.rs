@@ -74,7 +74,9 @@ fn named(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<(Option<String>, 
 }
 
 fn definition(ctx: &mut Ctx<'_>, node: &Node) {
-    let known = &["name", "instance", "type", "status", "title", "detail"];
+    let known = &[
+        "name", "instance", "source", "type", "status", "title", "detail",
+    ];
     let Some(obj) = ctx.object(node, "an error definition", known) else {
         ctx.problems.definitions.unread = true;
         return;
@@ -84,10 +86,24 @@ fn definition(ctx: &mut Ctx<'_>, node: &Node) {
     if !obj.has("status") {
         ctx.missing(obj, "an error definition", &["status"]);
     }
+    // The schema calls it as the text once did.
+    let place = match (obj.get("instance"), obj.get("source")) {
+        (Some(_), Some(_)) => {
+            ctx.exclusive(obj, "an error definition", &["instance", "source"]);
+            None
+        }
+        (None, Some(node)) => {
+            let message = "'source' is what the text calls 'instance'; it is taken as that";
+            let hint = "write 'instance'".to_owned();
+            ctx.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+            pointer(ctx, node, "'source'")
+        }
+        _ => instance(ctx, obj),
+    };
     let problem = Problem {
         kind,
         status: status(ctx, obj),
-        instance: instance(ctx, obj),
+        instance: place,
     };
     let literal = |text: String| Template::Literal(Data::string(text));
     let throw = Throw {
@@ -140,13 +156,15 @@ fn no_status(ctx: &mut Ctx<'_>, node: &Node, text: &str) {
 
 /// A JSON pointer into the definition.
 fn instance(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<String> {
-    let node = obj.get("instance")?;
-    let text = ctx.string(node, "'instance'")?;
+    pointer(ctx, obj.get("instance")?, "'instance'")
+}
+
+fn pointer(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<String> {
+    let text = ctx.string(node, what)?;
     if text.starts_with('/') {
         return Some(text);
     }
-    let message =
-        format!("'instance' cannot be '{text}': it is a JSON pointer into the definition");
+    let message = format!("{what} cannot be '{text}': it is a JSON pointer into the definition");
     let hint = "write for example '/states/0/actions/0'".to_owned();
     ctx.error(node, codes::BAD_PATH, message, hint);
     None

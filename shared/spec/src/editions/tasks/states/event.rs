@@ -64,10 +64,10 @@ fn entry(reader: &mut Reader<'_, '_>, node: &Node, exclusive: bool) -> Option<On
         reader.missing(obj, WHAT, &["eventRefs"]);
         return None;
     };
-    // A single name is meant as a list of one.
-    let refs = match node.as_str() {
-        Some(_) => std::slice::from_ref(node),
-        None => reader.full_list(node, "'eventRefs'")?,
+    // A single one is meant as a list of one.
+    let refs = match node.as_str().is_some() || node.members().is_some() {
+        true => std::slice::from_ref(node),
+        false => reader.full_list(node, "'eventRefs'")?,
     };
     let mut seen = HashSet::new();
     let mut events = Vec::with_capacity(refs.len());

@@ -18,6 +18,7 @@ pub(super) const KIND: Kind = Kind {
         "inputParameter",
         "max",
         "timeDelay",
+        "startsAt",
         "states",
         "tasks",
     ],

@@ -51,7 +51,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
 /// `counted`: the state's `completionType` says which branches are waited for.
 fn branch(reader: &mut Reader<'_, '_>, node: &Node, counted: bool) -> Option<Branch> {
     let (states, other) = reader.variant.states;
-    let mut known = vec!["name", states, other];
+    let mut known = vec!["name", "startsAt", states, other];
     let says = reader.variant.branches_awaited_if_said;
     if says {
         known.push("waitForCompletion");

@@ -5,6 +5,7 @@ use swirl_model::workflow::StateKind;
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
+use crate::build::timeout::Timeouts;
 
 pub(super) const KIND: Kind = Kind {
     word: "inject",
@@ -26,6 +27,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
             ctx.static_data(node, "the data of an inject state")
         }
     };
-    // No timeout: it takes no time, and its `timeouts` don't exist.
+    // It takes no time, so its timeout, in editions that have one, never passes.
+    let allowed = &["stateExecTimeout"];
+    ctx.timeouts_of(obj, "an inject state", allowed, Timeouts::default());
     Some((StateKind::Inject(data), None))
 }

@@ -1,10 +1,11 @@
 //! Sleep state: waits for a duration. The workflow's `stateExecTimeout` does not bound it
-//! (decision 74).
+//! (decision 74); one of its own does, in editions whose sleep states have one.
 
 use swirl_model::workflow::StateKind;
 
 use super::{Done, Kind};
 use crate::build::ctx::{Ctx, Obj};
+use crate::build::timeout::Timeouts;
 
 pub(super) const KIND: Kind = Kind {
     word: "sleep",
@@ -17,6 +18,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     if !obj.has("duration") {
         ctx.missing(obj, "a sleep state", &["duration"]);
     }
+    let allowed = &["stateExecTimeout"];
+    let timeouts = ctx.timeouts_of(obj, "a sleep state", allowed, Timeouts::default());
     let duration = ctx.opt_duration(obj, "duration")?;
-    Some((StateKind::Sleep(duration), None))
+    Some((StateKind::Sleep(duration), timeouts.state))
 }

@@ -102,7 +102,9 @@ fn default(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Option<Next>> {
         );
         return Some(None);
     };
-    let obj = ctx.object(node, "'defaultCondition'", &["transition", "end"])?;
+    let obj = ctx.object(node, "'defaultCondition'", &["name", "transition", "end"])?;
+    // For people only.
+    ctx.opt_string(obj, "name");
     next(ctx, obj, "'defaultCondition'").map(Some)
 }
 
