@@ -142,7 +142,13 @@ fn by_version_and_shape(root: &Node, property: &str, version: &str, named: Editi
             };
         }
     };
-    let shape = Shape::of(root);
+    let mut shape = Shape::of(root);
+    if named == Edition::V0_8 && root.get("id").is_some() {
+        // A function type of a vendor's own doesn't make it a document of 0.9 (decision 97).
+        shape
+            .found
+            .retain(|(_, why)| !why.starts_with(FUNCTION_TYPE));
+    }
     let (edition, also) = shape.best(among);
     let why = match shape.reasons(edition, among) {
         // What decides is the version itself.
@@ -202,6 +208,9 @@ struct Shape {
     has_free_names: bool,
     found: Vec<(&'static [Edition], String)>,
 }
+
+/// How the signs begin that are types of functions.
+const FUNCTION_TYPE: &str = "a function has 'type:";
 
 /// Both drafts in kebab-case.
 fn is_kebab(edition: &Edition) -> bool {

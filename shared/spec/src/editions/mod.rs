@@ -93,7 +93,11 @@ pub(crate) fn read(
         ambiguous(&mut ctx, root, &detected);
     }
     match entry {
-        Some(entry) => (entry.read)(&mut ctx, root),
+        Some(entry) => {
+            let mut root = root.clone();
+            ctx.leave_out_absent(&mut root);
+            (entry.read)(&mut ctx, &root);
+        }
         None => not_supported(&mut ctx, root),
     }
     let workflow: Option<Workflow> = ctx.is_clean().then_some(ctx.workflow);
