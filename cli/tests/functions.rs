@@ -361,7 +361,9 @@ channels:
         (
             asyncapi,
             "{lmp: x, lumens: 5}",
-            Some("the parameter `lamp` of the channel is missing, and `lmp` is there; did you mean `lamp`?"),
+            Some(
+                "the parameter `lamp` of the channel is missing, and `lmp` is there; did you mean `lamp`?",
+            ),
         ),
         (
             asyncapi,

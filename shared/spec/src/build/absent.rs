@@ -197,8 +197,10 @@ impl Ctx<'_> {
                 let is_part = is_optional || HOLDERS.contains(&key);
                 if is_part && !VALUES.contains(&key) {
                     self.leave_out_absent(value);
-                    if key == "actions" || key == "action" {
-                        self.leave_out_names(value);
+                    match key {
+                        "action" | "actions" => self.leave_out_null(value, "name"),
+                        "functions" => self.leave_out_null(value, "type"),
+                        _ => {}
                     }
                 }
                 return;
@@ -209,20 +211,17 @@ impl Ctx<'_> {
         }
     }
 
-    /// Actions need no name, all other parts do.
-    fn leave_out_names(&mut self, actions: &mut Node) {
-        let actions = match actions.items().is_some() {
-            true => actions.items_mut().into_iter().flatten().collect(),
-            false => vec![actions],
+    /// Takes out a property that is null where this part may leave it out, and others may not.
+    fn leave_out_null(&mut self, parts: &mut Node, key: &str) {
+        let parts = match parts.items().is_some() {
+            true => parts.items_mut().into_iter().flatten().collect(),
+            false => vec![parts],
         };
-        for action in actions {
-            let says = match action.get("name") {
-                Some(name) if name.is_null() => "null",
-                Some(name) if name.as_str() == Some("") => "empty",
-                _ => continue,
-            };
-            if let Some(name) = action.take("name") {
-                self.absent(&name, "name", says);
+        for part in parts {
+            if part.get(key).is_some_and(Node::is_null)
+                && let Some(value) = part.take(key)
+            {
+                self.absent(&value, key, "null");
             }
         }
     }
@@ -265,7 +264,7 @@ id: w
 version: 1.0.0
 specVersion: '0.8'
 description:
-functions: [{name: f, operation: 'a#b', authRef: null}]
+functions: [{name: f, type: null, operation: 'a#b', authRef: null}]
 metadata: {a: ''}
 states:
 - name: A
@@ -277,7 +276,7 @@ states:
   end: true
 ");
         assert!(reading.workflow.is_some(), "{:?}", reading.diagnostics);
-        assert_eq!(codes(&reading), ["loose-form"; 7]);
+        assert_eq!(codes(&reading), ["loose-form"; 8]);
     }
 
     #[test]
