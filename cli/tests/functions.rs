@@ -162,7 +162,7 @@ fn arguments_are_checked_before_anything_runs() {
     for (arguments, expected) in [
         (
             "{ID: 1, customer: Ada}",
-            "the argument `id` is missing; is `ID` meant to be it?",
+            "the argument `id` is missing, and `ID` is there; did you mean `id`?",
         ),
         (
             "{id: one, customer: Ada}",
@@ -170,7 +170,7 @@ fn arguments_are_checked_before_anything_runs() {
         ),
         (
             "{id: 1, custmer: Ada}",
-            "the argument `customer` is missing; is `custmer` meant to be it?",
+            "the argument `customer` is missing, and `custmer` is there; did you mean `customer`?",
         ),
         (
             "{id: 1, customer: 5}",
@@ -361,7 +361,9 @@ channels:
         (
             asyncapi,
             "{lmp: x, lumens: 5}",
-            Some("the parameter `lamp` of the channel is missing; is `lmp` meant to be it?"),
+            Some(
+                "the parameter `lamp` of the channel is missing, and `lmp` is there; did you mean `lamp`?",
+            ),
         ),
         (
             asyncapi,
@@ -476,7 +478,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
             (
                 "pet",
                 "arguments: {iD: 7}, selectionSet: '{ name }'",
-                "the argument `id` is missing; is `iD` meant to be it?",
+                "the argument `id` is missing, and `iD` is there; did you mean `id`?",
             ),
             (
                 "pet",

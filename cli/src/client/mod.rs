@@ -15,6 +15,37 @@ pub use target::Target;
 
 use serde_json::Value;
 use swirl_presentation::timeline::shown;
+use swirl_spec::codes;
+use swirl_spec::diagnostic::{Diagnostic, Place, Severity};
+use swirl_spec::render::{self, Colour};
+
+/// Findings of a document whose text is known, as 'swirl validate' shows them.
+pub fn findings_in(name: &str, text: &str, rows: &[Value], colour: Colour) -> String {
+    let number = |value: &Value| value.as_u64().and_then(|value| usize::try_from(value).ok());
+    let one = |row: &Value| {
+        let code = codes::find(row["code"].as_str()?)?.code;
+        let severity = match row["severity"].as_str()? {
+            "error" => Severity::Error,
+            "warning" => Severity::Warning,
+            _ => Severity::Info,
+        };
+        let place = Place {
+            pointer: row["path"].as_str().unwrap_or_default().to_owned(),
+            line: number(&row["line"])?,
+            column: number(&row["column"])?,
+        };
+        let finding = Diagnostic::at(severity, code, place, row["message"].as_str()?);
+        Some(match row["hint"].as_str() {
+            Some(hint) => finding.with_hint(hint),
+            None => finding,
+        })
+    };
+    // A server of another build may have codes that this one doesn't know.
+    match rows.iter().map(one).collect::<Option<Vec<_>>>() {
+        Some(found) => render::human(name, text.trim_start_matches('\u{feff}'), &found, colour),
+        None => findings(name, rows),
+    }
+}
 
 /// Findings of a document, a line each with its place and a line with its hint.
 pub fn findings(name: &str, findings: &[Value]) -> String {

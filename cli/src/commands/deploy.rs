@@ -9,11 +9,12 @@ use swirl_deployment::fetch;
 use swirl_functions::resources::{HttpOptions, HttpResources};
 use swirl_presentation::timeline::shown;
 use swirl_scenario::discover;
+use swirl_spec::render::Colour;
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
 
 use super::validate::ENDINGS;
-use crate::client::{Server, findings};
+use crate::client::{Server, findings_in};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
 
@@ -59,7 +60,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
                 code = 1;
                 terminal.message(&format!("{name}: {}", answer.refusal()));
                 if let Some(found) = answer.body["diagnostics"].as_array() {
-                    terminal.message(&findings(&name, found));
+                    let ansi = match terminal.colours() {
+                        true => Colour::Ansi,
+                        false => Colour::No,
+                    };
+                    terminal.message(&findings_in(&name, &document, found, ansi));
                 }
             } else if terminal.output == Output::Text {
                 let (id, version) = (shown(&answer.body["id"]), shown(&answer.body["version"]));

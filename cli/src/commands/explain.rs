@@ -47,8 +47,11 @@ fn page(code: &str, output: Output) -> anyhow::Result<String> {
     let (summary, page) = match (table.find(|entry| entry.code.as_str() == code), rule) {
         (Some(entry), _) => (entry.summary, entry.page.to_owned()),
         (None, Some(rule)) => (rule.summary, rule.page.to_owned()),
-        (None, None) => match codes::find(code) {
-            Some((code, summary, help)) => (*summary, format!("# {code}\n\n{summary}\n\n{help}")),
+        (None, None) => match codes::find(code)
+            .copied()
+            .or_else(|| codes::of_status(code))
+        {
+            Some((_, summary, help)) => (summary, format!("# {code}\n\n{summary}\n\n{help}")),
             None => {
                 let codes = TABLE.iter().map(|entry| entry.code.as_str());
                 let codes = codes.chain(RULES.iter().map(|rule| rule.name));

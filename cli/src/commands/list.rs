@@ -23,8 +23,8 @@ Examples:
 
 Queries compare fields with =, !=, ^= (begins with), <, <=, >, >= and 'in (…)', and join comparisons with and, or, not
 and parentheses. Fields: continuedFrom, ended, error, errorCode, id, instanceKey, key, parent, started, state (in which
-it failed), status, suspended, version, workflow, and @NAME for a search attribute. Instants are 2024-01-31T09:00:00Z,
-2024-01-31, now, or counted from now: -90s, -5m, -1h, -7d, -2w."
+it failed), status, suspended, version, workflow. Instants are 2024-01-31T09:00:00Z, 2024-01-31, now, or counted from
+now: -90s, -5m, -1h, -7d, -2w."
 )]
 pub struct Args {
     /// Of this workflow.

@@ -163,7 +163,12 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             if terminal.output == Output::Json {
-                let body = serde_json::json!({"error": {"message": format!("{error:#}")}});
+                // As the refusals of a server.
+                let body = serde_json::json!({
+                    "title": "Command failed",
+                    "code": "command-failed",
+                    "detail": format!("{error:#}"),
+                });
                 let _ = terminal.result(&format!("{body:#}\n"));
             }
             terminal.message(&format!("error: {error:#}"));

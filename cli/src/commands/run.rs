@@ -16,6 +16,7 @@ use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, InstanceQueries, InstanceRecords};
 use swirl_service::{Deployed, Deployment, Refused, Service, StartRequest, Started};
+use swirl_spec::render::{self, Colour};
 use swirl_spec::resource::FileResources;
 
 use super::validate::{Read, human};
@@ -261,7 +262,11 @@ pub(super) fn load(
             };
             human(&read, colour)
         }
-        other => other.lines().join("\n"),
+        Refusal::Functions(found) => {
+            let text = String::from_utf8_lossy(&document);
+            let ansi = if colour { Colour::Ansi } else { Colour::No };
+            render::human(&name, text.trim_start_matches('\u{feff}'), &found, ansi)
+        }
     }))
 }
 

@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use swirl_deployment::GivenOr;
-use swirl_deployment::{Loader, Missing, RESOURCE_BYTES_MAX};
+use swirl_deployment::fetch;
+use swirl_deployment::{GivenOr, Loader, Missing, RESOURCE_BYTES_MAX, Text};
 use swirl_embedded::SystemClock;
-use swirl_functions::types::{self, Checks, Settings as FunctionSettings};
+use swirl_functions::types::{Checks, Settings as FunctionSettings};
 use swirl_ports::Clock;
 use swirl_scenario::discover;
-use swirl_spec::codes;
-use swirl_spec::diagnostic::{Diagnostic, Severity};
+use swirl_spec::diagnostic::Severity;
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
-use swirl_spec::source::{self, Limits, Node};
 use swirl_spec::{Options, Reading};
 
 use crate::arguments::{loader, secrets};
@@ -47,7 +45,7 @@ pub struct Args {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Exit with 1 for warnings too.
+    /// Exit with 1 for warnings too, and for files of functions that aren't there.
     #[arg(long)]
     deny_warnings: bool,
 
@@ -108,6 +106,15 @@ impl Read {
         })
     }
 
+    /// Looks at operations that are built in.
+    fn check_operations(&mut self) {
+        if let Some(workflow) = &self.reading.workflow {
+            for finding in Text::new(self.text.as_bytes()).built_in(workflow) {
+                self.reading.diagnostics.push(finding);
+            }
+        }
+    }
+
     /// Loads the documents that describe the functions, and checks the calls against them.
     fn check_calls(&mut self, loader: &Loader, given: &[(String, String)]) {
         let Some(workflow) = &self.reading.workflow else {
@@ -117,41 +124,7 @@ impl Read {
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
         let (resources, missing) = loader.documents(workflow, files, given);
         let checks = Checks::new(workflow, &resources, &FunctionSettings::default());
-        let root = source::parse(self.text.as_bytes(), &Limits::default()).ok();
-        let place = |pointer: &str| {
-            let node = root.as_ref().and_then(|root| root.at(pointer));
-            node.map(Node::place).unwrap_or_default()
-        };
-        let mut found = Vec::new();
-        for problem in checks.refused() {
-            let function = workflow.functions.iter();
-            let mut function = function.filter(|known| *known.name == *problem.function);
-            let Some(function) = function.next() else {
-                continue;
-            };
-            let is_missing = |uri: &str| missing.iter().any(|missing| missing.uri == uri);
-            // The operator says what carries these out.
-            let custom = types::word(&function.kind) == "custom";
-            let refers =
-                |missing: &Missing| problem.message.contains(&format!("`{}`", missing.uri));
-            if custom
-                || types::document(function).is_some_and(is_missing)
-                || missing.iter().any(refers)
-            {
-                continue;
-            }
-            let pointer = root
-                .as_ref()
-                .and_then(|root| own_place(root, &function.name));
-            let place = place(&pointer.unwrap_or_default());
-            let message = problem.to_string();
-            found.push(Diagnostic::error(codes::FUNCTION_INVALID, place, message));
-        }
-        for problem in checks.calls(workflow) {
-            let message = problem.to_string();
-            let place = place(&problem.pointer);
-            found.push(Diagnostic::error(codes::FUNCTION_ARGUMENTS, place, message));
-        }
+        let found = Text::new(self.text.as_bytes()).checked(workflow, &checks, &missing);
         for finding in found {
             self.reading.diagnostics.push(finding);
         }
@@ -162,9 +135,13 @@ impl Read {
         self.reading.workflow.is_some() && !self.reading.diagnostics.has_errors()
     }
 
-    fn warned(&self) -> bool {
+    /// What isn't clean: a file that a function needs and that isn't there is the definition's own
+    /// fault, a document on the web may only be out of reach.
+    fn denied(&self) -> bool {
         let mut findings = self.reading.diagnostics.iter();
+        let lost = |missing: &Missing| !fetch::is_http(&missing.uri);
         findings.any(|finding| finding.severity == Severity::Warning)
+            || self.missing.iter().any(lost)
     }
 }
 
@@ -201,10 +178,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     for file in files {
         match Read::file_with(&file, &given) {
             Ok(mut read) => {
+                read.check_operations();
                 if let Some(loader) = &loader {
                     read.check_calls(loader, &given);
                 }
-                valid &= read.valid() && !(args.deny_warnings && read.warned());
+                valid &= read.valid() && !(args.deny_warnings && read.denied());
                 if terminal.output == Output::Text {
                     terminal.result(&human(&read, terminal.colours()))?;
                 } else {
@@ -238,6 +216,7 @@ pub fn human(read: &Read, colour: bool) -> String {
     ) {
         (false, _) => "invalid",
         (true, true) => "valid, with warnings",
+        (true, false) if !read.missing.is_empty() => "valid, as far as it was checked",
         (true, false) => "valid",
     };
     let edition = match &read.reading.edition {
@@ -253,15 +232,6 @@ pub fn human(read: &Read, colour: bool) -> String {
     }
     text.push_str(&format!("{name}: {verdict} ({edition})\n"));
     text
-}
-
-/// Where a function stands in the document, if it stands there.
-fn own_place(root: &Node, name: &str) -> Option<String> {
-    let functions = root.get("functions")?.items()?;
-    let own = |function: &&Node| function.get("name").and_then(Node::as_str) == Some(name);
-    let function = functions.iter().find(own)?;
-    let place = function.get("operation").unwrap_or(function);
-    Some(place.pointer().to_owned())
 }
 
 fn as_json(reads: &[Read]) -> String {

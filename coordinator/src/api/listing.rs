@@ -180,7 +180,7 @@ impl Asked {
     }
 }
 
-/// The attributes that deployed workflows declare.
+/// The attributes that deployed workflows declare: definitions have no way to do so yet.
 pub(super) async fn declared(_api: &Api) -> Result<Declared, Problem> {
     Ok(Declared::default())
 }

@@ -11,10 +11,12 @@ use swirl_model::workflow::Workflow;
 use swirl_ports::{Clock, DefinitionRecord, Secrets};
 use swirl_runtime::Lower;
 use swirl_service::Deployment;
+use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::resource::{FileResources, MapResources};
 use swirl_spec::{Options, Reading};
 
 use crate::fetch::{self, Missing};
+use crate::findings::Text;
 
 /// The largest file that a definition may refer to, in bytes.
 pub const RESOURCE_BYTES_MAX: usize = 4 << 20;
@@ -36,10 +38,8 @@ pub struct Loader {
 pub enum Refusal {
     /// What is wrong with the document itself: no workflow is in the reading.
     Document(Box<Reading>),
-    /// Documents of functions that cannot be had.
-    Missing(Vec<Missing>),
-    /// Calls that can't succeed, by the documents that describe the functions.
-    Arguments(Vec<String>),
+    /// Documents of functions that cannot be had, or calls that can't succeed by what they say.
+    Functions(Vec<Diagnostic>),
 }
 
 impl Loader {
@@ -145,7 +145,8 @@ impl Loader {
             .collect();
         let missing = self.fetch(&workflow, &mut fetcher, &mut resources);
         if !missing.is_empty() {
-            return Err(Refusal::Missing(missing));
+            let found = Text::new(document).missing(&workflow, &missing);
+            return Err(Refusal::Functions(found));
         }
         // What a service tells is for now alone: it isn't kept, so the same document stays the same.
         let (told, untold) = self.ask(&workflow, &fetcher);
@@ -157,8 +158,8 @@ impl Loader {
         let problems = self.caller.check(&workflow, &resources);
         resources.truncate(own);
         if !problems.is_empty() {
-            let lines = problems.iter().map(ToString::to_string);
-            return Err(Refusal::Arguments(lines.collect()));
+            let found = Text::new(document).calls(&problems);
+            return Err(Refusal::Functions(found));
         }
         Ok(Deployment {
             name: name.to_owned(),

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use swirl_functions::resources::Wanted;
 use swirl_model::ids::DefinitionId;
 use swirl_service::Deployment;
+use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::resource::FileResources;
 use swirl_spec::source::Limits;
 
+use crate::findings::Text;
 use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
 
 /// A document, and what it refers to as far as that came with it.
@@ -123,10 +125,9 @@ impl Reader for DocumentReader {
 
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>> {
         self.loader.prepare(id, deployment).map_err(|problems| {
-            let lines = problems.iter().map(ToString::to_string);
-            lines
-                .map(|line| finding("function-invalid", &line))
-                .collect()
+            let text = Text::new(deployment.document.as_bytes());
+            let found = problems.iter().map(|problem| text.function(problem));
+            rows(&deployment.name, &found.collect::<Vec<_>>())
         })
     }
 }
@@ -136,37 +137,8 @@ impl Refusal {
     /// is called.
     pub fn findings(&self, name: &str) -> Vec<Value> {
         match self {
-            Refusal::Document(reading) => {
-                let text = swirl_spec::render::json(name, reading.diagnostics.as_slice());
-                let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
-                match rows["diagnostics"].take() {
-                    Value::Array(rows) => rows,
-                    _ => Vec::new(),
-                }
-            }
-            Refusal::Missing(_) => vec![finding("function-document", &self.lines().join("\n"))],
-            Refusal::Arguments(lines) => lines
-                .iter()
-                .map(|line| finding("function-arguments", line))
-                .collect(),
-        }
-    }
-
-    /// What is wrong beside the document, in sentences.
-    pub fn lines(&self) -> Vec<String> {
-        match self {
-            Refusal::Document(reading) => {
-                let findings = reading.diagnostics.iter();
-                findings.map(ToString::to_string).collect()
-            }
-            Refusal::Missing(missing) => missing
-                .iter()
-                .map(|missing| {
-                    let reason = &missing.reason;
-                    format!("the document of a function is unavailable: {reason}")
-                })
-                .collect(),
-            Refusal::Arguments(lines) => lines.clone(),
+            Refusal::Document(reading) => rows(name, reading.diagnostics.as_slice()),
+            Refusal::Functions(found) => rows(name, found),
         }
     }
 }
@@ -180,8 +152,14 @@ fn says_the_same(old: &str, new: &str) -> bool {
     old == new || parse(old).is_some_and(|data| Some(data) == parse(new))
 }
 
-fn finding(code: &str, message: &str) -> Value {
-    json!({"severity": "error", "code": code, "message": message})
+/// Findings as objects. `name` is what the document is called.
+fn rows(name: &str, findings: &[Diagnostic]) -> Vec<Value> {
+    let text = swirl_spec::render::json(name, findings);
+    let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
+    match rows["diagnostics"].take() {
+        Value::Array(rows) => rows,
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

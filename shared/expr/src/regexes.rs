@@ -315,7 +315,10 @@ impl Pattern {
         };
         let group = |n: usize| found.get(n).copied().flatten();
         let [offset, length, string] = part(group(0), places);
-        let captures = self.names.iter().enumerate().map(|(n, name)| {
+        // Of an empty match jq 1.6 gives no groups.
+        let is_empty = group(0).is_some_and(|(from, to)| from == to);
+        let names = self.names.iter().enumerate().filter(|_| !is_empty);
+        let captures = names.map(|(n, name)| {
             let [offset, length, string] = part(group(n + 1), places);
             let name = name.as_deref().map_or_else(null, V::str);
             V::object([offset, length, string, ("name", name)])

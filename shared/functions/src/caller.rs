@@ -35,13 +35,30 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// Why a function of a definition cannot be called. Trying again with the same documents never
 /// helps.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("function `{function}`: {message}")]
 pub struct Problem {
     pub function: String,
     pub message: String,
-    /// Where the action stands that calls it; empty for what concerns the function itself.
-    pub pointer: String,
+    pub site: Site,
+}
+
+/// The part of a definition that a [`Problem`] is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Site {
+    /// The function's `operation`.
+    Operation,
+    /// The function's `authRef`.
+    Auth,
+    /// The arguments that an action calls it with.
+    Arguments {
+        /// JSON pointer to the action.
+        action: String,
+        /// JSON pointer below the arguments; empty for all of them.
+        within: String,
+    },
+    /// What an action selects of the result; a JSON pointer to the action.
+    Selection(String),
 }
 
 /// A document that a deployment must fetch before [`Caller::prepare`].
@@ -227,7 +244,7 @@ impl Caller {
                     problems.push(Problem {
                         function: function.name.to_string(),
                         message,
-                        pointer: String::new(),
+                        site: Site::Operation,
                     });
                     continue;
                 }
@@ -237,7 +254,7 @@ impl Caller {
                     problems.push(Problem {
                         function: function.name.to_string(),
                         message,
-                        pointer: String::new(),
+                        site: Site::Operation,
                     });
                     continue;
                 }

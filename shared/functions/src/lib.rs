@@ -17,6 +17,6 @@ mod shown;
 pub mod types;
 pub mod watch;
 
-pub use caller::{Caller, Gather, Needed, Problem};
+pub use caller::{Caller, Gather, Needed, Problem, Site};
 pub use error::{CallError, CallErrorKind};
 pub use types::Settings;

@@ -141,18 +141,13 @@ impl<'t> Parser<'t> {
             Token::Word(word) => match field::find(word) {
                 Some((name, kind)) => (What::Field(name), Some(kind)),
                 None => {
-                    let message = format!(
-                        "there is no field '{word}'; fields are {}, and search attributes begin with @",
-                        field::words()
-                    );
+                    let message =
+                        format!("there is no field '{word}'; fields are {}", field::words());
                     return Err(self.wrong(message));
                 }
             },
             Token::Text(_) | Token::Sign(_) => {
-                let message = format!(
-                    "a field has to stand here: {}, or a search attribute as in @orderId",
-                    field::words()
-                );
+                let message = format!("a field has to stand here: {}", field::words());
                 return Err(self.wrong(message));
             }
         };

@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod coverage;
+mod described;
 mod differ;
 pub mod discover;
 pub mod expect;

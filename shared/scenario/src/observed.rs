@@ -29,6 +29,19 @@ pub struct RefusedDocument {
     pub findings: Vec<Diagnostic>,
 }
 
+impl RefusedDocument {
+    /// With the text of the file, to show the places in.
+    pub fn new(file: String, findings: Vec<Diagnostic>) -> RefusedDocument {
+        let text = std::fs::read(&file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        RefusedDocument {
+            text: text.trim_start_matches('\u{feff}').to_owned(),
+            file,
+            findings,
+        }
+    }
+}
+
 /// An instance when the run stopped.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedInstance {

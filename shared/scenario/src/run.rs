@@ -1,12 +1,10 @@
 //! Runs a scenario in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swirl_deployment::fetch;
 use swirl_engine::Definition;
-use swirl_functions::types::{Checks, Settings};
+use swirl_functions::types::Checks;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::DefinitionId;
 use swirl_model::instance::{Header, InstanceState, Status};
@@ -20,6 +18,7 @@ use swirl_spec::{Options, Reading};
 use swirl_world::{Act, Mock, Which, World};
 
 use super::answer::{AnswerError, Answered, Answers};
+use super::described;
 use super::file::{Operation, Scenario, Target, WorkflowSource};
 use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
 use super::resources::ScenarioResources;
@@ -42,7 +41,13 @@ impl Runner for VirtualRunner {
             });
         }
         let unknown = unknown_functions(scenario, &readings);
-        let checks = checks(scenario, &readings);
+        let (checks, refused) = described::check(scenario, &readings);
+        if !refused.is_empty() {
+            return Ok(Observed {
+                rejected: Some(refused),
+                ..Observed::default()
+            });
+        }
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
         let mut world = World::new(
@@ -119,15 +124,7 @@ fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
         match documents.iter_mut().find(|document| document.file == file) {
             Some(document) => document.findings.extend(findings),
             None if findings.is_empty() => {}
-            None => {
-                let text = std::fs::read(&file).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text);
-                documents.push(RefusedDocument {
-                    text: text.trim_start_matches('\u{feff}').to_owned(),
-                    file,
-                    findings,
-                });
-            }
+            None => documents.push(RefusedDocument::new(file, findings)),
         }
     }
     documents
@@ -209,26 +206,6 @@ pub fn is_sysout(function: &Function) -> bool {
 }
 
 type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
-
-/// The documents of functions that the scenario gives, or that lie beside it: mocked calls and answers
-/// are held against them. Nothing is fetched.
-fn checks(scenario: &Scenario, readings: &[(String, Reading)]) -> BTreeMap<DefinitionId, Checks> {
-    let settings = Settings::default();
-    let mut checks = BTreeMap::new();
-    for (name, reading) in readings {
-        let Some(workflow) = &reading.workflow else {
-            continue;
-        };
-        let from = ScenarioResources::new(&scenario.resources, Path::new(name));
-        let mut resources = Vec::new();
-        fetch::find(workflow, &from, &mut resources);
-        if !resources.is_empty() {
-            let checked = Checks::new(workflow, &resources, &settings);
-            checks.insert(Definition::id_of(workflow), checked);
-        }
-    }
-    checks
-}
 
 fn mock(
     answers: Answers,

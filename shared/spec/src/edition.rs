@@ -115,8 +115,14 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
             continue;
         }
         let version = node.raw().trim();
-        let shape = Shape::of(root);
+        let mut shape = Shape::of(root);
         let named = by_version(version);
+        if named == Some(Edition::V0_8) && root.get("id").is_some() {
+            // A function type of a vendor's own doesn't make it a document of 0.9 (decision 97).
+            shape
+                .found
+                .retain(|(_, why)| !why.starts_with(FUNCTION_TYPE));
+        }
         if let Some(detected) = against_version(&shape, property, version, named) {
             return Ok(detected);
         }
@@ -269,6 +275,9 @@ struct Shape {
     has_free_names: bool,
     found: Vec<(&'static [Edition], String)>,
 }
+
+/// How the signs begin that are types of functions.
+const FUNCTION_TYPE: &str = "a function has 'type:";
 
 /// Both drafts in kebab-case.
 fn is_kebab(edition: &Edition) -> bool {

@@ -316,6 +316,83 @@ pub const ERRORS: &[Row] = &[
     ),
 ];
 
+/// Codes of a `FunctionError` that are no status of the service, and an event of the history.
+pub const FAILURES: &[Row] = &[
+    (
+        "arguments",
+        "The arguments of a call don't fit the function; nothing was sent.",
+        "The message names the argument. 'swirl validate' finds what it can before anything runs.",
+    ),
+    (
+        "auth",
+        "A call has no credentials, or not those that the service asks for.",
+        "Look at the function's 'authRef', the auth definition and its secrets.",
+    ),
+    (
+        "command-failed",
+        "A command could not do what it was asked for.",
+        "The message says why. The exit code is 2.",
+    ),
+    (
+        "connection",
+        "There was no connection to the service, or it broke.",
+        "Look whether the address is right and the service runs. A 'retryRef' repeats the action; an 'errors' entry with the code 'connection' handles it.",
+    ),
+    (
+        "failed",
+        "The service or the command says that it failed, and nothing else.",
+        "Its log says more.",
+    ),
+    (
+        "limit",
+        "A request or an answer is larger than the limit.",
+        "Ask for less at once, or raise the limit: docs/configuration.md lists them.",
+    ),
+    (
+        "response",
+        "An answer isn't what its content type says.",
+        "The message says what was found; the service has to mend it.",
+    ),
+    (
+        "signal",
+        "A signal ended the command of a connector.",
+        "The log of the runtime has what it wrote to its standard error.",
+    ),
+    (
+        "validation_failed",
+        "The workflow's input or output doesn't fit its schema, and the workflow went on.",
+        "That is what 'failOnValidationErrors: false' says. The message in the history names what doesn't fit.",
+    ),
+];
+
+/// What the status of a service's answer means as the code of an error.
+pub fn of_status(code: &str) -> Option<Row> {
+    let status: u16 = code.parse().ok().filter(|_| code.len() == 3)?;
+    Some(match status {
+        408 | 429 | 500 | 502..=504 => (
+            "HTTP status",
+            "The service could not answer now.",
+            "Repeat the action with a 'retryRef'. The service's log says more.",
+        ),
+        401 | 403 => (
+            "HTTP status",
+            "The service refuses the credentials.",
+            "Look at the function's 'authRef', the auth definition and its secrets.",
+        ),
+        404 | 410 => (
+            "HTTP status",
+            "The service has nothing at this address.",
+            "Look at the server, the path and the arguments of the call, which the message names.",
+        ),
+        300..=599 => (
+            "HTTP status",
+            "The service refuses the call.",
+            "The error's message has the answer. An 'errors' entry with this code handles it.",
+        ),
+        _ => return None,
+    })
+}
+
 /// The row of a code.
 pub fn find(code: &str) -> Option<&'static Row> {
     all().find(|(found, ..)| *found == code)
@@ -323,7 +400,7 @@ pub fn find(code: &str) -> Option<&'static Row> {
 
 /// All rows.
 pub fn all() -> impl Iterator<Item = &'static Row> {
-    REFUSALS.iter().chain(ERRORS)
+    REFUSALS.iter().chain(ERRORS).chain(FAILURES)
 }
 
 #[cfg(test)]
@@ -338,7 +415,10 @@ mod tests {
         for code in listed.split('`').skip(1).step_by(2) {
             assert!(find(code).is_some() || is_finding(code), "{code}");
         }
-        assert!(REFUSALS.is_sorted() && ERRORS.is_sorted());
+        assert!(REFUSALS.is_sorted() && ERRORS.is_sorted() && FAILURES.is_sorted());
+        assert!(
+            of_status("404").is_some() && of_status("4040").is_none() && of_status("200").is_none()
+        );
     }
 
     fn is_finding(code: &str) -> bool {

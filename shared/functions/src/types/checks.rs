@@ -11,7 +11,7 @@ use swirl_model::Data;
 use swirl_model::workflow::{ActionKind, Function, Template, Workflow};
 
 use super::{Compiled, Documents, Known, Settings, TYPES, word};
-use crate::caller::Problem;
+use crate::caller::{Problem, Site};
 
 /// The key of a function's `metadata` that leaves its calls alone.
 const CHECK: &str = "checkArguments";
@@ -45,7 +45,7 @@ impl Checks {
                     Err(message) => refused.push(Problem {
                         function: function.name.to_string(),
                         message,
-                        pointer: String::new(),
+                        site: Site::Operation,
                     }),
                 }
             }
@@ -80,23 +80,35 @@ impl Checks {
                 Some(Template::Literal(text)) => text.as_str(),
                 Some(_) => None,
             };
-            let mut reasons = compiled.check(&arguments, auth);
-            reasons.extend(
-                selected
-                    .into_iter()
-                    .flat_map(|set| compiled.check_selection(set)),
-            );
-            for reason in reasons {
+            let pointer = &action.pointer;
+            let misfits = compiled.check(&arguments).into_iter().map(|misfit| {
+                let site = Site::Arguments {
+                    action: pointer.clone(),
+                    within: misfit.at,
+                };
+                (misfit.message, site)
+            });
+            let selected = selected.map(|set| compiled.check_selection(set));
+            let selected = selected.into_iter().flatten();
+            let selected = selected.map(|reason| (reason, Site::Selection(pointer.clone())));
+            let named = misfits.chain(selected).map(|(reason, site)| {
                 let message = match &action.name {
                     Some(name) => format!("the action `{name}`: {reason}"),
                     None => reason,
                 };
-                if seen.insert((action.pointer.clone(), message.clone())) {
-                    problems.push(Problem {
-                        function: function.name.to_string(),
-                        message,
-                        pointer: action.pointer.clone(),
-                    });
+                (message, site)
+            });
+            // Of the credentials it is said once, whoever calls.
+            let refused = auth.and_then(|auth| compiled.check_auth(auth, &arguments));
+            let refused = refused.map(|reason| (reason, Site::Auth));
+            for (message, site) in named.chain(refused) {
+                let problem = Problem {
+                    function: function.name.to_string(),
+                    message,
+                    site,
+                };
+                if seen.insert(problem.clone()) {
+                    problems.push(problem);
                 }
             }
         }
@@ -113,7 +125,10 @@ impl Checks {
     /// What a call with these arguments would fail for.
     pub fn call(&self, function: &Function, arguments: &Data) -> Vec<String> {
         match self.checked(function) {
-            Some(compiled) => compiled.check(&Known::from(Value::from(arguments)), None),
+            Some(compiled) => {
+                let misfits = compiled.check(&Known::from(Value::from(arguments)));
+                misfits.into_iter().map(|misfit| misfit.message).collect()
+            }
             None => Vec::new(),
         }
     }

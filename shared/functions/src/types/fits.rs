@@ -9,6 +9,7 @@ use serde_json::Value;
 use swirl_model::time::Timestamp;
 
 use super::Known;
+use super::misfit::{Misfit, below};
 use super::rest::Node;
 
 /// How many schemas are looked at for one value. A schema may refer to itself many times over.
@@ -36,6 +37,20 @@ pub(crate) enum Form {
     Text,
 }
 
+/// A value, as messages and pointers name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'a> {
+    /// Below the arguments.
+    pointer: &'a str,
+    what: &'a str,
+}
+
+impl<'a> At<'a> {
+    pub(crate) fn new(pointer: &'a str, what: &'a str) -> At<'a> {
+        At { pointer, what }
+    }
+}
+
 pub(crate) struct Fits<'d> {
     document: &'d dyn Resolve,
     form: Form,
@@ -51,10 +66,10 @@ impl<'d> Fits<'d> {
         }
     }
 
-    /// What doesn't fit, as sentences about `what`.
-    pub(crate) fn check(&self, schema: Node<'d>, value: &Known, what: &str) -> Vec<String> {
+    /// What doesn't fit, as sentences about the value at `at`.
+    pub(crate) fn check(&self, schema: Node<'d>, value: &Known, at: At<'_>) -> Vec<Misfit> {
         let mut found = Vec::new();
-        self.look(schema, value, what, DEPTH_MAX, &mut found);
+        self.look(schema, value, at, DEPTH_MAX, &mut found);
         found
     }
 
@@ -62,10 +77,12 @@ impl<'d> Fits<'d> {
         &self,
         schema: Node<'d>,
         value: &Known,
-        what: &str,
+        at: At<'_>,
         depth: u32,
-        found: &mut Vec<String>,
+        found: &mut Vec<Misfit>,
     ) {
+        let what = at.what;
+        let mut refuse = |message: String| found.push(Misfit::new(at.pointer, message));
         if depth == 0 || self.left.get() == 0 || *value == Known::Unknown {
             return;
         }
@@ -83,12 +100,12 @@ impl<'d> Fits<'d> {
             && !matches!(value, Known::List(_) | Known::Object(_))
         {
             if let Some(items) = schema.get("items") {
-                self.look(items, value, what, depth - 1, found);
+                self.look(items, value, at, depth - 1, found);
             }
             return;
         }
         if let Some(message) = self.dated(&schema, value) {
-            found.push(format!("{what} {message}"));
+            refuse(format!("{what} {message}"));
             return;
         }
         if !types.is_empty() && !types.iter().any(|kind| self.is_of(kind, value)) {
@@ -97,27 +114,31 @@ impl<'d> Fits<'d> {
                 Known::Text(Some(_)) if self.form == Form::Text => "isn't one",
                 value => &format!("is {}", value.kind()),
             };
-            found.push(format!("{what} must be {}, and {is}", kinds.join(" or ")));
+            refuse(format!("{what} must be {}, and {is}", kinds.join(" or ")));
             return;
         }
         if let Some(message) = self.listed(&schema, value) {
-            found.push(format!("{what} {message}"));
+            refuse(format!("{what} {message}"));
             return;
         }
         match value {
-            Known::Object(members) => self.members(&schema, members, what, depth, found),
+            Known::Object(members) => self.members(&schema, members, at, depth, found),
             Known::List(list) => {
                 if let Some(items) = schema.get("items").filter(|items| items.value.is_object()) {
                     for (index, item) in list.iter().enumerate() {
-                        let what = format!("{what}[{index}]");
-                        self.look(items.clone(), item, &what, depth - 1, found);
+                        let (what, pointer) = (
+                            format!("{what}[{index}]"),
+                            format!("{}/{index}", at.pointer),
+                        );
+                        let at = At::new(&pointer, &what);
+                        self.look(items.clone(), item, at, depth - 1, found);
                     }
                 }
             }
             _ => {}
         }
         for part in list(&schema, "allOf") {
-            self.look(part, value, what, depth - 1, found);
+            self.look(part, value, at, depth - 1, found);
         }
         for key in ["anyOf", "oneOf"] {
             let mut first = None;
@@ -125,14 +146,15 @@ impl<'d> Fits<'d> {
             let fits = parts.is_empty()
                 || parts.into_iter().any(|part| {
                     let mut refused = Vec::new();
-                    self.look(part, value, what, depth - 1, &mut refused);
+                    self.look(part, value, at, depth - 1, &mut refused);
                     let fits = refused.is_empty();
                     first = first.take().or(refused.into_iter().next());
                     fits
                 });
             if !fits {
-                let reason = first.unwrap_or_default();
-                found.push(format!("{what} fits none of `{key}`; the first: {reason}"));
+                let reason = first.map(|first: Misfit| first.message).unwrap_or_default();
+                let message = format!("{what} fits none of `{key}`; the first: {reason}");
+                found.push(Misfit::new(at.pointer, message));
             }
         }
     }
@@ -224,10 +246,11 @@ impl<'d> Fits<'d> {
         &self,
         schema: &Node<'d>,
         members: &[(String, Known)],
-        what: &str,
+        at: At<'_>,
         depth: u32,
-        found: &mut Vec<String>,
+        found: &mut Vec<Misfit>,
     ) {
+        let what = at.what;
         let properties = schema.get("properties").map(|all| all.members());
         let properties = properties.unwrap_or_default();
         let declared = |name: &str| properties.iter().find(|(known, _)| *known == name);
@@ -236,6 +259,7 @@ impl<'d> Fits<'d> {
             let strays = members.iter().map(|(name, _)| name.as_str());
             strays.filter(|name| declared(name).is_none())
         };
+        let mut meant = Vec::new();
         for name in list(schema, "required") {
             let Some(name) = name.value.as_str() else {
                 continue;
@@ -243,24 +267,28 @@ impl<'d> Fits<'d> {
             if given(name).is_some() || self.is_others(declared(name)) {
                 continue;
             }
-            let hint = match nearest(name, strays()) {
-                Some(stray) => format!("; is `{stray}` meant to be it?"),
-                None => String::new(),
-            };
-            found.push(format!("{} is missing{hint}", member(what, name)));
+            let stray = nearest(name, strays());
+            meant.extend(stray);
+            let message = missing(&member(what, name), name, stray);
+            found.push(Misfit::new(at.pointer, message));
         }
         let closed = schema.value.get("additionalProperties") == Some(&Value::Bool(false))
             && schema.get("patternProperties").is_none();
         for (name, value) in members {
+            let pointer = below(at.pointer, name);
             match declared(name) {
                 Some((_, schema)) => {
                     let what = member(what, name);
-                    self.look(schema.clone(), value, &what, depth - 1, found);
+                    let at = At::new(&pointer, &what);
+                    self.look(schema.clone(), value, at, depth - 1, found);
                 }
+                // The finding about the missing name covers it.
+                None if meant.contains(&name.as_str()) => {}
                 None if closed => {
                     let free = properties.iter().map(|(name, _)| *name);
                     let hint = did_you_mean(name, free.filter(|name| given(name).is_none()));
-                    found.push(format!("{} isn't known{hint}", member(what, name)));
+                    let message = format!("{} isn't known{hint}", member(what, name));
+                    found.push(Misfit::new(&pointer, message));
                 }
                 None => {}
             }
@@ -337,6 +365,16 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     best.filter(|best| likeness(best) >= LIKENESS_MIN)
 }
 
+/// The sentence about a name that must be there; `stray`: the one that may be meant to be it.
+pub(crate) fn missing(what: &str, name: &str, stray: Option<&str>) -> String {
+    match stray {
+        Some(stray) => {
+            format!("{what} is missing, and `{stray}` is there; did you mean `{name}`?")
+        }
+        None => format!("{what} is missing"),
+    }
+}
+
 /// The end of a sentence, or nothing.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(name, known) {
@@ -372,7 +410,9 @@ mod tests {
             at: "#".to_owned(),
             document: None,
         };
-        Fits::new(&document, form).check(node, &Known::from(value), "`a`")
+        let found =
+            Fits::new(&document, form).check(node, &Known::from(value), At::new("/a", "`a`"));
+        found.into_iter().map(|misfit| misfit.message).collect()
     }
 
     #[test]
@@ -447,8 +487,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "`a.customer` is missing; is `custmer` meant to be it?",
-                "`a.custmer` isn't known; did you mean `customer`?",
+                "`a.customer` is missing, and `custmer` is there; did you mean `customer`?",
                 "`a.total` must be a number, and is a text"
             ]
         );

@@ -15,6 +15,7 @@ use crate::CallError;
 use crate::auth::Auth;
 pub use checks::Checks;
 pub(crate) use known::Known;
+pub(crate) use misfit::Misfit;
 
 pub(crate) mod asyncapi;
 mod checks;
@@ -23,6 +24,7 @@ mod fits;
 mod graphql;
 mod http;
 mod known;
+mod misfit;
 mod odata;
 pub mod rest;
 pub mod rpc;
@@ -133,10 +135,14 @@ pub(crate) trait CompiledFunction: Send + Sync {
         context: &Context<'_>,
     ) -> Result<Data, CallError>;
 
-    /// What a call with these arguments and this kind of credentials would fail for, as far as both
-    /// are known.
-    fn check(&self, _arguments: &Known, _auth: Option<AuthScheme>) -> Vec<String> {
+    /// What a call with these arguments would fail for, as far as they are known.
+    fn check(&self, _arguments: &Known) -> Vec<Misfit> {
         Vec::new()
+    }
+
+    /// Why this kind of credentials can never be sent with these arguments.
+    fn check_auth(&self, _auth: AuthScheme, _arguments: &Known) -> Option<String> {
+        None
     }
 
     /// The same of what a call selects of the result; empty: nothing.

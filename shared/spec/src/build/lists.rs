@@ -36,7 +36,11 @@ impl Ctx<'_> {
             }
             _ => Some(document),
         };
-        if let Some(content) = content.map(|content| self.rewrite_resource(content, name)) {
+        let content = content.map(|mut content| {
+            self.leave_out_absent(&mut content);
+            self.rewrite_resource(content, name)
+        });
+        if let Some(content) = content {
             let content = &content;
             if let (Some(_), true) = (content.as_str(), !content.pointer().is_empty()) {
                 let message = format!("'{name}' is the URI of yet another document");

@@ -7,6 +7,7 @@
 //! edition's folder; only the edition that the others build on (0.8) adds more of them, the other
 //! folders have free functions that take `&mut Ctx`.
 
+mod absent;
 mod check;
 mod condition;
 mod correlation;

@@ -49,7 +49,7 @@ impl<T> Table<T> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FunctionEntry {
     pub id: FunctionId,
     pub kind: FunctionKind,
@@ -190,8 +190,13 @@ impl Ctx<'_> {
         let found = names.and_then(|names| names.get(&name)).copied();
         if found.is_none() {
             let here = self.states.iter().filter(|head| head.flow == flow);
-            let known = here.map(|head| head.name.as_str());
-            let hint = hint(&name, known.filter(|name| !name.is_empty()), "states");
+            let known: Vec<&str> = here.map(|head| head.name.as_str()).collect();
+            if known.is_empty() || known.contains(&"") {
+                // The states, or the name of one, could not be read, and that is an error of its own.
+                self.failed = true;
+                return None;
+            }
+            let hint = hint(&name, known.iter().copied(), "states");
             self.error(
                 node,
                 codes::UNKNOWN_STATE,

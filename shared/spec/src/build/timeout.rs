@@ -4,6 +4,7 @@
 use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
 
 use super::ctx::{Ctx, Obj, Spot};
+use crate::codes;
 use crate::source::Node;
 
 const ALL: &[&str] = &[
@@ -113,9 +114,39 @@ impl Ctx<'_> {
         }
     }
 
+    /// The schema of the language has it as an object too, with `total`, and with `single` for what the
+    /// state takes without its retries. Actions are what is retried, so that bounds nothing.
+    fn state_timeout(&mut self, obj: Obj<'_>) -> Option<Period> {
+        const NAME: &str = "stateExecTimeout";
+        let node = obj.get(NAME)?;
+        if node.members().is_none() {
+            return self.timeout(obj, NAME);
+        }
+        let inner = self.object(node, "'stateExecTimeout'", &["total", "single"])?;
+        if let Some(single) = inner.get("single") {
+            self.positive(single, "'single'");
+            let message = "'single' bounds nothing: actions are retried, not states; 'total' holds";
+            let hint = "write 'stateExecTimeout' as a duration, and 'actionExecTimeout' for each attempt \
+                        of an action";
+            self.warn(
+                single,
+                codes::IGNORED_PROPERTY,
+                message.to_owned(),
+                hint.to_owned(),
+            );
+        }
+        match inner.get("total") {
+            Some(total) => self.positive(total, "'total'"),
+            None => {
+                self.missing(inner, "'stateExecTimeout'", &["total"]);
+                None
+            }
+        }
+    }
+
     fn read_timeouts(&mut self, obj: Obj<'_>, outer: Timeouts) -> Timeouts {
         Timeouts {
-            state: self.timeout(obj, "stateExecTimeout").or(outer.state),
+            state: self.state_timeout(obj).or(outer.state),
             action: self.timeout(obj, "actionExecTimeout").or(outer.action),
             branch: self.timeout(obj, "branchExecTimeout").or(outer.branch),
             event: self.timeout(obj, "eventTimeout").or(outer.event),

@@ -97,7 +97,11 @@ pub(crate) fn read(
         misled(&mut ctx, root, property, &detected);
     }
     match entry {
-        Some(entry) => (entry.read)(&mut ctx, root),
+        Some(entry) => {
+            let mut root = root.clone();
+            ctx.leave_out_absent(&mut root);
+            (entry.read)(&mut ctx, &root);
+        }
         None => not_supported(&mut ctx, root),
     }
     let workflow: Option<Workflow> = ctx.is_clean().then_some(ctx.workflow);

@@ -3,9 +3,10 @@
 use super::compile::{Sending, Side};
 use super::document::Document;
 use super::function::{awaited, filled, no_place};
-use crate::types::Known;
-use crate::types::fits::{Fits, Form, Resolve, nearest};
+use crate::types::fits::{self, At, Fits, Form, Resolve, nearest};
+use crate::types::misfit::{below, messages};
 use crate::types::rest::Node;
+use crate::types::{Known, Misfit};
 
 impl Resolve for Document {
     fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
@@ -14,28 +15,27 @@ impl Resolve for Document {
 }
 
 /// What a call would be refused for before anything is sent.
-pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Known) -> Vec<String> {
+pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Known) -> Vec<Misfit> {
     let members = match arguments {
         Known::Unknown => return Vec::new(),
         Known::Null => &[][..],
         Known::Object(members) => members,
         other => {
             let kind = other.kind();
-            return vec![format!("the arguments must be an object, and are {kind}")];
+            let message = format!("the arguments must be an object, and are {kind}");
+            return vec![message.into()];
         }
     };
     let given = |name: &str| members.iter().any(|(known, _)| known == name);
-    let mut found: Vec<String> = sending
+    let mut found: Vec<Misfit> = sending
         .address
         .needed(sending.side)
         .filter(|name| !given(name))
         .map(|name| {
             let strays = members.iter().map(|(name, _)| name.as_str());
-            let hint = match nearest(name, strays.filter(|stray| !has_place(sending, stray))) {
-                Some(stray) => format!("; is `{stray}` meant to be it?"),
-                None => String::new(),
-            };
-            format!("the parameter `{name}` of the channel is missing{hint}")
+            let stray = nearest(name, strays.filter(|stray| !has_place(sending, stray)));
+            let what = format!("the parameter `{name}` of the channel");
+            fits::missing(&what, name, stray).into()
         })
         .collect();
     if sending.side == Side::Subscribe {
@@ -45,9 +45,9 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
                 .parameters()
                 .any(|(known, _)| known == *name)
         });
-        found.extend(strays.map(|name| no_place(sending, name)));
+        found.extend(strays.map(|name| Misfit::new(&below("", name), no_place(sending, name))));
         if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
-            found.extend(awaited(sending, whole).err());
+            found.extend(awaited(sending, whole).err().map(Misfit::from));
         }
         return found;
     }
@@ -55,8 +55,8 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
         let mut messages = sending.messages.iter();
         messages.any(|message| message.has_property(name))
     };
-    let payload = match arguments.get("payload").filter(|_| !in_payload("payload")) {
-        Some(payload) => payload.clone(),
+    let (payload, at) = match arguments.get("payload").filter(|_| !in_payload("payload")) {
+        Some(payload) => (payload.clone(), "/payload"),
         None => {
             let is_parameter = |name: &str| {
                 let mut parameters = sending.address.parameters();
@@ -65,28 +65,34 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
             let own = members.iter().filter(|(name, _)| {
                 in_payload(name) || (!apart(sending, name) && !is_parameter(name))
             });
-            Known::Object(own.cloned().collect())
+            (Known::Object(own.cloned().collect()), "")
         }
     };
-    found.extend(fits(document, sending, &payload, Form::Sent));
+    found.extend(fits(document, sending, &payload, at, Form::Sent));
     // All of it is known: the call's own reading says the rest.
     if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
-        found.extend(filled(sending, whole).err());
+        found.extend(filled(sending, whole).err().map(Misfit::from));
     }
     found
 }
 
 /// Why a payload that is waited for is none of the operation's.
 pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -> Vec<String> {
-    fits(document, sending, payload, Form::Answered)
+    messages(fits(document, sending, payload, "", Form::Answered))
 }
 
 /// Why a payload fits none of the messages: by the first.
-fn fits(document: &Document, sending: &Sending, payload: &Known, form: Form) -> Vec<String> {
-    let mut first: Option<Vec<String>> = None;
+fn fits(
+    document: &Document,
+    sending: &Sending,
+    payload: &Known,
+    at: &str,
+    form: Form,
+) -> Vec<Misfit> {
+    let mut first: Option<Vec<Misfit>> = None;
     for message in &sending.messages {
-        let at = message.payload_at.as_deref();
-        let Some(schema) = at.and_then(|at| document.root.pointer(at)) else {
+        let schema = message.payload_at.as_deref();
+        let Some(schema) = schema.and_then(|at| document.root.pointer(at)) else {
             return Vec::new();
         };
         let node = Node {
@@ -99,7 +105,7 @@ fn fits(document: &Document, sending: &Sending, payload: &Known, form: Form) -> 
             true => "the payload".to_owned(),
             false => format!("the payload of `{}`", message.name),
         };
-        let problems = Fits::new(document, form).check(node, payload, &what);
+        let problems = Fits::new(document, form).check(node, payload, At::new(at, &what));
         if problems.is_empty() {
             return problems;
         }

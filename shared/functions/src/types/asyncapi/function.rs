@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use swirl_model::Data;
-use swirl_model::workflow::{AuthScheme, Function};
+use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
 use super::bundle::Refused;
@@ -21,6 +21,7 @@ use crate::exchange;
 use crate::types::service::{TRACEPARENT, in_time};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
+    Misfit,
 };
 use crate::watch;
 use crate::{CallError, CallErrorKind};
@@ -156,7 +157,7 @@ impl CompiledFunction for AsyncapiFunction {
         }
     }
 
-    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
         match &self.document {
             Some(document) => check::arguments(document, &self.sending, arguments),
             None => Vec::new(),

@@ -19,6 +19,14 @@ pub(crate) const TYPE: FunctionType = FunctionType {
     compile,
 };
 
+/// Why an operation that is built in can never run; none if it can, or isn't built in.
+pub fn refused(function: &Function) -> Option<String> {
+    let is_custom = function.kind.word() == TYPE.word;
+    builtin::find(&function.operation)
+        .filter(|_| is_custom)?
+        .err()
+}
+
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let connectors = &documents.settings.connectors;
     let compile = |function: &&Function| {

@@ -19,3 +19,4 @@ pub use builtin::is_sysout;
 pub(crate) use caller::CustomCaller;
 pub use connectors::{Connector, ConnectorError, Connectors};
 pub(crate) use function::TYPE;
+pub use function::refused;

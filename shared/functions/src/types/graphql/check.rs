@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use swirl_spec::graphql::Selected;
 
 use super::schema::{Field, Input, Inputs, Schema, Type, inner};
-use crate::types::Known;
-use crate::types::fits::did_you_mean;
+use crate::types::fits::{self, did_you_mean, nearest};
+use crate::types::misfit::{below, messages};
+use crate::types::{Known, Misfit};
 
 /// What the service would refuse, by the types that the definition gives. Arguments without a type are left
 /// to it.
-pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<String> {
+pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<Misfit> {
     let inputs = types.iter().map(|(name, of)| {
         let input = Input {
             of: Some(of.clone()),
@@ -27,7 +28,7 @@ pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<S
 }
 
 /// What the service would refuse, by its schema.
-pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Vec<String> {
+pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Vec<Misfit> {
     let check = Check {
         schema: Some(schema),
         found: Vec::new(),
@@ -47,7 +48,7 @@ pub(super) fn selection(
         found: Vec::new(),
     };
     check.set(name, field, selected);
-    let found = check.found.into_iter();
+    let found = messages(check.found).into_iter();
     found
         .map(|found| format!("the selection set: {found}"))
         .collect()
@@ -56,42 +57,41 @@ pub(super) fn selection(
 struct Check<'a> {
     /// `None`: what it isn't known to have may be there all the same.
     schema: Option<&'a Schema>,
-    found: Vec<String>,
+    found: Vec<Misfit>,
 }
 
 impl Check<'_> {
-    fn arguments(mut self, inputs: &Inputs, arguments: &Known) -> Vec<String> {
+    fn arguments(mut self, inputs: &Inputs, arguments: &Known) -> Vec<Misfit> {
         match arguments {
             Known::Unknown => {}
-            Known::Null => self.members(inputs, &[], "the argument "),
-            Known::Object(members) => self.members(inputs, members, "the argument "),
+            Known::Null => self.members(inputs, &[], "the argument ", ""),
+            Known::Object(members) => self.members(inputs, members, "the argument ", ""),
             other => {
                 let kind = other.kind();
-                let found = format!("the arguments must be an object, and are {kind}");
-                self.found.push(found);
+                let message = format!("the arguments must be an object, and are {kind}");
+                self.found.push(message.into());
             }
         }
         self.found
     }
 
-    /// `before`: what stands before a name in messages.
-    fn members(&mut self, inputs: &Inputs, members: &[(String, Known)], before: &str) {
+    /// `before`: what stands before a name in messages. `at`: where the members are.
+    fn members(&mut self, inputs: &Inputs, members: &[(String, Known)], before: &str, at: &str) {
+        let mut meant = Vec::new();
         for (name, input) in inputs {
             let given = members.iter().find(|(known, _)| known == name);
             let needed = input.of.as_ref().is_some_and(|of| of.ends_with('!'));
             match (given, &input.of) {
                 (Some((_, value)), Some(of)) => {
-                    self.value(of, value, &format!("{before}`{name}`"));
+                    self.value(of, value, &format!("{before}`{name}`"), &below(at, name));
                 }
                 (None, _) if needed && !input.has_default => {
                     let strays = members.iter().map(|(name, _)| name.as_str());
                     let strays = strays.filter(|stray| !inputs.contains_key(*stray));
-                    let hint = match crate::types::fits::nearest(name, strays) {
-                        Some(stray) => format!("; is `{stray}` meant to be it?"),
-                        None => String::new(),
-                    };
-                    self.found
-                        .push(format!("{before}`{name}` is missing{hint}"));
+                    let stray = nearest(name, strays);
+                    meant.extend(stray);
+                    let message = fits::missing(&format!("{before}`{name}`"), name, stray);
+                    self.found.push(Misfit::new(at, message));
                 }
                 _ => {}
             }
@@ -100,16 +100,16 @@ impl Check<'_> {
             return;
         }
         for (name, _) in members {
-            if !inputs.contains_key(name) {
+            if !inputs.contains_key(name) && !meant.contains(&name.as_str()) {
                 let hint = did_you_mean(name, inputs.keys().map(String::as_str));
-                self.found
-                    .push(format!("{before}`{name}` is unknown to the service{hint}"));
+                let message = format!("{before}`{name}` is unknown to the service{hint}");
+                self.found.push(Misfit::new(&below(at, name), message));
             }
         }
     }
 
     /// Scalars of the language, lists, and what the schema tells; scalars of the service are its own.
-    fn value(&mut self, of: &str, value: &Known, what: &str) {
+    fn value(&mut self, of: &str, value: &Known, what: &str, at: &str) {
         let of = of.trim();
         let (bare, needed) = match of.strip_suffix('!') {
             Some(bare) => (bare.trim(), true),
@@ -119,8 +119,8 @@ impl Check<'_> {
             Known::Unknown => return,
             Known::Null => {
                 if needed {
-                    self.found
-                        .push(format!("{what} must be `{of}`, and is null"));
+                    let message = format!("{what} must be `{of}`, and is null");
+                    self.found.push(Misfit::new(at, message));
                 }
                 return;
             }
@@ -134,10 +134,11 @@ impl Check<'_> {
             match value {
                 Known::List(items) => {
                     for (index, value) in items.iter().enumerate() {
-                        self.value(item, value, &format!("{what}[{index}]"));
+                        let (what, at) = (format!("{what}[{index}]"), format!("{at}/{index}"));
+                        self.value(item, value, &what, &at);
                     }
                 }
-                value => self.value(item, value, what),
+                value => self.value(item, value, what, at),
             }
             return;
         }
@@ -153,8 +154,8 @@ impl Check<'_> {
                 Some(Type::Enum(values)) => match value {
                     Known::Text(Some(text)) if !values.contains(text) => {
                         let hint = did_you_mean(text, values.iter().map(String::as_str));
-                        let found = format!("{what} must be `{of}`, which has no `{text}`{hint}");
-                        self.found.push(found);
+                        let message = format!("{what} must be `{of}`, which has no `{text}`{hint}");
+                        self.found.push(Misfit::new(at, message));
                         true
                     }
                     Known::Text(_) => true,
@@ -162,7 +163,7 @@ impl Check<'_> {
                 },
                 Some(Type::Input(inputs)) => match value {
                     Known::Object(members) => {
-                        self.members(inputs, members, &format!("{what}: "));
+                        self.members(inputs, members, &format!("{what}: "), at);
                         true
                     }
                     _ => false,
@@ -172,9 +173,13 @@ impl Check<'_> {
         };
         if !fits {
             let kind = value.kind();
-            self.found
-                .push(format!("{what} must be `{of}`, and is {kind}"));
+            let message = format!("{what} must be `{of}`, and is {kind}");
+            self.found.push(Misfit::new(at, message));
         }
+    }
+
+    fn refuse(&mut self, message: String) {
+        self.found.push(message.into());
     }
 
     fn set(&mut self, name: &str, field: &Field, selected: &[Selected]) {
@@ -182,13 +187,13 @@ impl Check<'_> {
             return;
         };
         match self.schema.and_then(|schema| schema.get(of)) {
-            Some(Type::Fields(_) | Type::Union) if selected.is_empty() => self.found.push(format!(
+            Some(Type::Fields(_) | Type::Union) if selected.is_empty() => self.refuse(format!(
                 "`{name}` is `{of}`, of which fields must be selected"
             )),
             Some(Type::Fields(_) | Type::Union) => self.selected(of, selected),
-            Some(Type::Scalar | Type::Enum(_)) if !selected.is_empty() => self
-                .found
-                .push(format!("`{name}` is `{of}`, which has no fields")),
+            Some(Type::Scalar | Type::Enum(_)) if !selected.is_empty() => {
+                self.refuse(format!("`{name}` is `{of}`, which has no fields"))
+            }
             _ => {}
         }
     }
@@ -202,7 +207,7 @@ impl Check<'_> {
                     of: Some(other),
                     inner,
                 } => match schema.get(other) {
-                    None => self.found.push(format!("there is no type `{other}`")),
+                    None => self.refuse(format!("there is no type `{other}`")),
                     Some(_) => self.selected(other, inner),
                 },
                 Selected::Field {
@@ -217,7 +222,7 @@ impl Check<'_> {
                     let fields = match schema.get(of) {
                         Some(Type::Fields(fields)) => fields,
                         Some(Type::Union) => {
-                            self.found.push(format!(
+                            self.refuse(format!(
                                 "`{of}` is a union: `{name}` stands in a fragment, `... on TYPE {{ {name} }}`"
                             ));
                             continue;
@@ -226,15 +231,14 @@ impl Check<'_> {
                     };
                     let Some(field) = fields.get(name) else {
                         let hint = did_you_mean(name, fields.keys().map(String::as_str));
-                        self.found
-                            .push(format!("`{of}` has no field `{name}`{hint}"));
+                        self.refuse(format!("`{of}` has no field `{name}`{hint}"));
                         continue;
                     };
                     for argument in arguments {
                         if !field.arguments.contains_key(argument) {
                             let known = field.arguments.keys().map(String::as_str);
                             let hint = did_you_mean(argument, known);
-                            self.found.push(format!(
+                            self.refuse(format!(
                                 "the field `{name}` of `{of}` has no argument `{argument}`{hint}"
                             ));
                         }
@@ -265,7 +269,7 @@ mod tests {
         let types = types
             .map(|(name, of)| (name.to_owned(), of.to_owned()))
             .into();
-        let found = |arguments: Value| given(&types, &Known::from(arguments)).join("; ");
+        let found = |arguments: Value| messages(given(&types, &Known::from(arguments))).join("; ");
         for (arguments, expected) in [
             (
                 json!({"id": 1, "tags": ["a"], "size": 2, "filter": {}, "more": 1}),
@@ -274,7 +278,7 @@ mod tests {
             (json!({"id": "1", "tags": "a", "size": null}), ""),
             (
                 json!({"iD": 1}),
-                "the argument `id` is missing; is `iD` meant to be it?",
+                "the argument `id` is missing, and `iD` is there; did you mean `id`?",
             ),
             (
                 json!({"id": null}),
@@ -346,8 +350,7 @@ mod tests {
             (
                 "pet",
                 json!({"idd": 1}),
-                "the argument `id` is missing; is `idd` meant to be it?; the argument `idd` is unknown to the \
-                 service; did you mean `id`?",
+                "the argument `id` is missing, and `idd` is there; did you mean `id`?",
             ),
             ("pets", json!({}), ""),
             (
@@ -369,7 +372,7 @@ mod tests {
             ),
         ] {
             let found = arguments(&schema, &roots[field], &Known::from(given.clone()));
-            assert_eq!(found.join("; "), expected, "{field} {given}");
+            assert_eq!(messages(found).join("; "), expected, "{field} {given}");
         }
         assert!(schema.roots(Kind::Mutation).is_none());
     }

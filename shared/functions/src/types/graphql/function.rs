@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use reqwest::Method;
 use serde_json::{Map, Value};
 use swirl_model::Data;
-use swirl_model::workflow::{AuthScheme, Function};
+use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 use swirl_spec::graphql;
 use url::Url;
@@ -22,6 +22,7 @@ use crate::types::fits::did_you_mean;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
+    Misfit,
 };
 use crate::watch;
 
@@ -191,7 +192,7 @@ impl CompiledFunction for GraphqlFunction {
         in_time(context.timeout, &self.what, exchange).await
     }
 
-    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
         if let Some(types) = self.types.told() {
             return check::given(types, arguments);
         }
@@ -205,7 +206,7 @@ impl CompiledFunction for GraphqlFunction {
                 let known = roots.iter().flat_map(|roots| roots.keys());
                 let hint = did_you_mean(&self.field, known.map(String::as_str));
                 let (kind, field) = (self.kind.word(), &self.field);
-                vec![format!("the service has no {kind} `{field}`{hint}")]
+                vec![format!("the service has no {kind} `{field}`{hint}").into()]
             }
         }
     }

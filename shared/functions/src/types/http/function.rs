@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::Data;
-use swirl_model::workflow::{AuthScheme, Function};
+use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
 use super::request::{self, Template};
@@ -14,6 +14,7 @@ use crate::types::rest::answer;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
+    Misfit,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -77,7 +78,7 @@ impl CompiledFunction for HttpFunction {
         in_time(context.timeout, &what, exchange).await
     }
 
-    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
         request::check(&self.0, arguments)
     }
 }

@@ -7,9 +7,10 @@ use swirl_model::Data;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-use crate::types::Known;
-use crate::types::fits::did_you_mean;
+use crate::types::fits::{self, did_you_mean, nearest};
+use crate::types::misfit::below;
 use crate::types::service::service_url;
+use crate::types::{Known, Misfit};
 
 /// The arguments that don't stand in the URI.
 const PLACES: [&str; 3] = ["body", "headers", "cookies"];
@@ -62,7 +63,7 @@ impl Template {
 }
 
 /// What [`make`] would refuse, as far as the arguments are known.
-pub(super) fn check(template: &Template, arguments: &Known) -> Vec<String> {
+pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
     let mut names = Vec::new();
     // The template was read, so it can be filled.
     let _ = fill(&template.uri, |name| {
@@ -75,23 +76,28 @@ pub(super) fn check(template: &Template, arguments: &Known) -> Vec<String> {
         Known::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
         other => {
             let kind = other.kind();
-            return vec![format!("the arguments must be an object, and are {kind}")];
+            return vec![format!("the arguments must be an object, and are {kind}").into()];
         }
     };
-    let missing = names.iter().filter(|name| !given.contains(&name.as_str()));
-    let mut found: Vec<String> = missing
-        .map(|name| format!("the argument `{name}` is missing"))
-        .collect();
-    for name in &given {
-        if names.iter().any(|known| known == name) || PLACES.contains(name) {
-            continue;
-        }
+    let has_place = |name: &str| names.iter().any(|known| known == name) || PLACES.contains(&name);
+    let mut strays: Vec<&str> = given.clone();
+    strays.retain(|name| !has_place(name));
+    let mut found: Vec<Misfit> = Vec::new();
+    for name in names.iter().filter(|name| !given.contains(&name.as_str())) {
+        let stray = nearest(name, strays.iter().copied());
+        let what = format!("the argument `{name}`");
+        found.push(fits::missing(&what, name, stray).into());
+        // One finding is enough for both.
+        strays.retain(|known| Some(*known) != stray);
+    }
+    for name in strays {
         let free = names.iter().map(String::as_str).chain(PLACES);
         let hint = did_you_mean(name, free.filter(|known| !given.contains(known)));
-        found.push(format!(
+        let message = format!(
             "the argument `{name}` has no place: it is not in the uri, and not `body`, `headers` or \
              `cookies`{hint}"
-        ));
+        );
+        found.push(Misfit::new(&below("", name), message));
     }
     found
 }
@@ -249,16 +255,21 @@ mod tests {
     fn what_has_no_place_is_found_before() {
         let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
         let template = Template::read(template).unwrap();
-        let found = |arguments: Value| check(&template, &Known::from(arguments));
+        let found = |arguments: Value| {
+            let found = check(&template, &Known::from(arguments)).into_iter();
+            found
+                .map(|misfit| (misfit.at, misfit.message))
+                .collect::<Vec<_>>()
+        };
         assert!(found(serde_json::json!({"petId": 1, "headers": {}})).is_empty());
+        let message =
+            "the argument `petId` is missing, and `petID` is there; did you mean `petId`?";
         assert_eq!(
             found(serde_json::json!({"petID": 1})),
-            [
-                "the argument `petId` is missing",
-                "the argument `petID` has no place: it is not in the uri, and not `body`, `headers` or \
-                 `cookies`; did you mean `petId`?"
-            ]
+            [(String::new(), message.to_owned())]
         );
+        let found = found(serde_json::json!({"petId": 1, "body1": 2}));
+        assert_eq!(found[0].0, "/body1");
         assert!(check(&template, &Known::Unknown).is_empty());
     }
 

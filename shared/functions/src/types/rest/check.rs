@@ -5,8 +5,9 @@ use super::document::{Format, Found, OpenApi};
 use super::media::body_kind;
 use super::node::Node;
 use super::operation::{BodyKind, Location, Operation, Parameter, RequestBody};
-use crate::types::Known;
-use crate::types::fits::{Fits, Form, Resolve, did_you_mean, nearest};
+use crate::types::fits::{self, At, Fits, Form, Resolve, did_you_mean, nearest};
+use crate::types::misfit::{below, messages};
+use crate::types::{Known, Misfit};
 
 impl Resolve for OpenApi {
     fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
@@ -21,7 +22,7 @@ pub(super) fn arguments(
     document: &OpenApi,
     operation: &Operation,
     arguments: &Known,
-) -> Vec<String> {
+) -> Vec<Misfit> {
     let mut rest: Members<'_> = match arguments {
         Known::Unknown => return Vec::new(),
         Known::Null => Vec::new(),
@@ -30,10 +31,8 @@ pub(super) fn arguments(
             .map(|(name, value)| (name.as_str(), value))
             .collect(),
         other => {
-            return vec![format!(
-                "the arguments must be an object, not {}",
-                other.kind()
-            )];
+            let message = format!("the arguments must be an object, not {}", other.kind());
+            return vec![message.into()];
         }
     };
     // The document was compiled, so what is looked up here is there.
@@ -44,11 +43,12 @@ pub(super) fn arguments(
     let mut problems = Vec::new();
     let mut missing: Vec<&Parameter> = Vec::new();
     for parameter in &operation.parameters {
-        let value = take(&mut rest, operation, parameter).filter(|value| **value != Known::Null);
-        match value {
+        let taken = take(&mut rest, operation, parameter);
+        let taken = taken.filter(|(_, value)| **value != Known::Null);
+        match taken {
             None if parameter.required => missing.push(parameter),
             None => {}
-            Some(value) => {
+            Some((name, value)) => {
                 let node = nodes.iter().find(|node| is_it(node, parameter));
                 if let Some(schema) = node.and_then(|node| schema_of(document, node)) {
                     let form = if parameter.json {
@@ -57,21 +57,20 @@ pub(super) fn arguments(
                         Form::Text
                     };
                     let what = format!("the argument `{}`", parameter.name);
-                    problems.extend(Fits::new(document, form).check(schema, value, &what));
+                    let pointer = below("", name);
+                    let at = At::new(&pointer, &what);
+                    problems.extend(Fits::new(document, form).check(schema, value, at));
                 }
             }
         }
     }
     for parameter in missing {
         let strays = rest.iter().map(|(name, _)| *name);
-        let hint = match nearest(&parameter.name, strays) {
-            Some(stray) => format!("; is `{stray}` meant to be it?"),
-            None => String::new(),
-        };
-        problems.push(format!(
-            "the argument `{}` is missing{hint}",
-            parameter.name
-        ));
+        let stray = nearest(&parameter.name, strays);
+        let what = format!("the argument `{}`", parameter.name);
+        problems.push(fits::missing(&what, &parameter.name, stray).into());
+        // One finding is enough for both.
+        rest.retain(|(name, _)| Some(*name) != stray);
     }
     match &operation.body {
         None => {
@@ -85,7 +84,8 @@ pub(super) fn arguments(
             };
             problems.extend(rest.iter().map(|(name, _)| {
                 let hint = did_you_mean(name, free());
-                format!("the operation has no parameter `{name}`, and no body{hint}")
+                let message = format!("the operation has no parameter `{name}`, and no body{hint}");
+                Misfit::new(&below("", name), message)
             }));
         }
         Some(body) => problems.extend(self::body(document, &found, body, rest)),
@@ -98,7 +98,7 @@ fn take<'a>(
     rest: &mut Members<'a>,
     operation: &Operation,
     parameter: &Parameter,
-) -> Option<&'a Known> {
+) -> Option<(&'a str, &'a Known)> {
     let namesakes = operation.parameters.iter();
     let is_only = namesakes
         .filter(|other| other.name == parameter.name)
@@ -108,7 +108,7 @@ fn take<'a>(
     let index = rest
         .iter()
         .position(|(name, _)| *name == qualified || (is_only && *name == parameter.name))?;
-    Some(rest.remove(index).1)
+    Some(rest.remove(index))
 }
 
 fn is_it(node: &Node<'_>, parameter: &Parameter) -> bool {
@@ -137,7 +137,7 @@ fn body(
     found: &Found<'_>,
     body: &RequestBody,
     rest: Members<'_>,
-) -> Vec<String> {
+) -> Vec<Misfit> {
     let whole = rest
         .iter()
         .find(|(name, _)| body.whole.iter().any(|known| known == name));
@@ -147,32 +147,41 @@ fn body(
             .map(|(name, _)| *name)
             .filter(|other| other != name);
         let others: Vec<String> = others.map(|name| format!("`{name}`")).collect();
-        return vec![format!(
+        let message = format!(
             "`{name}` is the whole body, so {} cannot be sent beside it",
             others.join(", ")
-        )];
+        );
+        return vec![message.into()];
     }
     if rest.is_empty() && !body.required && body.properties.iter().all(|known| !known.required) {
         return Vec::new();
     }
-    let (value, what) = match whole {
-        Some((name, value)) => ((*value).clone(), format!("the argument `{name}`")),
+    let (value, what, pointer) = match whole {
+        Some((name, value)) => {
+            let what = format!("the argument `{name}`");
+            ((*value).clone(), what, below("", name))
+        }
         None if !body.members => {
             let names: Vec<String> = rest.iter().map(|(name, _)| format!("`{name}`")).collect();
             let whole = body.whole.first().map_or("body", String::as_str);
-            return match names.is_empty() {
-                true => vec![format!("the argument `{whole}`, the body, is missing")],
-                false => vec![format!(
+            let message = match names.is_empty() {
+                true => format!("the argument `{whole}`, the body, is missing"),
+                false => format!(
                     "the body is no object: give it as `{whole}`, not as {}",
                     names.join(", ")
-                )],
+                ),
             };
+            return vec![message.into()];
         }
         None => {
             let members = rest
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value.clone()));
-            (Known::Object(members.collect()), String::new())
+            (
+                Known::Object(members.collect()),
+                String::new(),
+                String::new(),
+            )
         }
     };
     let form = match body.kind {
@@ -186,7 +195,7 @@ fn body(
             });
             return missing
                 .filter(|_| matches!(value, Known::Object(_)))
-                .map(|known| format!("the argument `{}` is missing", known.name))
+                .map(|known| format!("the argument `{}` is missing", known.name).into())
                 .collect();
         }
         BodyKind::Text | BodyKind::Binary => return Vec::new(),
@@ -194,17 +203,16 @@ fn body(
     let Some(schema) = body_schema(document, found, body) else {
         return Vec::new();
     };
-    let problems = Fits::new(document, form).check(schema, &value, &what);
-    problems
-        .into_iter()
-        .map(
-            |problem| match what.is_empty() && problem.starts_with('`') {
-                true => format!("the argument {problem}"),
-                false if what.is_empty() => format!("the body{problem}"),
-                false => problem,
-            },
-        )
-        .collect()
+    let mut misfits = Fits::new(document, form).check(schema, &value, At::new(&pointer, &what));
+    if what.is_empty() {
+        for Misfit { message, .. } in &mut misfits {
+            *message = match message.starts_with('`') {
+                true => format!("the argument {message}"),
+                false => format!("the body{message}"),
+            };
+        }
+    }
+    misfits
 }
 
 fn body_schema<'a>(
@@ -262,12 +270,13 @@ pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String
             let Some(schema) = schema else {
                 return Vec::new();
             };
-            let problems = Fits::new(document, Form::Answered).check(schema, answer, "the answer");
+            let at = At::new("", "the answer");
+            let problems = Fits::new(document, Form::Answered).check(schema, answer, at);
             if problems.is_empty() {
                 return Vec::new();
             }
             if first.is_empty() {
-                first = problems;
+                first = messages(problems);
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::CallError;
 use crate::types::service::TRACEPARENT;
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
+    Misfit,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -118,13 +119,15 @@ impl CompiledFunction for RestFunction {
             .await
     }
 
-    fn check(&self, arguments: &Known, auth: Option<AuthScheme>) -> Vec<String> {
-        let Some(document) = &self.document else {
-            return Vec::new();
-        };
-        let mut found = check::arguments(document, &self.operation, arguments);
-        found.extend(auth.and_then(|auth| security::misfit(&self.operation, auth, arguments)));
-        found
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+        match &self.document {
+            Some(document) => check::arguments(document, &self.operation, arguments),
+            None => Vec::new(),
+        }
+    }
+
+    fn check_auth(&self, auth: AuthScheme, arguments: &Known) -> Option<String> {
+        security::misfit(&self.operation, auth, arguments)
     }
 
     fn check_answer(&self, answer: &Known) -> Vec<String> {

@@ -4,45 +4,50 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 use swirl_model::Data;
 
 use super::message::{MESSAGES, NOT_OBJECTS, VALUE, requests};
-use crate::types::Known;
+use super::number;
 use crate::types::fits::did_you_mean;
+use crate::types::misfit::{below, messages};
+use crate::types::{Known, Misfit};
 
 /// How deep messages are looked into.
 const DEPTH_MAX: usize = 64;
 
 /// What a call would be refused for before anything is sent.
-pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<String> {
+pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Misfit> {
     if let Some(whole) = arguments.whole() {
         // All of it is known: the call's own reading says it.
         let mut found = Vec::new();
         let message = method.input();
         if !method.is_client_streaming() {
-            look(&message, arguments, "", DEPTH_MAX, &mut found);
+            look(&message, arguments, &At::root(), DEPTH_MAX, &mut found);
         }
         if found.is_empty() {
-            found.extend(requests(method, &Data::from(whole)).err());
+            found.extend(requests(method, &Data::from(whole)).err().map(Misfit::from));
         }
         return found;
     }
     let message = method.input();
     let mut found = Vec::new();
     if !method.is_client_streaming() {
-        look(&message, arguments, "", DEPTH_MAX, &mut found);
+        look(&message, arguments, &At::root(), DEPTH_MAX, &mut found);
         return found;
     }
     match arguments.get(MESSAGES) {
         Some(Known::List(messages)) => {
             for (index, one) in messages.iter().enumerate() {
-                let at = format!("{MESSAGES}[{index}]");
+                let at = At::root().below(MESSAGES).item(index);
                 look(&message, one, &at, DEPTH_MAX, &mut found);
             }
         }
         Some(_) => {}
-        None if matches!(arguments, Known::Object(_)) => found.push(format!(
-            "the method takes a stream: its only argument is `{MESSAGES}`, a list of messages of the \
-             type {}",
-            message.full_name()
-        )),
+        None if matches!(arguments, Known::Object(_)) => {
+            let message = format!(
+                "the method takes a stream: its only argument is `{MESSAGES}`, a list of messages of \
+                 the type {}",
+                message.full_name()
+            );
+            found.push(message.into());
+        }
         None => {}
     }
     found
@@ -55,34 +60,70 @@ pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
     match (method.is_server_streaming(), answer) {
         (true, Known::List(answers)) => {
             for (index, one) in answers.iter().enumerate() {
-                look(&message, one, &format!("[{index}]"), DEPTH_MAX, &mut found);
+                let at = At::root().item(index);
+                look(&message, one, &at, DEPTH_MAX, &mut found);
             }
         }
         (true, _) => {}
-        (false, answer) => look(&message, answer, "", DEPTH_MAX, &mut found),
+        (false, answer) => look(&message, answer, &At::root(), DEPTH_MAX, &mut found),
     }
-    found
+    messages(found)
+}
+
+/// Where a value stands: as messages name it, and as a JSON pointer below the arguments.
+struct At {
+    name: String,
+    pointer: String,
+}
+
+impl At {
+    fn root() -> At {
+        At {
+            name: String::new(),
+            pointer: String::new(),
+        }
+    }
+
+    fn below(&self, name: &str) -> At {
+        At {
+            name: match self.name.as_str() {
+                "" => name.to_owned(),
+                outer => format!("{outer}.{name}"),
+            },
+            pointer: below(&self.pointer, name),
+        }
+    }
+
+    fn item(&self, index: usize) -> At {
+        At {
+            name: format!("{}[{index}]", self.name),
+            pointer: format!("{}/{index}", self.pointer),
+        }
+    }
+
+    fn misfit(&self, message: String) -> Misfit {
+        Misfit::new(&self.pointer, message)
+    }
 }
 
 fn look(
     message: &MessageDescriptor,
     value: &Known,
-    at: &str,
+    at: &At,
     depth: usize,
-    found: &mut Vec<String>,
+    found: &mut Vec<Misfit>,
 ) {
     // The JSON forms of these are their own.
     if depth == 0 || message.full_name().starts_with("google.protobuf.") {
         let name = message.full_name();
-        if at.is_empty() && NOT_OBJECTS.contains(&name) && matches!(value, Known::Object(_)) {
+        if at.name.is_empty() && NOT_OBJECTS.contains(&name) && matches!(value, Known::Object(_)) {
             let strays = match value {
                 Known::Object(members) => members.iter().any(|(name, _)| name != VALUE),
                 _ => false,
             };
             if strays {
-                found.push(format!(
-                    "the request is a {name}: its only argument is `{VALUE}`"
-                ));
+                let message = format!("the request is a {name}: its only argument is `{VALUE}`");
+                found.push(message.into());
             }
         }
         return;
@@ -91,21 +132,18 @@ fn look(
         Known::Object(members) => members,
         Known::Unknown | Known::Null => return,
         other => {
-            let what = if at.is_empty() { "it" } else { at };
+            let what = if at.name.is_empty() { "it" } else { &at.name };
             let kind = other.kind();
-            found.push(format!(
+            found.push(at.misfit(format!(
                 "{what} must be an object, the message {}, and is {kind}",
                 message.full_name()
-            ));
+            )));
             return;
         }
     };
     let given = |name: &str| members.iter().any(|(known, _)| known == name);
     for (name, value) in members {
-        let at = match at {
-            "" => name.clone(),
-            at => format!("{at}.{name}"),
-        };
+        let at = at.below(name);
         let field = message
             .get_field_by_json_name(name)
             .or_else(|| message.get_field_by_name(name));
@@ -116,24 +154,25 @@ fn look(
                 .collect();
             let free = names.iter().map(String::as_str);
             let hint = did_you_mean(name, free.filter(|name| !given(name)));
-            found.push(format!(
-                "the message {} has no field `{at}`{hint}",
-                message.full_name()
-            ));
+            found.push(at.misfit(format!(
+                "the message {} has no field `{}`{hint}",
+                message.full_name(),
+                at.name
+            )));
             continue;
         };
         match value {
             Known::Unknown | Known::Null => {}
             Known::List(items) if field.is_list() => {
                 for (index, item) in items.iter().enumerate() {
-                    single(&field, item, &format!("{at}[{index}]"), depth, found);
+                    single(&field, item, &at.item(index), depth, found);
                 }
             }
             Known::Object(members) if field.is_map() => {
                 if let Kind::Message(entry) = field.kind() {
                     let of = entry.map_entry_value_field();
                     for (key, item) in members {
-                        single(&of, item, &format!("{at}.{key}"), depth, found);
+                        single(&of, item, &at.below(key), depth, found);
                     }
                 }
             }
@@ -143,14 +182,15 @@ fn look(
                 } else {
                     "an object"
                 };
-                found.push(format!("`{at}` must be {wanted}, and is {}", other.kind()));
+                let (name, kind) = (&at.name, other.kind());
+                found.push(at.misfit(format!("`{name}` must be {wanted}, and is {kind}")));
             }
             value => single(&field, value, &at, depth, found),
         }
     }
 }
 
-fn single(field: &FieldDescriptor, value: &Known, at: &str, depth: usize, found: &mut Vec<String>) {
+fn single(field: &FieldDescriptor, value: &Known, at: &At, depth: usize, found: &mut Vec<Misfit>) {
     let wanted = match (field.kind(), value) {
         (_, Known::Unknown | Known::Null) => return,
         (Kind::Message(message), value) => {
@@ -163,19 +203,38 @@ fn single(field: &FieldDescriptor, value: &Known, at: &str, depth: usize, found:
         (Kind::Enum(of), Known::Text(Some(name))) if of.get_value_by_name(name).is_none() => {
             let names: Vec<String> = of.values().map(|value| value.name().to_owned()).collect();
             let hint = did_you_mean(name, names.iter().map(String::as_str));
-            found.push(format!(
-                "`{at}`: the enum {} has no value `{name}`{hint}",
+            found.push(at.misfit(format!(
+                "`{}`: the enum {} has no value `{name}`{hint}",
+                at.name,
                 of.full_name()
-            ));
+            )));
             return;
         }
         (Kind::Enum(_), Known::Text(_) | Known::Number(_)) => return,
         (Kind::Enum(_), _) => "the name of a value",
         // Numbers may be given as texts of digits, and floats as `NaN`.
-        (_, Known::Number(_) | Known::Text(_)) => return,
+        (kind, Known::Number(Some(number))) => {
+            let text = number.to_string();
+            found.extend(
+                number::misfit(&kind, &text)
+                    .map(|why| at.misfit(format!("`{}` must be {why}, and is {text}", at.name))),
+            );
+            return;
+        }
+        (kind, Known::Text(Some(text))) => {
+            found.extend(number::misfit(&kind, text).map(|why| {
+                at.misfit(format!(
+                    "`{}` must be {why}, and is the text `{text}`",
+                    at.name
+                ))
+            }));
+            return;
+        }
+        (_, Known::Number(None) | Known::Text(None)) => return,
         (_, _) => "a number",
     };
-    found.push(format!("`{at}` must be {wanted}, and is {}", value.kind()));
+    let (name, kind) = (&at.name, value.kind());
+    found.push(at.misfit(format!("`{name}` must be {wanted}, and is {kind}")));
 }
 
 #[cfg(test)]
@@ -208,7 +267,7 @@ mod tests {
     }
 
     fn found(name: &str, value: Value) -> String {
-        arguments(&method(name), &Known::from(value)).join("; ")
+        messages(arguments(&method(name), &Known::from(value))).join("; ")
     }
 
     #[test]
@@ -244,19 +303,33 @@ mod tests {
                 json!({"marks": {"x": true}}),
                 "`marks.x` must be a number, and is true or false",
             ),
+            (
+                json!({"age": "old"}),
+                "`age` must be a whole number from -2147483648 to 2147483647, and is the text `old`",
+            ),
+            (
+                json!({"age": 3000000000u64, "marks": {"x": 1.5}}),
+                "`age` must be a whole number from -2147483648 to 2147483647, and is 3000000000; `marks.x` must be \
+                 a whole number from -2147483648 to 2147483647, and is 1.5",
+            ),
         ] {
             assert_eq!(found("Add", value.clone()), expected, "{value}");
         }
         // What only the call's own reading sees.
-        assert!(found("Add", json!({"age": 1.5})).contains("age"));
         assert!(found("Add", json!({"since": "yesterday"})).contains("since"));
+        // One value that isn't known doesn't hide what is wrong with another.
+        let partly = Known::Object(vec![
+            ("userName".to_owned(), Known::Unknown),
+            ("age".to_owned(), Known::Text(Some("old".to_owned()))),
+        ]);
+        assert_eq!(arguments(&method("Add"), &partly)[0].at, "/age");
         let unknown = Known::Object(vec![
             ("userName".to_owned(), Known::Unknown),
             ("age".to_owned(), Known::Text(None)),
             ("activ".to_owned(), Known::Bool(true)),
         ]);
         assert_eq!(
-            arguments(&method("Add"), &unknown),
+            messages(arguments(&method("Add"), &unknown)),
             ["the message User has no field `activ`; did you mean `active`?"]
         );
     }
@@ -267,7 +340,11 @@ mod tests {
         assert!(found("All", json!({"messages": [{"agee": 1}]})).contains("agee"));
         assert!(found("All", json!({"age": 1})).contains("its only argument is `messages`"));
         let partly = Known::Object(vec![("age".to_owned(), Known::Unknown)]);
-        assert!(arguments(&method("All"), &partly)[0].contains("`messages`"));
+        assert!(
+            arguments(&method("All"), &partly)[0]
+                .message
+                .contains("`messages`")
+        );
         assert_eq!(found("Name", json!({"value": "Ada"})), "");
         assert!(found("Name", json!({"name": "Ada"})).contains("its only argument is `value`"));
         let answers = answer(

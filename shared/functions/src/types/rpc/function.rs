@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::uri::PathAndQuery;
 use swirl_model::Data;
-use swirl_model::workflow::{AuthScheme, Function};
+use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 
 use super::caller::{CallContext, Method};
@@ -16,6 +16,7 @@ use super::{Server, Servers, check};
 use crate::CallError;
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
+    Misfit,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -148,7 +149,7 @@ impl CompiledFunction for RpcFunction {
             .await
     }
 
-    fn check(&self, arguments: &Known, _: Option<AuthScheme>) -> Vec<String> {
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
         check::arguments(&self.0.descriptor, arguments)
     }
 

@@ -25,6 +25,7 @@ mod check;
 mod codec;
 mod function;
 mod message;
+mod number;
 mod proto;
 mod server;
 mod sources;

@@ -283,17 +283,43 @@ impl Ctx<'_> {
     pub fn check_custom_types(&mut self) {
         let mut findings = Vec::new();
         for (name, entry) in self.functions.names().zip(self.functions.values()) {
-            // Who carries out `custom` may be told by its operation: deployment knows.
             if let FunctionKind::Custom(word) = &entry.kind
-                && word != CUSTOM
                 && !self.options.provided.contains(name)
             {
-                findings.push((entry.spot.clone(), name.to_owned(), word.clone()));
+                findings.push((entry.clone(), name.to_owned(), word.clone()));
             }
         }
-        for (spot, name, word) in findings {
-            self.custom_type(&spot, &name, &word);
+        for (entry, name, word) in findings {
+            match word.as_str() {
+                CUSTOM => self.custom_operation(&entry, &name),
+                word => self.custom_type(&entry.spot, &name, word),
+            }
         }
+    }
+
+    /// What carries out an operation that isn't built in is known where workflows run: deployment refuses
+    /// what nothing does (decision 99).
+    fn custom_operation(&mut self, entry: &FunctionEntry, name: &str) {
+        let word = entry.operation.split(':').next().unwrap_or_default();
+        let word = word.trim().to_ascii_lowercase();
+        let is_known = self.options.custom_types.is_some();
+        if is_known || entry.operation == "http" || ["rest", "sysout"].contains(&word.as_str()) {
+            return;
+        }
+        let operation = &entry.operation;
+        let message = format!(
+            "the function '{name}' of type 'custom' has the operation '{operation}', which is not built in"
+        );
+        let hint =
+            "name what carries it out where workflows run: --connector custom=http://host/path or \
+                    --connector custom=exec:program"
+                .to_owned();
+        self.warn_at(
+            &entry.operation_spot,
+            codes::FUNCTION_TYPE_UNKNOWN,
+            message,
+            hint,
+        );
     }
 
     /// A type that the language doesn't have: refused unless something carries it out here. Where

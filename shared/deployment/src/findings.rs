@@ -1,0 +1,212 @@
+//! What is wrong with a definition's functions and calls, by the documents that describe them, as
+//! findings with a place in the definition.
+
+use swirl_functions::types::{self, Checks};
+use swirl_functions::{Problem, Site};
+use swirl_model::workflow::Workflow;
+use swirl_spec::codes;
+use swirl_spec::diagnostic::{Diagnostic, Place};
+use swirl_spec::source::{self, Limits, Node};
+
+use crate::fetch::Missing;
+
+/// The names that the editions give to what a call is given.
+const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
+
+/// A definition's text, to find places in.
+pub struct Text {
+    root: Option<Node>,
+}
+
+impl Text {
+    /// A document that is one definition.
+    pub fn new(document: &[u8]) -> Text {
+        Text {
+            root: source::parse(document, &Limits::default()).ok(),
+        }
+    }
+
+    /// A definition within another document: pointers are those inside of it.
+    pub fn within(node: &Node) -> Text {
+        Text {
+            root: Some(node.clone()),
+        }
+    }
+
+    /// Functions that cannot be called, and calls that their documents refuse. What is `missing` isn't held
+    /// against the definition, and neither are functions of type `custom`: the operator says what carries
+    /// them out.
+    pub fn checked(
+        &self,
+        workflow: &Workflow,
+        checks: &Checks,
+        missing: &[Missing],
+    ) -> Vec<Diagnostic> {
+        let refused = checks.refused().iter().filter(|problem| {
+            let mut functions = workflow.functions.iter();
+            let function = functions.find(|known| *known.name == *problem.function);
+            let is_missing = |uri: &str| missing.iter().any(|missing| missing.uri == uri);
+            let refers =
+                |missing: &Missing| problem.message.contains(&format!("`{}`", missing.uri));
+            function.is_some_and(|function| {
+                types::word(&function.kind) != "custom"
+                    && !types::document(function).is_some_and(is_missing)
+                    && !missing.iter().any(refers)
+            })
+        });
+        let refused = refused.map(|problem| self.function(problem));
+        refused.chain(self.calls(&checks.calls(workflow))).collect()
+    }
+
+    /// Operations of type `custom` that are built in and can never run (decision 99).
+    pub fn built_in(&self, workflow: &Workflow) -> Vec<Diagnostic> {
+        let functions = workflow.functions.iter();
+        let found = functions.filter_map(|function| {
+            let message = types::custom::refused(function)?;
+            Some(self.function(&Problem {
+                function: function.name.to_string(),
+                message,
+                site: Site::Operation,
+            }))
+        });
+        found.collect()
+    }
+
+    /// Calls that the documents refuse.
+    pub fn calls(&self, problems: &[Problem]) -> Vec<Diagnostic> {
+        let found = problems.iter().map(|problem| {
+            let place = self.place_of(problem);
+            Diagnostic::error(codes::FUNCTION_ARGUMENTS, place, problem.to_string())
+        });
+        found.collect()
+    }
+
+    /// A function that cannot be called.
+    pub fn function(&self, problem: &Problem) -> Diagnostic {
+        let place = self.place_of(problem);
+        Diagnostic::error(codes::FUNCTION_INVALID, place, problem.to_string())
+    }
+
+    /// Documents that cannot be had.
+    pub fn missing(&self, workflow: &Workflow, missing: &[Missing]) -> Vec<Diagnostic> {
+        let found = missing.iter().map(|missing| {
+            let mut functions = workflow.functions.iter();
+            let own = functions.find(|known| types::document(known) == Some(&*missing.uri));
+            let place = own.map(|function| self.function_place(&function.name, "operation"));
+            let reason = &missing.reason;
+            let message = format!("the document of a function is unavailable: {reason}");
+            let place = place.unwrap_or_default();
+            Diagnostic::error(codes::FUNCTION_DOCUMENT, place, message)
+        });
+        found.collect()
+    }
+
+    fn place_of(&self, problem: &Problem) -> Place {
+        match &problem.site {
+            Site::Operation => self.function_place(&problem.function, "operation"),
+            Site::Auth => self.function_place(&problem.function, "authRef"),
+            Site::Arguments { action, within } => self.call_place(action, &ARGUMENTS, within),
+            Site::Selection(action) => self.call_place(action, &["selectionSet"], ""),
+        }
+    }
+
+    /// A function's property; of a list that stands in another document, the place where the definition
+    /// refers to it.
+    fn function_place(&self, name: &str, key: &str) -> Place {
+        let found = self.root.as_ref().and_then(|root| {
+            let list = root.get("functions")?;
+            let own = |function: &&Node| function.get("name").and_then(Node::as_str) == Some(name);
+            let function = list.items().and_then(|all| all.iter().find(own));
+            Some(function.map_or(list, |function| function.get(key).unwrap_or(function)))
+        });
+        self.place(found)
+    }
+
+    /// The innermost that is there of an action, its reference to a function, one of its properties
+    /// and what is within.
+    fn call_place(&self, action: &str, keys: &[&str], within: &str) -> Place {
+        let found = self.root.as_ref().and_then(|root| root.at(action));
+        let found = found.map(|action| {
+            let call = action.get("functionRef").unwrap_or(action);
+            let Some(value) = keys.iter().find_map(|key| call.get(key)) else {
+                return call;
+            };
+            let mut found = value;
+            for part in within.split('/').skip(1) {
+                match found.at(&format!("/{part}")) {
+                    Some(inner) => found = inner,
+                    None => break,
+                }
+            }
+            found
+        });
+        self.place(found)
+    }
+
+    fn place(&self, node: Option<&Node>) -> Place {
+        let (Some(root), Some(node)) = (&self.root, node) else {
+            return Place::default();
+        };
+        let mut place = node.place();
+        if let Some(inner) = place.pointer.strip_prefix(root.pointer()) {
+            place.pointer = inner.to_owned();
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "\
+id: w
+functions:
+- {name: f, operation: 'a.json#b', authRef: x}
+states:
+- name: A
+  actions:
+  - functionRef: {refName: f, arguments: {a: {b: [1]}}}
+  - functionRef: f
+";
+
+    fn pointer(site: Site) -> String {
+        let problem = Problem {
+            function: "f".to_owned(),
+            message: String::new(),
+            site,
+        };
+        Text::new(DOCUMENT.as_bytes()).place_of(&problem).pointer
+    }
+
+    #[test]
+    fn the_innermost_that_is_there_is_named() {
+        let arguments = |action: usize, within: &str| {
+            pointer(Site::Arguments {
+                action: format!("/states/0/actions/{action}"),
+                within: within.to_owned(),
+            })
+        };
+        let call = "/states/0/actions/0/functionRef";
+        assert_eq!(arguments(0, ""), format!("{call}/arguments"));
+        assert_eq!(arguments(0, "/a/b/0"), format!("{call}/arguments/a/b/0"));
+        assert_eq!(arguments(0, "/a/c/d"), format!("{call}/arguments/a"));
+        assert_eq!(arguments(1, "/a"), "/states/0/actions/1/functionRef");
+        assert_eq!(pointer(Site::Operation), "/functions/0/operation");
+        assert_eq!(pointer(Site::Auth), "/functions/0/authRef");
+        let selection = Site::Selection("/states/0/actions/0".to_owned());
+        assert_eq!(pointer(selection), call);
+    }
+
+    #[test]
+    fn a_definition_within_another_document_has_pointers_of_its_own() {
+        let text = format!("workflows:\n- {}", DOCUMENT.replace('\n', "\n  "));
+        let root = source::parse(text.as_bytes(), &Limits::default()).unwrap();
+        let text = Text::within(root.at("/workflows/0").unwrap());
+        let place = text.function_place("f", "authRef");
+        assert_eq!(
+            (place.pointer.as_str(), place.line),
+            ("/functions/0/authRef", 4)
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! The documents that describe functions: definitions are held against them when a scenario deploys
+//! them, mocked calls and answers while it runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use swirl_deployment::{Text, fetch};
+use swirl_engine::Definition;
+use swirl_functions::Problem;
+use swirl_functions::types::{Checks, Settings};
+use swirl_model::Data;
+use swirl_model::ids::DefinitionId;
+use swirl_model::workflow::Workflow;
+use swirl_spec::Reading;
+
+use super::file::{Scenario, WorkflowSource};
+use super::observed::RefusedDocument;
+use super::resources::ScenarioResources;
+
+/// What the documents say that the scenario gives, or that are files beside it: nothing is fetched, and
+/// what isn't there isn't checked. Also the definitions that are refused by them.
+pub fn check(
+    scenario: &Scenario,
+    readings: &[(String, Reading)],
+) -> (BTreeMap<DefinitionId, Checks>, Vec<RefusedDocument>) {
+    let settings = Settings::default();
+    let (mut checks, mut refused) = (BTreeMap::new(), Vec::new());
+    for ((name, reading), source) in readings.iter().zip(&scenario.workflows) {
+        let Some(workflow) = &reading.workflow else {
+            continue;
+        };
+        let from = ScenarioResources::new(&scenario.resources, Path::new(name));
+        let mut resources = Vec::new();
+        let missing = fetch::find(workflow, &from, &mut resources);
+        if resources.is_empty() {
+            continue;
+        }
+        let mut checked = Checks::new(workflow, &resources, &settings);
+        if !checked.refused().is_empty() {
+            let served = served(workflow, checked.refused());
+            checked = Checks::new(&served, &resources, &settings);
+        }
+        let text = match source {
+            WorkflowSource::Inline(node) => Text::within(node),
+            WorkflowSource::Path(path) => Text::new(&std::fs::read(path).unwrap_or_default()),
+        };
+        let found = text.checked(workflow, &checked, &missing);
+        if !found.is_empty() {
+            refused.push(RefusedDocument::new(name.clone(), found));
+        }
+        checks.insert(Definition::id_of(workflow), checked);
+    }
+    (checks, refused)
+}
+
+/// The definition with a server for the functions that cannot be called: here none is, so a document need
+/// not say where its service is.
+fn served(workflow: &Workflow, refused: &[Problem]) -> Workflow {
+    let mut served = workflow.clone();
+    for function in &mut served.functions {
+        let is_refused = refused
+            .iter()
+            .any(|problem| *problem.function == *function.name);
+        if is_refused && function.metadata.get("server").is_none() {
+            function
+                .metadata
+                .set("server", Data::string("http://localhost"));
+        }
+    }
+    served
+}

@@ -1,0 +1,314 @@
+//! Properties that say nothing: null, or empty where a name belongs. Serialisers write them for what
+//! isn't set, and so do YAML keys without a value. They read as absent, with a warning (decision 96).
+//!
+//! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing is touched, and neither is what
+//! must be there or what no edition knows: the readers report that.
+
+use super::ctx::Ctx;
+use crate::source::Node;
+
+/// Properties of any edition that may be left out, in alphabetical order.
+const OPTIONAL: [&str; 117] = [
+    "actionDataFilter",
+    "actionExecTimeout",
+    "actionMode",
+    "actions",
+    "annotations",
+    "arguments",
+    "auth",
+    "authRef",
+    "autoRetries",
+    "batchSize",
+    "branchExecTimeout",
+    "code",
+    "compensate",
+    "compensatedBy",
+    "completionType",
+    "condition",
+    "constants",
+    "consumeEventRef",
+    "consumeEventTimeout",
+    "contextAttributeValue",
+    "contextAttributes",
+    "continueAs",
+    "correlation",
+    "cron",
+    "dataInputPath",
+    "dataInputSchema",
+    "dataOnly",
+    "dataOutputPath",
+    "dataOutputSchema",
+    "dataResultsPath",
+    "default",
+    "defaultCondition",
+    "delay",
+    "description",
+    "end",
+    "errorDataFilter",
+    "errorRef",
+    "errorRefs",
+    "errors",
+    "eventDataFilter",
+    "eventRef",
+    "eventTimeout",
+    "events",
+    "exclusive",
+    "expressionLang",
+    "expressionLanguage",
+    "extensions",
+    "failOnValidationErrors",
+    "fromStateData",
+    "functionRef",
+    "functions",
+    "id",
+    "increment",
+    "input",
+    "interrupt",
+    "interval",
+    "invoke",
+    "iterationParam",
+    "jitter",
+    "keepActive",
+    "key",
+    "kind",
+    "loop",
+    "max",
+    "maxAttempts",
+    "maxDelay",
+    "metadata",
+    "mode",
+    "multiplier",
+    "n",
+    "nonRetryableErrors",
+    "numCompleted",
+    "onError",
+    "onErrors",
+    "onParentComplete",
+    "output",
+    "outputCollection",
+    "parameters",
+    "policy",
+    "produceEventRef",
+    "produceEvents",
+    "publish",
+    "repeat",
+    "resultEventRef",
+    "results",
+    "resultsFilter",
+    "retries",
+    "retry",
+    "retryRef",
+    "retryableErrors",
+    "runBefore",
+    "schedule",
+    "scheme",
+    "secrets",
+    "selectionSet",
+    "single",
+    "sleep",
+    "start",
+    "startsAt",
+    "stateDataFilter",
+    "stateExecTimeout",
+    "subFlowRef",
+    "subscribe",
+    "taskDataFilter",
+    "terminate",
+    "then",
+    "timeDelay",
+    "timeout",
+    "timeouts",
+    "timezone",
+    "toStateData",
+    "transition",
+    "triggerEventRef",
+    "useData",
+    "useResults",
+    "usedForCompensation",
+    "validUntil",
+];
+
+/// Of these an empty text says nothing either.
+const NAMES: [&str; 7] = [
+    "authRef",
+    "compensatedBy",
+    "key",
+    "retryRef",
+    "runBefore",
+    "selectionSet",
+    "transition",
+];
+
+/// What is inside is the user's.
+const VALUES: [&str; 11] = [
+    "annotations",
+    "arguments",
+    "constants",
+    "contextAttributes",
+    "data",
+    "dataInputSchema",
+    "dataOutputSchema",
+    "extensions",
+    "inject",
+    "metadata",
+    "parameters",
+];
+
+/// What lists, or holds, parts of a definition without being optional everywhere.
+const HOLDERS: [&str; 11] = [
+    "action",
+    "after",
+    "before",
+    "branches",
+    "dataConditions",
+    "duration",
+    "eventConditions",
+    "onEvents",
+    "properties",
+    "states",
+    "tasks",
+];
+
+impl Ctx<'_> {
+    /// Takes out of a definition, or of a part of one, what says nothing.
+    pub fn leave_out_absent(&mut self, node: &mut Node) {
+        if let Some(items) = node.items_mut() {
+            for item in items {
+                self.leave_out_absent(item);
+            }
+            return;
+        }
+        let members = node.members().unwrap_or_default().iter();
+        let keys: Vec<String> = members.map(|member| member.key().to_owned()).collect();
+        for key in &keys {
+            self.leave_out_below(node, key);
+        }
+    }
+
+    fn leave_out_below(&mut self, holder: &mut Node, key: &str) {
+        let Some(value) = holder.get_mut(key) else {
+            return;
+        };
+        let is_optional = OPTIONAL.binary_search(&key).is_ok();
+        let says = match value.as_str() {
+            None if value.is_null() && is_optional => "null",
+            Some("") if NAMES.contains(&key) => "empty",
+            _ => {
+                let is_part = is_optional || HOLDERS.contains(&key);
+                if is_part && !VALUES.contains(&key) {
+                    self.leave_out_absent(value);
+                    match key {
+                        "action" | "actions" => self.leave_out_null(value, "name"),
+                        "functions" => self.leave_out_null(value, "type"),
+                        _ => {}
+                    }
+                }
+                return;
+            }
+        };
+        if let Some(value) = holder.take(key) {
+            self.absent(&value, key, says);
+        }
+    }
+
+    /// Takes out a property that is null where this part may leave it out, and others may not.
+    fn leave_out_null(&mut self, parts: &mut Node, key: &str) {
+        let parts = match parts.items().is_some() {
+            true => parts.items_mut().into_iter().flatten().collect(),
+            false => vec![parts],
+        };
+        for part in parts {
+            if part.get(key).is_some_and(Node::is_null)
+                && let Some(value) = part.take(key)
+            {
+                self.absent(&value, key, "null");
+            }
+        }
+    }
+
+    fn absent(&mut self, value: &Node, key: &str, says: &str) {
+        let message = format!("'{key}' is {says}: it is read as absent");
+        self.loose(value, message, format!("remove '{key}'"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Severity;
+    use crate::reader::{Options, Reading, read};
+    use crate::resource::MapResources;
+
+    fn of(text: &str) -> Reading {
+        read(
+            text.as_bytes(),
+            &MapResources::default(),
+            &Options::default(),
+        )
+    }
+
+    fn codes(reading: &Reading) -> Vec<&'static str> {
+        let findings = reading.diagnostics.iter();
+        findings.map(|finding| finding.code.as_str()).collect()
+    }
+
+    #[test]
+    fn the_table_is_in_order() {
+        assert!(OPTIONAL.is_sorted());
+    }
+
+    #[test]
+    fn null_is_no_value_of_a_property() {
+        let reading = of("
+id: w
+version: 1.0.0
+specVersion: '0.8'
+description:
+functions: [{name: f, type: null, operation: 'a#b', authRef: null}]
+metadata: {a: ''}
+states:
+- name: A
+  type: operation
+  stateDataFilter: null
+  actions:
+  - {name: null, functionRef: {refName: f, arguments: {a: null}}, sleep: null, retryRef: ''}
+  transition: null
+  end: true
+");
+        assert!(reading.workflow.is_some(), "{:?}", reading.diagnostics);
+        assert_eq!(codes(&reading), ["loose-form"; 8]);
+    }
+
+    #[test]
+    fn what_must_be_there_must_not_be_null() {
+        let head = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\n";
+        for (states, expected) in [
+            ("states:\n", "wrong-type"),
+            (
+                "states: [{name: , type: inject, data: {}, end: true}]",
+                "wrong-type",
+            ),
+            (
+                "states: [{name: A, type: inject, data: {}, edn: , end: true}]",
+                "unknown-property",
+            ),
+        ] {
+            let reading = of(&format!("{head}{states}"));
+            let errors = reading.diagnostics.iter();
+            let errors = errors.filter(|finding| finding.severity == Severity::Error);
+            let errors: Vec<&str> = errors.map(|finding| finding.code.as_str()).collect();
+            assert_eq!(errors, [expected], "{states}");
+        }
+    }
+
+    #[test]
+    fn an_empty_transition_is_none() {
+        let reading = of("
+id: w
+version: 1.0.0
+specVersion: '0.8'
+states: [{name: A, type: inject, data: {a: null}, transition: ''}]
+");
+        assert_eq!(codes(&reading), ["loose-form", "missing-property"]);
+    }
+}
