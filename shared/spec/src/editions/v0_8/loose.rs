@@ -5,8 +5,10 @@ use crate::build::rewrite::Rule;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::at("/**/actions/*").with(in_action),
+pub(in crate::editions) const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*")
+        .with(in_action)
+        .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
 ];
 
