@@ -356,3 +356,29 @@ fn lsp_serves_an_editor_over_stdio() {
     send(&mut input, &notification("exit", Value::Null));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn schema_prints_what_editors_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = swirl(
+        folder.path(),
+        &["schema", "--edition", "0.8", "-o", "s.json"],
+    );
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let written = std::fs::read(folder.path().join("s.json")).unwrap();
+    let schema: Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(schema["title"], "Serverless Workflow 0.8");
+    let required = schema["required"].as_array().unwrap();
+    assert!(required.contains(&json!("states")), "{required:?}");
+    let about = &schema["properties"]["keepActive"]["description"];
+    assert!(about.as_str().unwrap().contains("goes on"), "{about}");
+    let listed = swirl(folder.path(), &["schema", "--list", "--output", "json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["editions"].as_array().unwrap().len(), 9);
+    let refused = swirl(folder.path(), &["schema", "--edition", "0.88"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("did you mean '0.8'?"),
+        "{refused:?}"
+    );
+}

@@ -24,6 +24,7 @@ mod new;
 mod operate;
 mod run;
 mod schedule;
+mod schema;
 mod send_event;
 mod start;
 mod test;
@@ -101,6 +102,7 @@ enum Command {
     Retry(operate::Retry),
     Run(run::Args),
     Schedule(schedule::Args),
+    Schema(schema::Args),
     SendEvent(send_event::Args),
     Skip(operate::Skip),
     Start(start::Args),
@@ -150,6 +152,7 @@ pub fn main() -> ExitCode {
         Command::Retry(args) => operate::retry(&args, &terminal),
         Command::Run(args) => run::run(&args, &terminal),
         Command::Schedule(args) => schedule::run(&args, &terminal),
+        Command::Schema(args) => schema::run(&args, &terminal),
         Command::SendEvent(args) => send_event::run(&args, &terminal),
         Command::Skip(args) => operate::skip(&args, &terminal),
         Command::Start(args) => start::run(&args, &terminal),

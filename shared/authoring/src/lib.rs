@@ -4,4 +4,5 @@
 pub mod format;
 pub mod lint;
 pub mod lsp;
+pub mod schema;
 pub mod templates;

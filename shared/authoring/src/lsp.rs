@@ -8,7 +8,7 @@
 mod analysis;
 mod completion;
 mod names;
-mod properties;
+pub(crate) mod properties;
 mod text;
 
 use std::collections::BTreeMap;

@@ -227,6 +227,16 @@ fn by_version_and_shape(shape: &Shape, property: &str, version: &str, named: Edi
     }
 }
 
+/// The properties that only some editions have.
+pub(crate) fn signs() -> impl Iterator<Item = &'static str> {
+    SIGNS.iter().map(|sign| sign.property)
+}
+
+/// The words that only some editions have.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    SIGNS.iter().filter_map(|sign| sign.word())
+}
+
 /// Releases: 0.8.1 and v0.8 are of edition 0.8.
 fn by_version(version: &str) -> Option<Edition> {
     let version = version.trim_start_matches(['v', 'V']);

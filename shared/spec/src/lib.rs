@@ -19,5 +19,6 @@ pub mod source;
 pub mod suggest;
 pub mod template;
 pub mod time;
+pub mod vocabulary;
 
-pub use reader::{Options, Reading, read, read_node};
+pub use reader::{Options, Reading, read, read_as, read_node};

@@ -7,7 +7,7 @@ use swirl_model::workflow::Workflow;
 
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::edition::{self, Detected};
+use crate::edition::{self, Detected, Edition};
 use crate::editions;
 use crate::resource::Resources;
 use crate::source::{self, Limits, Node};
@@ -74,6 +74,25 @@ pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> R
         Err(unknown) => return unknown_edition(root, unknown),
     };
     editions::read(root, detected, resources, options)
+}
+
+/// Reads a document as one of an edition, whatever it says of itself.
+///
+/// # Errors
+/// It is neither JSON nor YAML.
+pub fn read_as(
+    edition: Edition,
+    document: &[u8],
+    resources: &dyn Resources,
+    options: &Options,
+) -> Result<Reading, Diagnostic> {
+    let root = source::parse(document, &options.limits)?;
+    let detected = Detected {
+        edition,
+        why: "it is said to be".to_owned(),
+        also: Vec::new(),
+    };
+    Ok(editions::read(&root, detected, resources, options))
 }
 
 fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {

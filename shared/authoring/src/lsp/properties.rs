@@ -263,6 +263,11 @@ pub const OF_DEFINITION: [&str; 22] = [
     "timeouts",
 ];
 
+/// The names of all properties that are described.
+pub fn described() -> impl Iterator<Item = &'static str> {
+    ABOUT.iter().map(|(name, _)| *name)
+}
+
 pub fn about(name: &str) -> Option<&'static str> {
     let found = ABOUT
         .binary_search_by(|(known, _)| (*known).cmp(name))

@@ -6,7 +6,7 @@
 /// A property of another edition, one that is known where this edition says the same, and the hint.
 type Row = (&'static str, &'static str, &'static str);
 
-const PROPERTIES: &[Row] = &[
+pub(crate) const PROPERTIES: &[Row] = &[
     ("timeDelay", "duration", "write 'duration'"),
     ("default", "defaultCondition", "write 'defaultCondition'"),
     (
@@ -69,7 +69,7 @@ const PROPERTIES: &[Row] = &[
 ];
 
 /// A word of another edition, one of the words that the edition has there, and the hint.
-const WORDS: &[Row] = &[
+pub(crate) const WORDS: &[Row] = &[
     ("delay", "sleep", "write 'sleep', with 'duration'"),
     (
         "subflow",

@@ -33,6 +33,8 @@ pub(crate) type At = &'static str;
 pub(crate) struct Rule {
     at: At,
     what: What,
+    /// Properties that a function of [`Place::with`] understands.
+    known: &'static [&'static str],
 }
 
 #[derive(Clone, Copy)]
@@ -116,7 +118,36 @@ impl Place {
     }
 
     const fn does(self, what: What) -> Rule {
-        Rule { at: self.0, what }
+        Rule {
+            at: self.0,
+            what,
+            known: &[],
+        }
+    }
+}
+
+impl Rule {
+    /// The properties that the function of [`Place::with`] understands and the reader doesn't know.
+    pub const fn knowing(self, known: &'static [&'static str]) -> Rule {
+        Rule { known, ..self }
+    }
+
+    /// The names of properties that the rule knows.
+    pub fn names(&self) -> Vec<&'static str> {
+        match self.what {
+            What::Rename { from, to, .. } => vec![from, to],
+            What::Word { property, .. } | What::Default { property, .. } => vec![property],
+            What::Unknown(names) => names.to_vec(),
+            What::With(_) => self.known.to_vec(),
+        }
+    }
+
+    /// The words of a property's value that the rule knows.
+    pub fn words(&self) -> Vec<&'static str> {
+        match self.what {
+            What::Word { from, to, .. } => vec![from, to],
+            _ => Vec::new(),
+        }
     }
 }
 

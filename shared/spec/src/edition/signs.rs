@@ -31,6 +31,14 @@ enum Test {
 }
 
 impl Sign {
+    /// The word that is looked for.
+    pub fn word(&self) -> Option<&'static str> {
+        match self.test {
+            Test::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
     /// The sign in a sentence, if the document has it.
     pub fn found(&self, facts: &Facts<'_>) -> Option<String> {
         let mut nodes = facts.of_part(self.part);

@@ -14,6 +14,7 @@ use swirl_model::workflow::Workflow;
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
+use crate::build::rewrite::Rule;
 use crate::codes;
 use crate::edition::{Detected, Edition};
 use crate::reader::{Options, Reading};
@@ -29,49 +30,87 @@ pub(crate) struct Entry {
     /// Reads a document into the context. Findings go there; a workflow comes of it only if there
     /// is no error among them.
     pub read: fn(&mut Ctx<'_>, &Node),
+    /// The properties of the definition itself, by the names that the reader compares with.
+    pub properties: fn() -> Vec<&'static str>,
+    /// By which a document is rewritten before it is read.
+    pub rules: &'static [Rule],
 }
 
 /// One line an edition.
 pub(crate) const EDITIONS: &[Entry] = &[
-    entry(
-        Edition::V0_1Early,
-        "0.1 (early draft)",
-        Dialect::PATHS,
-        v0_1_early::read,
-    ),
-    entry(Edition::V0_1, "0.1", Dialect::PATHS, v0_1::read),
-    entry(
-        Edition::V0_1Release,
-        "0.1 (release)",
-        Dialect::JSONPATH,
-        v0_1_release::read,
-    ),
-    entry(
-        Edition::Tasks,
-        "tasks draft",
-        Dialect::JSONPATH,
-        tasks::read,
-    ),
-    entry(Edition::V0_5, "0.5", v0_5::DIALECT, v0_5::read),
-    entry(Edition::V0_6, "0.6", v0_6::DIALECT, v0_6::read),
-    entry(Edition::V0_7, "0.7", v0_7::DIALECT, v0_7::read),
-    entry(Edition::V0_8, "0.8", Dialect::JQ, v0_8::read),
-    entry(Edition::V0_9, "0.9", v0_9::DIALECT, v0_9::read),
-];
-
-const fn entry(
-    edition: Edition,
-    word: &'static str,
-    dialect: Dialect,
-    read: fn(&mut Ctx<'_>, &Node),
-) -> Entry {
     Entry {
-        edition,
-        word,
-        dialect,
-        read,
-    }
-}
+        edition: Edition::V0_1Early,
+        word: "0.1 (early draft)",
+        dialect: Dialect::PATHS,
+        read: v0_1_early::read,
+        properties: v0_1_early::properties,
+        rules: &[],
+    },
+    Entry {
+        edition: Edition::V0_1,
+        word: "0.1",
+        dialect: Dialect::PATHS,
+        read: v0_1::read,
+        properties: v0_1::properties,
+        rules: &[],
+    },
+    Entry {
+        edition: Edition::V0_1Release,
+        word: "0.1 (release)",
+        dialect: Dialect::JSONPATH,
+        read: v0_1_release::read,
+        properties: v0_1_release::properties,
+        rules: &[],
+    },
+    Entry {
+        edition: Edition::Tasks,
+        word: "tasks draft",
+        dialect: Dialect::JSONPATH,
+        read: tasks::read,
+        properties: tasks::properties,
+        rules: &[],
+    },
+    Entry {
+        edition: Edition::V0_5,
+        word: "0.5",
+        dialect: v0_5::DIALECT,
+        read: v0_5::read,
+        properties: v0_5::properties,
+        rules: v0_5::RULES,
+    },
+    Entry {
+        edition: Edition::V0_6,
+        word: "0.6",
+        dialect: v0_6::DIALECT,
+        read: v0_6::read,
+        properties: v0_8::properties,
+        rules: v0_6::RULES,
+    },
+    Entry {
+        edition: Edition::V0_7,
+        word: "0.7",
+        dialect: v0_7::DIALECT,
+        read: v0_7::read,
+        properties: v0_8::properties,
+        rules: v0_7::RULES,
+    },
+    Entry {
+        edition: Edition::V0_8,
+        word: "0.8",
+        dialect: Dialect::JQ,
+        read: v0_8::read,
+        properties: v0_8::properties,
+        rules: v0_8::RULES,
+    },
+    Entry {
+        edition: Edition::V0_9,
+        word: "0.9",
+        dialect: v0_9::DIALECT,
+        read: v0_9::read,
+        properties: v0_8::properties,
+        rules: v0_9::RULES,
+    },
+];
 
 /// The edition's line.
 pub(crate) fn of(edition: Edition) -> Option<&'static Entry> {

@@ -34,6 +34,16 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     read_as(ctx, &TASKS, root);
 }
 
+pub(super) fn properties() -> Vec<&'static str> {
+    properties_of(&TASKS)
+}
+
+/// Those of the text, and the other text's name for the list of states.
+pub(super) fn properties_of(variant: &'static Variant) -> Vec<&'static str> {
+    let (states, other) = variant.states;
+    [workflow::PROPERTIES, &[states, other]].concat()
+}
+
 pub(super) fn read_as(ctx: &mut Ctx<'_>, variant: &'static Variant, root: &Node) {
     let mut reader = Reader {
         ctx,

@@ -8,7 +8,7 @@ use crate::codes;
 use crate::source::Node;
 use crate::suggest;
 
-const PROPERTIES: &[&str] = &[
+pub(super) const PROPERTIES: &[&str] = &[
     "id",
     "name",
     "description",

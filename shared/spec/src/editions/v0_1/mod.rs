@@ -39,6 +39,18 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     read_as(ctx, root, &NOVEMBER);
 }
 
+pub(super) fn properties() -> Vec<&'static str> {
+    properties_of(&NOVEMBER)
+}
+
+/// Those of the draft, and what is read beside them.
+pub(super) fn properties_of(draft: &'static Draft) -> Vec<&'static str> {
+    let further = workflow::FURTHER.iter().chain(&workflow::EDITION);
+    let mut all = draft.properties.to_vec();
+    all.extend(further.filter(|name| !draft.properties.contains(name)));
+    all
+}
+
 pub(super) fn read_as(ctx: &mut Ctx<'_>, root: &Node, draft: &'static Draft) {
     let mut reader = Reader {
         ctx,

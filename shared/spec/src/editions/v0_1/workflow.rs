@@ -10,7 +10,10 @@ use crate::source::Node;
 use crate::suggest;
 
 /// Names of the edition in later editions: they have been read when the edition was recognised.
-const EDITION: [&str; 2] = ["specVersion", "schemaVersion"];
+pub(super) const EDITION: [&str; 2] = ["specVersion", "schemaVersion"];
+
+/// What is read at the top whatever the draft's own properties are.
+pub(super) const FURTHER: [&str; 5] = ["id", "description", "version", "starts-at", "metadata"];
 
 impl Reader<'_, '_> {
     pub fn workflow(&mut self, root: &Node) {
@@ -96,12 +99,11 @@ impl Reader<'_, '_> {
 
     /// What the top level has beside the draft's properties is kept (decision 1).
     fn metadata(&mut self, root: Obj<'_>) -> Data {
-        const READ: [&str; 5] = ["id", "description", "version", "starts-at", "metadata"];
         let known = self.draft.properties;
         let mut metadata = self.ctx.metadata(root);
         for member in root.node.members().unwrap_or_default() {
             let key = member.key();
-            if known.contains(&key) || READ.contains(&key) || EDITION.contains(&key) {
+            if known.contains(&key) || FURTHER.contains(&key) || EDITION.contains(&key) {
                 continue;
             }
             if let Some(best) = suggest::did_you_mean(key, known.iter().copied()) {

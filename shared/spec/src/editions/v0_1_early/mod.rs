@@ -4,6 +4,10 @@ use super::v0_1;
 use crate::build::ctx::Ctx;
 use crate::source::Node;
 
+pub(super) fn properties() -> Vec<&'static str> {
+    v0_1::properties_of(&v0_1::EARLY)
+}
+
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     v0_1::read_as(ctx, root, &v0_1::EARLY);
 }

@@ -8,6 +8,10 @@ use super::tasks::variant::RELEASE;
 use crate::build::ctx::Ctx;
 use crate::source::Node;
 
+pub(super) fn properties() -> Vec<&'static str> {
+    tasks::properties_of(&RELEASE)
+}
+
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     tasks::read_as(ctx, &RELEASE, root);
 }

@@ -14,6 +14,8 @@ mod state;
 mod states;
 mod workflow;
 
+pub(super) use rules::RULES;
+
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
 use crate::source::Node;
@@ -23,6 +25,10 @@ pub(super) const DIALECT: Dialect = Dialect {
     own_names: rules::OWN_NAMES,
     ..Dialect::JSONPATH
 };
+
+pub(super) fn properties() -> Vec<&'static str> {
+    workflow::PROPERTIES.to_vec()
+}
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     let mut root = root.clone();

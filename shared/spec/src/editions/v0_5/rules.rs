@@ -13,13 +13,19 @@ pub(super) const OWN_NAMES: &[(&str, &str)] = &[
     ("increment", "multiplier"),
 ];
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::at("/events").with(names),
+pub(in crate::editions) const RULES: &[Rule] = &[
+    Rule::at("/events").with(names).knowing(&["names"]),
     Rule::at("/events/*").unknown(&["dataOnly"]),
     Rule::at("/functions/*").unknown(&["authRef"]),
-    Rule::at("/functions/*[resource]").with(resource),
-    Rule::at("/states/*/default").with(default),
-    Rule::at("/states/**/transition").with(produce_event),
+    Rule::at("/functions/*[resource]")
+        .with(resource)
+        .knowing(&["resource"]),
+    Rule::at("/states/*/default")
+        .with(default)
+        .knowing(&["nextState"]),
+    Rule::at("/states/**/transition")
+        .with(produce_event)
+        .knowing(&["produceEvent"]),
     Rule::at("/states/**/end").with(produce_event),
     Rule::at("/retries/*").with(later_retry),
     Rule::at("/retries/*[multiplier]").with(multiplier),

@@ -12,7 +12,7 @@ use crate::editions::v0_8::states::is_variable;
 use crate::source::Node;
 use crate::suggest;
 
-const PROPERTIES: &[&str] = &[
+pub(super) const PROPERTIES: &[&str] = &[
     "id",
     "name",
     "description",

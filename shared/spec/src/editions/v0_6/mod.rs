@@ -38,24 +38,36 @@ pub(super) const DIALECT: Dialect = Dialect {
     ..Dialect::JQ
 };
 
-const RULES: &[Rule] = &[
-    Rule::at("/**/actions/*").with(in_action),
+pub(super) const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*")
+        .with(in_action)
+        .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
-    Rule::at("").with(snapshots::start_in_a_state),
-    Rule::at("/states/*/stateDataFilter").with(snapshots::state_filter),
-    Rule::at("/states/**/actionDataFilter").with(snapshots::action_filter),
+    Rule::at("")
+        .with(snapshots::start_in_a_state)
+        .knowing(&["start"]),
+    Rule::at("/states/*/stateDataFilter")
+        .with(snapshots::state_filter)
+        .knowing(&["dataInputPath", "dataOutputPath"]),
+    Rule::at("/states/**/actionDataFilter")
+        .with(snapshots::action_filter)
+        .knowing(&["dataInputPath", "dataResultsPath"]),
     Rule::at("/states/**/eventDataFilter").with(snapshots::event_filter),
     Rule::at("").also("schemaVersion", "specVersion"),
     Rule::at("").default("specVersion", Value::Text("0.6")),
-    Rule::at("").with(states::exec_timeout),
+    Rule::at("")
+        .with(states::exec_timeout)
+        .knowing(&["execTimeout"]),
     Rule::at("/states/*").word("type", "delay", "sleep"),
     Rule::at("/states/*").with(state_word),
     Rule::at("/functions/*").with(function_word),
     Rule::at("/states/*[type=sleep]").rename("timeDelay", "duration"),
     Rule::at("/states/*[type=sleep]").with(states::delay),
-    Rule::at("/states/*[type=subflow]").with(states::subflow),
+    Rule::at("/states/*[type=subflow]")
+        .with(states::subflow)
+        .knowing(&["repeat", "waitForCompletion", "workflowId"]),
     Rule::at("/states/*[type=switch]").rename("default", "defaultCondition"),
     Rule::at("/states/*[type=switch]").with(states::event_timeout_of_switch),
     Rule::at("/states/*[type=event]").with(states::timeout),
@@ -65,7 +77,9 @@ const RULES: &[Rule] = &[
     Rule::at("/states/*[type=foreach]").with(states::workflow_for_actions),
     Rule::at("/**/eventRef").rename("triggerEventRef", "produceEventRef"),
     Rule::at("/**/eventRef").rename("resultEventRef", "consumeEventRef"),
-    Rule::at("").with(errors::define),
+    Rule::at("")
+        .with(errors::define)
+        .knowing(&["code", "error"]),
 ];
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {

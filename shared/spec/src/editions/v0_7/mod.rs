@@ -32,12 +32,16 @@ pub(super) const DIALECT: Dialect = Dialect {
     ..Dialect::JQ
 };
 
-const RULES: &[Rule] = &[
-    Rule::at("/**/actions/*").with(in_action),
+pub(super) const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*")
+        .with(in_action)
+        .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
-    Rule::at("/states/*").with(words::state_of_0_6),
+    Rule::at("/states/*")
+        .with(words::state_of_0_6)
+        .knowing(&["timeDelay", "default"]),
     Rule::at("/states/*").with(state_word),
     Rule::at("/functions/*").with(function_word),
     Rule::at("/timeouts").also("actionExecTimeouts", "actionExecTimeout"),

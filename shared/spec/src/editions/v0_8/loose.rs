@@ -6,8 +6,10 @@ use crate::codes;
 use crate::editions::v0_7::state_ids as names_for_ids;
 use crate::source::Node;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule::at("/**/actions/*").with(in_action),
+pub(in crate::editions) const RULES: &[Rule] = &[
+    Rule::at("/**/actions/*")
+        .with(in_action)
+        .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
     Rule::at("").with(state_ids),
 ];

@@ -22,12 +22,18 @@ pub(crate) mod testing;
 mod transition;
 mod workflow;
 
+pub(super) use loose::RULES;
+
 use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
 use crate::source::Node;
 
 /// Reads a document of an edition that is a table of differences to this one: rules make its tree
 /// one of 0.8 first.
+pub(super) fn properties() -> Vec<&'static str> {
+    workflow::PROPERTIES.to_vec()
+}
+
 pub(super) fn read_rewritten(ctx: &mut Ctx<'_>, root: &Node, rules: &'static [Rule]) {
     let mut root = root.clone();
     ctx.rewrite(&mut root, rules);

@@ -54,12 +54,14 @@ pub(super) const DIALECT: Dialect = Dialect {
     ..Dialect::JQ
 };
 
-const RULES: &[Rule] = &[
+pub(super) const RULES: &[Rule] = &[
     Rule::at("").with(names::check),
     Rule::at("").with(document::identity),
     Rule::at("").unknown(&["autoRetries"]),
     Rule::at("/functions/*").with(function::kind),
-    Rule::at("/errors").with(document::policy),
+    Rule::at("/errors")
+        .with(document::policy)
+        .knowing(&["policy"]),
     Rule::at("/events/*").with(document::event),
     Rule::at("/**/actions/*").with(document::arguments_beside),
     Rule::at("/states/*/action").with(document::arguments_beside),

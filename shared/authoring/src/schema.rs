@@ -1,0 +1,47 @@
+//! JSON Schemas of the editions, for editors.
+//!
+//! Nothing here knows the language. The reader is asked: it is given small documents with one value after
+//! another at one place after another, and its findings say which properties an object has, which must be
+//! there and what each may be. So a schema accepts what the reader accepts, and changes with it. What the
+//! reader finds by looking at several places at once (names that aren't defined, states that nothing
+//! reaches) and expressions are not in it.
+
+mod ask;
+mod explore;
+mod render;
+mod shape;
+mod spelling;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use swirl_spec::edition::Edition;
+use swirl_spec::vocabulary;
+
+use crate::lsp::properties::described;
+use ask::Reader;
+use explore::{Explorer, Known};
+
+/// The schema of an edition, in draft 7. It takes the reader some thousand small documents.
+pub fn schema(edition: Edition) -> Value {
+    let (root, objects) = explored(edition, other_names());
+    let title = format!("Serverless Workflow {edition}");
+    render::render(&title, root, &objects)
+}
+
+fn explored(edition: Edition, names: BTreeSet<String>) -> (usize, Vec<Known>) {
+    let reader = Reader::new(edition, names, vocabulary::words());
+    let mut explorer = Explorer::new(&reader);
+    let root = explorer.definition(&vocabulary::of_definition(edition));
+    (root, explorer.objects)
+}
+
+/// Names that some edition has.
+fn other_names() -> BTreeSet<String> {
+    let names = vocabulary::of_other_editions();
+    names
+        .into_iter()
+        .chain(described())
+        .map(str::to_owned)
+        .collect()
+}

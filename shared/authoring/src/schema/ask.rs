@@ -1,0 +1,261 @@
+//! Questions to the reader: what it says of a document with a value at a place.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use swirl_spec::diagnostic::{Diagnostic, Severity};
+use swirl_spec::edition::Edition;
+use swirl_spec::resource::MapResources;
+use swirl_spec::{Options, codes, read_as, vocabulary};
+
+/// Like no word of the language, so that no finding suggests another one.
+pub(super) const STAND_IN: &str = "zzqqxxkkww";
+
+/// What the reader says of values that cannot stand where they do, whatever else the document has. What
+/// depends on other parts of the document, such as a name that is not defined, is not among it.
+const REFUSING: [codes::Code; 9] = [
+    codes::BAD_BATCH_SIZE,
+    codes::BAD_COUNT,
+    codes::BAD_DURATION,
+    codes::BAD_NUMBER,
+    codes::EMPTY_LIST,
+    codes::NUMBER_NOT_FINITE,
+    codes::UNKNOWN_VALUE,
+    codes::WRONG_TYPE,
+    codes::ZERO_TIMEOUT,
+];
+
+/// The reader of an edition.
+pub(super) struct Reader {
+    edition: Edition,
+    resources: MapResources,
+    options: Options,
+    /// Names to try as properties, beside those that the reader suggests.
+    pub(super) names: BTreeSet<String>,
+    /// Words to try as values, beside those that the reader suggests.
+    pub(super) words: Vec<&'static str>,
+}
+
+/// A document, and where in it a value is tried out.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    document: Value,
+    pub(super) pointer: String,
+}
+
+impl Place {
+    pub(super) fn root() -> Place {
+        Place {
+            document: Value::Null,
+            pointer: String::new(),
+        }
+    }
+
+    /// The document with this value at the place.
+    fn with(&self, value: Value) -> Value {
+        let mut document = self.document.clone();
+        if let Some(place) = document.pointer_mut(&self.pointer) {
+            *place = value;
+        }
+        document
+    }
+
+    /// The place of a property, in an object that has `beside` too.
+    pub(super) fn property(&self, mut beside: Value, name: &str) -> Place {
+        beside[name] = Value::Null;
+        Place {
+            document: self.with(beside),
+            pointer: format!("{}/{name}", self.pointer),
+        }
+    }
+
+    /// The place of the one item of a list.
+    pub(super) fn item(&self) -> Place {
+        Place {
+            document: self.with(Value::Array(vec![Value::Null])),
+            pointer: format!("{}/0", self.pointer),
+        }
+    }
+
+    /// The same place, in an object around it that has this property too; none if it has it already.
+    pub(super) fn beside_above(&self, name: &str, value: Value) -> Option<Place> {
+        let holder = self.pointer.trim_end_matches("/0");
+        let (above, _) = holder.rsplit_once('/')?;
+        let mut place = self.clone();
+        let above = place.document.pointer_mut(above)?.as_object_mut()?;
+        if above.contains_key(name) {
+            return None;
+        }
+        above.insert(name.to_owned(), value);
+        Some(place)
+    }
+
+    /// The name of the property that holds the value, or the list that it is in.
+    pub(super) fn name(&self) -> &str {
+        let mut steps = self.pointer.rsplit('/');
+        let name = steps.find(|step| step.parse::<usize>().is_err());
+        name.unwrap_or_default()
+    }
+
+    /// How many steps it is from the root.
+    pub(super) fn depth(&self) -> usize {
+        self.pointer.matches('/').count()
+    }
+}
+
+/// What the reader said.
+pub(super) struct Said(Vec<Diagnostic>);
+
+impl Reader {
+    pub(super) fn new(
+        edition: Edition,
+        names: BTreeSet<String>,
+        words: Vec<&'static str>,
+    ) -> Reader {
+        Reader {
+            edition,
+            words,
+            resources: MapResources::default(),
+            options: Options::default(),
+            names,
+        }
+    }
+
+    pub(super) fn try_value(&self, place: &Place, value: Value) -> Said {
+        let document = place.with(value).to_string();
+        let reading = read_as(
+            self.edition,
+            document.as_bytes(),
+            &self.resources,
+            &self.options,
+        );
+        Said(match reading {
+            Ok(reading) => reading.diagnostics.into_vec(),
+            Err(finding) => vec![finding],
+        })
+    }
+
+    /// What the reader calls an object that has `beside`, and which names it suggests for its properties;
+    /// none if it compares them with nothing.
+    pub(super) fn compares(&self, place: &Place, beside: &Value) -> Option<(String, Vec<String>)> {
+        let mut object = beside.clone();
+        object[STAND_IN] = Value::Null;
+        let said = self.try_value(place, object);
+        let found = said.unknown_property(place, STAND_IN)?;
+        let what = found.message.split(" has no property").next();
+        let suggested = quoted(found.hint.as_deref().unwrap_or_default());
+        Some((what.unwrap_or_default().to_owned(), suggested))
+    }
+
+    /// Those of the names that an object may have beside what it has, with one value or another.
+    pub(super) fn taken(
+        &self,
+        place: &Place,
+        beside: &Value,
+        names: &BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        let mut taken = BTreeSet::new();
+        for value in [json!(STAND_IN), json!({}), json!(true)] {
+            let said = self.try_value(place, with_names(beside, names, &value));
+            let is_taken = |name: &&String| said.unknown_property(place, name).is_none();
+            taken.extend(names.iter().filter(is_taken).cloned());
+        }
+        // Some are taken only where none of the others is, or beside one that is.
+        let mut whole = beside.clone();
+        for name in [(); 2]
+            .iter()
+            .flat_map(|()| vocabulary::of_rules(self.edition))
+        {
+            if taken.contains(name) {
+                continue;
+            }
+            let mut object = whole.clone();
+            object[name] = json!(STAND_IN);
+            let said = self.try_value(place, object.clone());
+            if said.unknown_property(place, name).is_none() {
+                taken.insert(name.to_owned());
+                whole = object;
+            }
+        }
+        taken
+    }
+}
+
+/// An object with every one of these names, beside what it has.
+pub(super) fn with_names(beside: &Value, names: &BTreeSet<String>, value: &Value) -> Value {
+    let mut object = beside.clone();
+    for name in names {
+        if object.get(name).is_none() {
+            object[name] = value.clone();
+        }
+    }
+    object
+}
+
+impl Said {
+    /// The findings at a place itself.
+    pub(super) fn at<'s, 'p: 's>(
+        &'s self,
+        pointer: &'p str,
+    ) -> impl Iterator<Item = &'s Diagnostic> + use<'s, 'p> {
+        self.0.iter().filter(move |found| found.pointer == pointer)
+    }
+
+    /// Why the value cannot stand there, if it cannot.
+    pub(super) fn refusal(&self, place: &Place) -> Option<&Diagnostic> {
+        let refuses = |found: &&Diagnostic| {
+            found.severity == Severity::Error && REFUSING.contains(&found.code)
+        };
+        let mut here = self.0.iter().filter(|found| found.pointer == place.pointer);
+        here.find(refuses)
+    }
+
+    /// Whether a property is refused because the object has none of its name; and how the object is
+    /// called then.
+    pub(super) fn unknown_property(&self, place: &Place, name: &str) -> Option<&Diagnostic> {
+        let at = format!("{}/{name}", place.pointer);
+        let unknown = |found: &&Diagnostic| {
+            found.pointer == at
+                && found.code == codes::UNKNOWN_PROPERTY
+                && found.severity == Severity::Error
+        };
+        self.0.iter().find(unknown)
+    }
+
+    /// The sets of properties of which one is missing.
+    pub(super) fn missing(&self, place: &Place) -> Vec<Vec<String>> {
+        self.groups(place, codes::MISSING_PROPERTY, |found| {
+            found.hint.clone().unwrap_or_default()
+        })
+    }
+
+    /// The sets of properties of which more than one is there.
+    pub(super) fn exclusive(&self, place: &Place) -> Vec<Vec<String>> {
+        self.groups(place, codes::EXCLUSIVE_PROPERTIES, |found| {
+            found.message.clone()
+        })
+    }
+
+    fn groups(
+        &self,
+        place: &Place,
+        code: codes::Code,
+        text: impl Fn(&Diagnostic) -> String,
+    ) -> Vec<Vec<String>> {
+        let at = self.at(&place.pointer);
+        at.filter(|found| found.code == code && found.severity == Severity::Error)
+            .map(|found| quoted(&text(found)))
+            .collect()
+    }
+}
+
+/// The words in quotes of a sentence.
+pub(super) fn quoted(sentence: &str) -> Vec<String> {
+    let parts = sentence.split('\'').skip(1).step_by(2);
+    // Of `end: true` the property counts.
+    parts
+        .filter_map(|part| part.split(':').next())
+        .filter(|word| !word.is_empty() && !word.contains(char::is_whitespace))
+        .map(str::to_owned)
+        .collect()
+}

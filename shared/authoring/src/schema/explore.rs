@@ -1,0 +1,453 @@
+//! From the definition itself down to the last property: which objects there are, and what each of
+//! their properties may be.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use swirl_spec::codes;
+
+use super::ask::{Place, Reader, STAND_IN, with_names};
+use super::shape::{List, Object, Shape, scalars, words_of};
+use super::spelling::spellings;
+
+/// How deep documents go. What is deeper may be anything.
+const DEPTH_MAX: usize = 24;
+
+/// An object of the language.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// How the reader calls it; empty for the definition itself.
+    pub(super) what: String,
+    pub(super) properties: Vec<Property>,
+    /// Whether others may stand beside them.
+    pub(super) is_open: bool,
+    /// Of each set one property must be there.
+    pub(super) required: Vec<Vec<String>>,
+    /// Of each pair only one may be there.
+    pub(super) exclusive: Vec<(String, String)>,
+    /// A property whose word says which properties there are, and the object for each word.
+    pub(super) variants: Option<(String, Vec<(String, usize)>)>,
+    /// The least that the reader takes for this object.
+    sample: Value,
+}
+
+#[derive(Debug)]
+pub(super) struct Property {
+    pub(super) name: String,
+    pub(super) shape: Shape,
+    /// The reader takes it, and says that it should be written otherwise.
+    pub(super) is_other_editions: bool,
+}
+
+/// Objects with the same are the same: the property that holds it, what the reader calls it, the word of
+/// its variant, and its properties.
+type Signature = (String, String, String, BTreeSet<String>);
+
+/// The objects found so far, each once.
+pub(super) struct Explorer<'r> {
+    reader: &'r Reader,
+    pub(super) objects: Vec<Known>,
+    by_signature: Vec<(Signature, usize)>,
+}
+
+/// The properties that an object is found to have, and what the reader calls it.
+struct Compared {
+    what: String,
+    names: BTreeSet<String>,
+}
+
+impl<'r> Explorer<'r> {
+    pub(super) fn new(reader: &'r Reader) -> Explorer<'r> {
+        Explorer {
+            reader,
+            objects: Vec::new(),
+            by_signature: Vec::new(),
+        }
+    }
+
+    /// The definition itself, of which these are the properties.
+    pub(super) fn definition(&mut self, names: &[&str]) -> usize {
+        let place = Place::root();
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let compared = Compared {
+            what: String::new(),
+            names: self.reader.taken(&place, &json!({}), &names),
+        };
+        let index = self.known(&place, compared, &json!({}), "");
+        self.objects[index].is_open = true;
+        index
+    }
+
+    fn shape(&mut self, place: &Place) -> Shape {
+        if place.depth() >= DEPTH_MAX {
+            return Shape::anything();
+        }
+        let (mut shape, mut is_silent) = scalars(self.reader, place);
+        let mut accepts = |value: Value| {
+            let said = self.reader.try_value(place, value);
+            is_silent &= said.at(&place.pointer).next().is_none();
+            said.refusal(place).is_none()
+        };
+        let (empty, full) = (accepts(json!([])), accepts(json!([STAND_IN])));
+        let mut object = accepts(json!({}));
+        if full {
+            let items = self.shape(&place.item());
+            if !object && let Some(Object::Known(one)) = items.objects.first() {
+                // Some readers take one for a list of one, if it looks like one.
+                let one = self.objects[*one].sample.clone();
+                object = self.reader.try_value(place, one).refusal(place).is_none();
+            }
+            shape.list = Some(List {
+                items: Box::new(items),
+                may_be_empty: empty,
+            });
+        }
+        if object {
+            shape.objects = vec![self.object(place)];
+        }
+        let items = shape.list.as_ref().is_some_and(|list| list.items.anything);
+        let deep = place.depth() + 1 >= DEPTH_MAX;
+        if is_silent && shape.objects == [Object::Free] && (items || deep) {
+            return Shape::anything();
+        }
+        shape
+    }
+
+    fn object(&mut self, place: &Place) -> Object {
+        let base = self.compared(place, &json!({}));
+        for (property, words) in self.words(place, base.as_ref()) {
+            if let Some(variants) = self.variants(place, &property, &words) {
+                return Object::Known(self.varied(place, base, &property, variants));
+            }
+        }
+        match base {
+            None => Object::Free,
+            Some(compared) => Object::Known(self.known(place, compared, &json!({}), "")),
+        }
+    }
+
+    /// The names that the reader takes in an object that has `beside`; none if it compares them with
+    /// nothing.
+    fn compared(&self, place: &Place, beside: &Value) -> Option<Compared> {
+        let (what, suggested) = self.reader.compares(place, beside)?;
+        let mut names = self.reader.names.clone();
+        names.extend(suggested.iter().flat_map(|name| spellings(name)));
+        Some(Compared {
+            what,
+            names: self.reader.taken(place, beside, &names),
+        })
+    }
+
+    /// The properties that take one of some words, and these.
+    fn words(&self, place: &Place, base: Option<&Compared>) -> Vec<(String, Vec<String>)> {
+        let names = base.map_or(&self.reader.names, |base| &base.names);
+        let whole = with_names(&json!({}), names, &json!(STAND_IN));
+        let said = self.reader.try_value(place, whole);
+        let mut all = Vec::new();
+        for name in names {
+            let at = format!("{}/{name}", place.pointer);
+            let mut found = said.at(&at);
+            let Some(found) = found.find(|found| found.code == codes::UNKNOWN_VALUE) else {
+                continue;
+            };
+            let beside = place.property(json!({}), name);
+            let mut words = words_of(self.reader, found);
+            words.retain(|word| {
+                let said = self.reader.try_value(&beside, json!(word));
+                word != name && said.refusal(&beside).is_none()
+            });
+            all.push((name.clone(), words));
+        }
+        all
+    }
+
+    /// What the object is for each word of a property, if that differs.
+    fn variants(
+        &self,
+        place: &Place,
+        property: &str,
+        words: &[String],
+    ) -> Option<Vec<(String, Compared)>> {
+        let of_word = |word: &String| {
+            let beside = json!({property: word});
+            let (what, suggested) = self.reader.compares(place, &beside)?;
+            let below = suggested.iter().map(|name| {
+                let child = place.property(beside.clone(), name);
+                self.reader.compares(&child, &json!({}))
+            });
+            let below: Vec<_> = below.collect();
+            Some((what, suggested, below))
+        };
+        let all: Option<Vec<_>> = words.iter().map(of_word).collect();
+        let all = all?;
+        if all.iter().all(|other| Some(other) == all.first()) {
+            return None;
+        }
+        let words = words.iter().map(|word| {
+            let compared = self.compared(place, &json!({property: word}))?;
+            Some((word.clone(), compared))
+        });
+        words.collect()
+    }
+
+    fn varied(
+        &mut self,
+        place: &Place,
+        base: Option<Compared>,
+        property: &str,
+        variants: Vec<(String, Compared)>,
+    ) -> usize {
+        let what = variants[0].1.what.clone();
+        let names = variants.iter().flat_map(|(_, one)| one.names.clone());
+        let by = format!("by {property}");
+        let signature = (place.name().to_owned(), what.clone(), by, names.collect());
+        if let Some(index) = self.found(&signature) {
+            return index;
+        }
+        let index = self.objects.len();
+        self.objects.push(Known {
+            what,
+            ..Known::default()
+        });
+        self.by_signature.push((signature, index));
+        let mut all = Vec::new();
+        for (word, compared) in variants {
+            let beside = json!({property: word});
+            let of_word = self.known(place, compared, &beside, &word);
+            all.push((word, of_word));
+        }
+        if let Some(base) = base {
+            // What holds where the property is absent.
+            let absent = self.known(place, base, &json!({}), "");
+            all.push((String::new(), absent));
+        }
+        self.objects[index].sample = self.objects[all[0].1].sample.clone();
+        self.objects[index].variants = Some((property.to_owned(), all));
+        index
+    }
+
+    fn found(&self, signature: &Signature) -> Option<usize> {
+        let mut all = self.by_signature.iter();
+        all.find(|(known, _)| known == signature)
+            .map(|(_, index)| *index)
+    }
+
+    /// Explores an object: what must be there first, so that the rest stands in an object that is read.
+    fn known(&mut self, place: &Place, compared: Compared, beside: &Value, word: &str) -> usize {
+        let Compared { what, names } = compared;
+        let name = place.name().to_owned();
+        let signature = (name, what.clone(), word.to_owned(), names.clone());
+        if let Some(index) = self.found(&signature) {
+            return index;
+        }
+        let index = self.objects.len();
+        self.objects.push(Known {
+            what,
+            sample: beside.clone(),
+            ..Known::default()
+        });
+        self.by_signature.push((signature, index));
+        let mut least = beside.clone();
+        let missing = self.reader.try_value(place, beside.clone()).missing(place);
+        let mut shapes: Vec<(String, Shape)> = Vec::new();
+        for set in &missing {
+            let Some(name) = set.iter().find(|name| names.contains(*name)) else {
+                continue;
+            };
+            if beside.get(name).is_some() {
+                continue;
+            }
+            let shape = self.shape(&place.property(least.clone(), name));
+            if let Some(sample) = self.samples(&shape).into_iter().next() {
+                least[name] = sample;
+            }
+            shapes.push((name.clone(), shape));
+        }
+        self.objects[index].sample = least.clone();
+        for name in &names {
+            if shapes.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            let shape = self.property(place, &least, &missing, name);
+            shapes.push((name.clone(), shape));
+        }
+        shapes.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let required = self.required(place, &least, &missing, &shapes, beside);
+        let exclusive = self.exclusive(place, &least, &shapes);
+        let properties = shapes.into_iter().map(|(name, shape)| {
+            let is_other_editions = self.is_other_editions(place, &least, &name, &shape);
+            Property {
+                name,
+                shape,
+                is_other_editions,
+            }
+        });
+        let properties = properties.collect();
+        let known = &mut self.objects[index];
+        known.properties = properties;
+        known.required = required;
+        known.exclusive = exclusive;
+        index
+    }
+
+    /// What a property may be, beside what must be there: by whichever property of a set that is.
+    fn property(
+        &mut self,
+        place: &Place,
+        least: &Value,
+        missing: &[Vec<String>],
+        name: &str,
+    ) -> Shape {
+        let own = |set: &&Vec<String>| set.iter().any(|member| member == name);
+        let mut others = least.clone();
+        if let (Some(set), Some(members)) = (missing.iter().find(own), others.as_object_mut()) {
+            // Only one of them may be there.
+            members.retain(|other, _| !set.contains(other));
+        }
+        let mut shape = self.shape(&place.property(others.clone(), name));
+        let compares = |beside: &Value| {
+            let place = place.property(beside.clone(), name);
+            self.reader.compares(&place, &json!({}))
+        };
+        let usual = compares(&others);
+        let mut further = Vec::new();
+        for set in missing.iter().filter(|set| set.len() > 1 && !own(set)) {
+            for other in set
+                .iter()
+                .filter(|other| least.get(other.as_str()).is_none())
+            {
+                let mut beside = others.clone();
+                if let Some(members) = beside.as_object_mut() {
+                    members.retain(|other, _| !set.contains(other));
+                    members.insert(other.clone(), json!([{}]));
+                }
+                if compares(&beside) != usual {
+                    further.push(beside);
+                }
+            }
+        }
+        for beside in further {
+            shape = shape.or(self.shape(&place.property(beside, name)));
+        }
+        shape
+    }
+
+    fn samples(&self, shape: &Shape) -> Vec<Value> {
+        shape.samples(&|index| self.objects[index].sample.clone())
+    }
+
+    /// The sets of which one property must be there. A property in whose presence none of a set is
+    /// missed belongs to the set.
+    fn required(
+        &self,
+        place: &Place,
+        least: &Value,
+        missing: &[Vec<String>],
+        shapes: &[(String, Shape)],
+        beside: &Value,
+    ) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        for set in missing {
+            let mut without = least.clone();
+            if let Some(members) = without.as_object_mut() {
+                members.retain(|name, _| !set.contains(name));
+            }
+            let is_missed = |object: Value| {
+                self.reader
+                    .try_value(place, object)
+                    .missing(place)
+                    .contains(set)
+            };
+            if !is_missed(without.clone()) || self.is_said_above(place, &without, set) {
+                continue;
+            }
+            let helps = |(name, shape): &&(String, Shape)| {
+                self.samples(shape).into_iter().any(|sample| {
+                    let mut with = without.clone();
+                    with[name] = sample;
+                    !is_missed(with)
+                })
+            };
+            let others = shapes.iter().filter(|(name, _)| beside.get(name).is_none());
+            let of_set = others.filter(helps).map(|(name, _)| name.clone());
+            let of_set: Vec<String> = of_set.collect();
+            if !of_set.is_empty() && !all.contains(&of_set) {
+                all.push(of_set);
+            }
+        }
+        all
+    }
+
+    /// Whether one of a set may be missing because the object around says it: a state's `end` holds for
+    /// its entries.
+    fn is_said_above(&self, place: &Place, object: &Value, set: &[String]) -> bool {
+        set.iter().any(|name| {
+            let Some(above) = place.beside_above(name, json!(true)) else {
+                return false;
+            };
+            let mut object = object.clone();
+            object[STAND_IN] = Value::Null;
+            let said = self.reader.try_value(&above, object);
+            let is_read = said.unknown_property(&above, STAND_IN).is_some();
+            is_read && !said.missing(&above).iter().any(|missed| missed == set)
+        })
+    }
+
+    /// The pairs that the reader refuses whatever their values are.
+    fn exclusive(
+        &self,
+        place: &Place,
+        least: &Value,
+        shapes: &[(String, Shape)],
+    ) -> Vec<(String, String)> {
+        let mut whole = least.clone();
+        for (name, shape) in shapes {
+            if let Some(sample) = self.samples(shape).into_iter().next() {
+                whole[name] = sample;
+            }
+        }
+        let groups = self.reader.try_value(place, whole).exclusive(place);
+        let mut pairs = Vec::new();
+        for group in groups {
+            for (at, one) in group.iter().enumerate() {
+                for other in &group[at + 1..] {
+                    let shape = |name: &String| shapes.iter().find(|(known, _)| known == name);
+                    let (Some((_, first)), Some((_, second))) = (shape(one), shape(other)) else {
+                        continue;
+                    };
+                    let (first, second) = (self.samples(first), self.samples(second));
+                    let refused = |a: &Value, b: &Value| {
+                        let mut both = least.clone();
+                        both[one] = a.clone();
+                        both[other] = b.clone();
+                        let said = self.reader.try_value(place, both);
+                        let groups = said.exclusive(place);
+                        groups
+                            .iter()
+                            .any(|all| all.contains(one) && all.contains(other))
+                    };
+                    let always = first.iter().all(|a| second.iter().all(|b| refused(a, b)));
+                    if always && !first.is_empty() && !second.is_empty() {
+                        pairs.push((one.clone(), other.clone()));
+                    }
+                }
+            }
+        }
+        pairs.sort();
+        pairs.dedup();
+        pairs
+    }
+
+    fn is_other_editions(&self, place: &Place, least: &Value, name: &str, shape: &Shape) -> bool {
+        let at = format!("{}/{name}", place.pointer);
+        let samples = self.samples(shape);
+        !samples.is_empty()
+            && samples.into_iter().all(|sample| {
+                let mut with = least.clone();
+                with[name] = sample;
+                let said = self.reader.try_value(place, with);
+                said.at(&at)
+                    .any(|found| found.code == codes::OTHER_EDITIONS_NAME)
+            })
+    }
+}

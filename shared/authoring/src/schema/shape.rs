@@ -1,0 +1,231 @@
+//! What may stand at a place, as far as the reader tells.
+
+use serde_json::{Value, json};
+
+use swirl_spec::codes;
+use swirl_spec::diagnostic::Diagnostic;
+
+use super::ask::{Place, Reader, STAND_IN, quoted};
+
+/// What may stand at a place. All of it false or none: nothing may.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Shape {
+    /// Whatever there is: nothing else is said then.
+    pub(super) anything: bool,
+    pub(super) null: bool,
+    pub(super) boolean: bool,
+    pub(super) number: Option<Number>,
+    pub(super) text: Option<Text>,
+    pub(super) list: Option<List>,
+    pub(super) objects: Vec<Object>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Number {
+    pub(super) whole: bool,
+    pub(super) least: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Text {
+    Any,
+    Words {
+        words: Vec<String>,
+        any_case: bool,
+    },
+    /// Those that fit one of these patterns.
+    Fitting(Vec<&'static str>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct List {
+    pub(super) items: Box<Shape>,
+    pub(super) may_be_empty: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Object {
+    /// The reader compares its properties with nothing.
+    Free,
+    /// By its index.
+    Known(usize),
+}
+
+/// Texts that mean something to readers which refuse any other, and the pattern of their kind.
+const FORMS: [(&str, &str); 9] = [
+    ("true", "^([tT]rue|TRUE)$"),
+    ("false", "^([fF]alse|FALSE)$"),
+    ("2", "^\\s*[0-9]+\\s*$"),
+    ("2.5", "^\\s*[-+.0-9eE]+\\s*$"),
+    ("PT1S", "^\\s*[-+]?[pP]"),
+    ("${ .a }", "\\$\\{"),
+    ("{{ $.a }}", "\\{\\{"),
+    ("R/PT1H", "^\\s*[rR]"),
+    ("2030-01-01T00:00:00Z", "^\\s*[0-9]{4}-"),
+];
+
+/// The values that are tried but for objects and lists, which hold others.
+pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
+    let mut is_silent = true;
+    let mut accepts = |value: Value| {
+        let said = reader.try_value(place, value);
+        is_silent &= said.at(&place.pointer).next().is_none();
+        said.refusal(place).is_none()
+    };
+    let null = accepts(Value::Null);
+    let boolean = accepts(json!(true));
+    let whole = [-1, 0, 1, 2].map(|number| accepts(json!(number)));
+    let parts = [0.5, 1.5].map(|number| accepts(json!(number)));
+    let least = [None, Some(0), Some(1), Some(2)];
+    let least = whole.iter().zip(least).find(|(accepted, _)| **accepted);
+    let fraction = parts.contains(&true);
+    let number = match (least, fraction) {
+        (Some((_, least)), _) => Some(Number {
+            whole: !fraction,
+            least,
+        }),
+        (None, true) => Some(Number {
+            whole: false,
+            least: None,
+        }),
+        (None, false) => None,
+    };
+    let (text, is_free) = text(reader, place);
+    let shape = Shape {
+        null,
+        boolean,
+        number,
+        text,
+        ..Shape::default()
+    };
+    (shape, is_silent && is_free)
+}
+
+/// Which texts may stand there; and whether the reader had nothing to say of any.
+fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
+    let said = reader.try_value(place, json!(STAND_IN));
+    let is_silent = said.at(&place.pointer).next().is_none();
+    let Some(refusal) = said.refusal(place) else {
+        return (Some(Text::Any), is_silent);
+    };
+    let accepts = |text: &str| {
+        let said = reader.try_value(place, json!(text));
+        said.refusal(place).is_none()
+    };
+    if refusal.code == codes::UNKNOWN_VALUE {
+        let words = words_of(reader, refusal);
+        let words: Vec<String> = words.into_iter().filter(|word| accepts(word)).collect();
+        if !words.is_empty() {
+            let any_case = words.iter().all(|word| accepts(&word.to_uppercase()));
+            return (Some(Text::Words { words, any_case }), false);
+        }
+    }
+    let fitting = FORMS.iter().filter(|(text, _)| accepts(text));
+    let fitting: Vec<&str> = fitting.map(|(_, pattern)| *pattern).collect();
+    let text = Some(fitting).filter(|fitting| !fitting.is_empty());
+    (text.map(Text::Fitting), false)
+}
+
+/// The words that a finding about a value suggests, and others to try.
+pub(super) fn words_of(reader: &Reader, finding: &Diagnostic) -> Vec<String> {
+    let mut words = quoted(&finding.message);
+    words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
+    words.extend(reader.words.iter().map(|word| (*word).to_owned()));
+    let mut once: Vec<String> = Vec::new();
+    for word in words {
+        let known = once.iter().any(|known| known.eq_ignore_ascii_case(&word));
+        if !known && word != STAND_IN {
+            once.push(word);
+        }
+    }
+    once
+}
+
+impl Shape {
+    pub(super) fn anything() -> Shape {
+        Shape {
+            anything: true,
+            ..Shape::default()
+        }
+    }
+
+    /// What fits one or the other.
+    pub(super) fn or(self, other: Shape) -> Shape {
+        if self.anything || other.anything {
+            return Shape::anything();
+        }
+        let number = match (self.number, other.number) {
+            (Some(one), Some(other)) => Some(Number {
+                whole: one.whole && other.whole,
+                least: match (one.least, other.least) {
+                    (Some(one), Some(other)) => Some(one.min(other)),
+                    _ => None,
+                },
+            }),
+            (one, other) => one.or(other),
+        };
+        let text = match (self.text, other.text) {
+            (Some(one), Some(other)) if one == other => Some(one),
+            (Some(_), Some(_)) => Some(Text::Any),
+            (one, other) => one.or(other),
+        };
+        let list = match (self.list, other.list) {
+            (Some(one), Some(other)) => Some(List {
+                items: Box::new(one.items.or(*other.items)),
+                may_be_empty: one.may_be_empty || other.may_be_empty,
+            }),
+            (one, other) => one.or(other),
+        };
+        let mut objects = self.objects;
+        for object in other.objects {
+            if !objects.contains(&object) {
+                objects.push(object);
+            }
+        }
+        Shape {
+            anything: false,
+            null: self.null || other.null,
+            boolean: self.boolean || other.boolean,
+            number,
+            text,
+            list,
+            objects,
+        }
+    }
+
+    /// A value that may stand there.
+    pub(super) fn samples(&self, of_object: &dyn Fn(usize) -> Value) -> Vec<Value> {
+        if self.anything {
+            return vec![json!({})];
+        }
+        let mut all = Vec::new();
+        if let Some(text) = &self.text {
+            all.push(match text {
+                Text::Any => json!(STAND_IN),
+                Text::Words { words, .. } => json!(words.first()),
+                Text::Fitting(patterns) => {
+                    let form = FORMS.iter().find(|(_, pattern)| patterns.contains(pattern));
+                    json!(form.map(|(text, _)| *text))
+                }
+            });
+        }
+        if self.boolean {
+            all.extend([json!(true), json!(false)]);
+        }
+        if let Some(number) = &self.number {
+            all.push(json!(number.least.unwrap_or(0)));
+        }
+        if let Some(list) = &self.list {
+            let items = list.items.samples(of_object);
+            all.push(match (list.may_be_empty, items.into_iter().next()) {
+                (false, Some(item)) => json!([item]),
+                _ => json!([]),
+            });
+        }
+        all.extend(self.objects.iter().map(|object| match object {
+            Object::Known(index) => of_object(*index),
+            Object::Free => json!({}),
+        }));
+        all
+    }
+}

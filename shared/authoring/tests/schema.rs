@@ -1,0 +1,133 @@
+//! The schemas against the conformance suite: what the reader accepts, they accept.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use swirl_authoring::schema::schema;
+use swirl_expr::{JsonSchema, Limits as SchemaLimits};
+use swirl_spec::diagnostic::Severity;
+use swirl_spec::edition::Edition;
+use swirl_spec::resource::MapResources;
+use swirl_spec::source::{Limits, Node, parse};
+use swirl_spec::{Options, Reading, codes, read_node};
+
+/// All documents below a folder of the repository, with the names of the functions that a scenario
+/// answers.
+fn documents(folder: &Path, found: &mut Vec<(String, Node, HashSet<String>)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            documents(&path, found);
+            continue;
+        }
+        let name = path.display().to_string();
+        if ![".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
+            continue;
+        }
+        let Ok(root) = parse(&std::fs::read(&path).unwrap(), &Limits::default()) else {
+            continue;
+        };
+        if root.get("states").is_some() || root.get("tasks").is_some() {
+            found.push((name, root, HashSet::new()));
+            continue;
+        }
+        let members = root.get("functions").and_then(Node::members);
+        let provided = members.unwrap_or_default().iter();
+        let provided: HashSet<String> = provided.map(|one| one.key().to_owned()).collect();
+        let several = root.get("workflows").and_then(Node::items);
+        let one = root.get("workflow").map(std::slice::from_ref);
+        for node in several.or(one).unwrap_or_default() {
+            let node = node
+                .get("definition")
+                .or(node.get("document"))
+                .unwrap_or(node);
+            if node.members().is_some() {
+                found.push((name.clone(), node.clone(), provided.clone()));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_reader_accepts_the_schema_accepts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = Vec::new();
+    for folder in ["tests/conformance", "examples"] {
+        documents(&root.join(folder), &mut all);
+    }
+    let schemas: BTreeMap<Edition, JsonSchema> = std::thread::scope(|scope| {
+        let each = Edition::ALL.map(|edition| (edition, scope.spawn(move || schema(edition))));
+        let each = each.into_iter();
+        each.map(|(edition, schema)| {
+            let schema = schema.join().unwrap();
+            (edition, JsonSchema::compile_draft7(&schema).unwrap())
+        })
+        .collect()
+    });
+    let resources = MapResources::default();
+    let mut wrong = Vec::new();
+    let mut accepted = 0;
+    // Documents that are wrong in themselves, and those of them that the schema refuses.
+    let (mut shapeless, mut refused) = (0, 0);
+    let mut let_through = Vec::new();
+    for (name, node, provided) in all {
+        let options = Options {
+            provided,
+            ..Options::default()
+        };
+        let reading = read_node(&node, &resources, &options);
+        let Some(edition) = &reading.edition else {
+            continue;
+        };
+        let checked = schemas[&edition.edition].check(&node.to_data(), &SchemaLimits::default());
+        match (&reading.workflow, checked) {
+            (Some(_), Ok(())) => accepted += 1,
+            (Some(_), Err(error)) => {
+                accepted += 1;
+                wrong.push(format!("{name} ({}): {error}", edition.edition));
+            }
+            (None, checked) if is_shapeless(&reading) => {
+                shapeless += 1;
+                match checked {
+                    Err(_) => refused += 1,
+                    Ok(()) => let_through.push(name),
+                }
+            }
+            // Names, ways, expressions: nothing that a schema could say.
+            (None, _) => {}
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {accepted}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(accepted > 1300, "{accepted}");
+    println!("{accepted} accepted, {refused} of {shapeless} refused");
+    assert!(
+        refused * 10 >= shapeless * 7,
+        "{refused} of {shapeless} are refused, not\n{}",
+        let_through.join("\n")
+    );
+}
+
+/// Whether a document is refused for what stands in one place or is missing there.
+fn is_shapeless(reading: &Reading) -> bool {
+    let shape = [
+        codes::BAD_DURATION,
+        codes::EMPTY_LIST,
+        codes::EXCLUSIVE_PROPERTIES,
+        codes::MISSING_PROPERTY,
+        codes::UNKNOWN_PROPERTY,
+        codes::UNKNOWN_VALUE,
+        codes::WRONG_TYPE,
+    ];
+    let mut all = reading.diagnostics.iter();
+    all.any(|found| found.severity == Severity::Error && shape.contains(&found.code))
+}

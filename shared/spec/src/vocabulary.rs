@@ -1,0 +1,50 @@
+//! The names that readers know, for tools which ask them about documents.
+
+use std::collections::BTreeSet;
+
+use crate::build::elsewhere;
+use crate::build::rewrite::Rule;
+use crate::edition::{self, Edition};
+use crate::editions;
+
+/// The properties that the definition itself may have in an edition, beside additional ones.
+pub fn of_definition(edition: Edition) -> Vec<&'static str> {
+    editions::of(edition).map_or_else(Vec::new, |entry| (entry.properties)())
+}
+
+/// Names that some edition has for what another calls otherwise. A reader may understand one that it
+/// never suggests.
+pub fn of_other_editions() -> BTreeSet<&'static str> {
+    let mut all: BTreeSet<&str> = edition::signs().collect();
+    for entry in editions::EDITIONS {
+        all.extend((entry.properties)());
+        let own = entry.dialect.own_names.iter();
+        all.extend(own.flat_map(|(name, own)| [*name, *own]));
+        all.extend(entry.rules.iter().flat_map(Rule::names));
+    }
+    let elsewhere = elsewhere::PROPERTIES.iter();
+    all.extend(elsewhere.flat_map(|(other, known, _)| [*other, *known]));
+    all
+}
+
+/// Names that an edition's own rules know. Some of them hold only where another is absent.
+pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
+    let Some(entry) = editions::of(edition) else {
+        return BTreeSet::new();
+    };
+    let of_rules = entry.rules.iter().flat_map(Rule::names);
+    let own = entry.dialect.own_names.iter().map(|(_, own)| *own);
+    of_rules.chain(own).collect()
+}
+
+/// Words that some edition has for what another says otherwise.
+pub fn words() -> Vec<&'static str> {
+    let mut all: BTreeSet<&str> = edition::words().collect();
+    for entry in editions::EDITIONS {
+        all.extend(entry.rules.iter().flat_map(Rule::words));
+    }
+    all.extend(editions::v0_8::states::KINDS.iter().map(|kind| kind.word));
+    let elsewhere = elsewhere::WORDS.iter();
+    all.extend(elsewhere.flat_map(|(other, known, _)| [*other, *known]));
+    all.into_iter().collect()
+}
