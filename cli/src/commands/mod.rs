@@ -22,6 +22,7 @@ mod lsp;
 mod migrate;
 mod new;
 mod operate;
+mod record;
 mod run;
 mod schedule;
 mod schema;
@@ -97,6 +98,7 @@ enum Command {
     Lsp(lsp::Args),
     Migrate(migrate::Args),
     New(new::Args),
+    Record(record::Args),
     Rerun(operate::Rerun),
     Resume(operate::Resume),
     Retry(operate::Retry),
@@ -147,6 +149,7 @@ pub fn main() -> ExitCode {
         Command::Lsp(args) => lsp::run(&args, &terminal),
         Command::Migrate(args) => migrate::run(&args, &terminal),
         Command::New(args) => new::run(&args, &terminal),
+        Command::Record(args) => record::run(&args, &terminal),
         Command::Rerun(args) => operate::rerun(&args, &terminal),
         Command::Resume(args) => operate::resume(&args, &terminal),
         Command::Retry(args) => operate::retry(&args, &terminal),

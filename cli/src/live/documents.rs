@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use swirl_model::workflow::{FunctionKind, Workflow};
 use swirl_scenario::RunError;
 use swirl_scenario::file::{Scenario, WorkflowSource};
-use swirl_scenario::run::is_sysout;
+use swirl_scenario::is_sysout;
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::FUNCTIONS_URI;
 use swirl_spec::source::{self, Limits};

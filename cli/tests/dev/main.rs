@@ -11,4 +11,5 @@ mod order;
 mod origins;
 mod patience;
 mod process;
+mod record;
 mod secrets;

@@ -227,26 +227,36 @@ async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {
     })
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    /// With what the document refers to, as it was when it was deployed.
+    #[serde(default)]
+    contents: bool,
+}
+
 pub async fn latest(
     State(api): State<Api>,
     Path(workflow): Path<String>,
+    Parameters(shown): Parameters<Shown>,
 ) -> Result<Json<Value>, Problem> {
     let found = resolve(&api, &workflow).await?;
-    whole(&api, found.id()).await
+    whole(&api, found.id(), shown.contents).await
 }
 
 pub async fn one(
     State(api): State<Api>,
     Path((workflow, version)): Path<(String, String)>,
+    Parameters(shown): Parameters<Shown>,
 ) -> Result<Json<Value>, Problem> {
     let id = DefinitionId {
         workflow: workflow.into(),
         version: version.into(),
     };
-    whole(&api, &id).await
+    whole(&api, &id, shown.contents).await
 }
 
-async fn whole(api: &Api, id: &DefinitionId) -> Result<Json<Value>, Problem> {
+async fn whole(api: &Api, id: &DefinitionId, contents: bool) -> Result<Json<Value>, Problem> {
     let record = api.service.registry.store().get(id).await?;
     let record = record.filter(|record| record.deleted.is_none());
     let record = record.ok_or_else(|| unknown(id))?;
@@ -254,6 +264,11 @@ async fn whole(api: &Api, id: &DefinitionId) -> Result<Json<Value>, Problem> {
     body["document"] = json!(record.document);
     let resources: Vec<&str> = record.resources.iter().map(|(uri, _)| &**uri).collect();
     body["resources"] = json!(resources);
+    if contents {
+        let contents = record.resources.iter();
+        let contents = contents.map(|(uri, text)| (uri.to_string(), json!(&**text)));
+        body["contents"] = Value::Object(contents.collect());
+    }
     // One that this build cannot read is shown all the same.
     if let Ok(definition) = api.service.registry.get(id).await
         && let Some(schema) = &definition.workflow.input_schema

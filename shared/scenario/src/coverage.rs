@@ -19,6 +19,7 @@ use swirl_spec::source::{self, Limits};
 use super::file::{Scenario, WorkflowSource};
 use super::run::read_all;
 use super::{Observed, RunError, Runner};
+pub(crate) use items::lists;
 pub use items::{Item, Kind};
 pub use lcov::lcov;
 

@@ -11,8 +11,10 @@ pub mod discover;
 pub mod expect;
 pub mod file;
 pub mod junit;
+mod mock;
 pub mod observed;
 mod parse;
+pub mod record;
 pub mod report;
 mod resources;
 mod rows;
@@ -21,7 +23,8 @@ pub mod suite;
 
 pub use answer::Answered;
 pub use expect::{Difference, Expect};
-pub use file::Scenario;
+pub use file::{FileError, Scenario};
+pub use mock::is_sysout;
 pub use observed::{Observed, ObservedCall, ObservedInstance};
 
 /// Runs scenarios, in virtual time or against a cluster.

@@ -4,22 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_engine::Definition;
-use swirl_functions::types::Checks;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::DefinitionId;
 use swirl_model::instance::{Header, InstanceState, Status};
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{Function, FunctionKind};
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Clock, InstanceQueries, InstanceRecords, Summary};
 use swirl_service::{Action, Deployed, Deployment, StartRequest};
 use swirl_spec::diagnostic::{Diagnostic, Place};
 use swirl_spec::{Options, Reading};
-use swirl_world::{Act, Mock, Which, World};
+use swirl_world::{Act, Which, World};
 
-use super::answer::{AnswerError, Answered, Answers};
+use super::answer::{AnswerError, Answers};
 use super::described;
 use super::file::{Operation, Scenario, Target, WorkflowSource};
+use super::mock::{Caller, mock};
 use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
 use super::resources::ScenarioResources;
 use super::rows::millis;
@@ -50,36 +49,48 @@ impl Runner for VirtualRunner {
         }
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
-        let mut world = World::new(
-            scenario.clock,
-            Box::new(|record| Err(format!("{} was not deployed", record.id))),
-            mock(answers, checks, trouble.clone()),
-            scenario.secrets.clone(),
-        );
-        let first = match deploy(&mut world, readings)? {
-            Ok(first) => first,
-            Err(document) => {
-                return Ok(Observed {
-                    rejected: Some(vec![document]),
-                    ..Observed::default()
-                });
-            }
-        };
-        let plan = plan(scenario, &first)?;
-        world
-            .run(plan, scenario.until)
-            .map_err(|error| RunError::Failed(error.to_string()))?;
-        if let Some(error) = trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
-            return Err(error.into());
-        }
-        let mut observed = observe(scenario, &mut world)?;
+        let caller = mock(answers, checks, trouble.clone());
+        let mut observed = run_with(scenario, readings, caller, || {
+            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            trouble.take().map_or(Ok(()), |error| Err(error.into()))
+        })?;
         observed.idle.extend(unknown);
         Ok(observed)
     }
+}
+
+/// Runs a scenario whose definitions are read, with calls answered by `caller`. `check` is asked before
+/// what came of it is looked at.
+///
+/// # Errors
+/// Where the run says nothing about the workflow, and those of `check`.
+pub fn run_with(
+    scenario: &Scenario,
+    readings: Vec<(String, Reading)>,
+    caller: Caller,
+    check: impl FnOnce() -> Result<(), RunError>,
+) -> Result<Observed, RunError> {
+    let mut world = World::new(
+        scenario.clock,
+        Box::new(|record| Err(format!("{} was not deployed", record.id))),
+        caller,
+        scenario.secrets.clone(),
+    );
+    let first = match deploy(&mut world, readings)? {
+        Ok(first) => first,
+        Err(document) => {
+            return Ok(Observed {
+                rejected: Some(vec![document]),
+                ..Observed::default()
+            });
+        }
+    };
+    let plan = plan(scenario, &first)?;
+    world
+        .run(plan, scenario.until)
+        .map_err(|error| RunError::Failed(error.to_string()))?;
+    check()?;
+    observe(scenario, &mut world)
 }
 
 /// Reads the scenario's definitions, with the names that messages call them by.
@@ -197,66 +208,6 @@ fn deploy(
     first
         .map(Ok)
         .ok_or_else(|| RunError::Failed("there is no workflow".to_owned()))
-}
-
-/// Whether the function is of type `custom` and logs.
-pub fn is_sysout(function: &Function) -> bool {
-    matches!(&function.kind, FunctionKind::Custom(word) if word == "custom")
-        && swirl_functions::types::custom::is_sysout(&function.operation)
-}
-
-type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
-
-fn mock(
-    answers: Answers,
-    checks: BTreeMap<DefinitionId, Checks>,
-    trouble: Arc<Mutex<Option<AnswerError>>>,
-) -> Caller {
-    let fail = move |error: AnswerError| {
-        let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.get_or_insert(error);
-        Mock::Never
-    };
-    Box::new(move |request| {
-        let now = request.at;
-        // Functions that log are carried out, never mocked (decision 99).
-        if is_sysout(&request.function) {
-            return Mock::Silent;
-        }
-        let function = &*request.function.name;
-        let checks = checks.get(&request.definition);
-        let found = checks.map(|checks| checks.call(&request.function, &request.arguments));
-        if let Some(problems) = found.filter(|found| !found.is_empty())
-            && answers.has(function)
-        {
-            return fail(AnswerError::Call {
-                function: function.to_owned(),
-                problems: problems.join("; "),
-            });
-        }
-        match answers.next(function, &request.arguments, now.0) {
-            None => Mock::Unknown,
-            Some(Ok(Answered::Never)) => Mock::Never,
-            Some(Ok(Answered::Return { data, after })) => {
-                let found = checks.map(|checks| checks.answer(&request.function, &data));
-                if let Some(problems) = found.filter(|found| !found.is_empty()) {
-                    return fail(AnswerError::Return {
-                        function: function.to_owned(),
-                        problems: problems.join("; "),
-                    });
-                }
-                Mock::Answer {
-                    after_ms: after.millis_from(now),
-                    result: Ok(data),
-                }
-            }
-            Some(Ok(Answered::Error { error, after })) => Mock::Answer {
-                after_ms: after.millis_from(now),
-                result: Err(error),
-            },
-            Some(Err(error)) => fail(error),
-        }
-    })
 }
 
 /// What the scenario does to the world. At one moment: starts, events, operator actions. `first` is what

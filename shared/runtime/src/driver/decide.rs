@@ -58,6 +58,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
     };
     let recorder = run.recorder;
     let mut brought = recorder.brought(&input, &mut run.given, &run.redactor);
+    recorder.starts(&mut brought, &run.scope.start_events, &run.redactor);
     match step(&run.def, &run.header, &mut run.scope, input, env) {
         Outcome::Accepted { events, commands } => {
             if let Some(event) = &event

@@ -5,6 +5,7 @@ use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::redact::{CUT, Redactor};
+use swirl_model::scope::StartEvent;
 use swirl_model::workflow::AuthScheme;
 
 use super::Run;
@@ -63,6 +64,18 @@ pub(super) struct Brought {
     arguments: Option<Data>,
     result: Option<Data>,
     event: Option<Data>,
+    /// Events that created the instance and aren't consumed yet, by source and id.
+    starts: Vec<(String, String, Data)>,
+}
+
+impl Brought {
+    fn event(&mut self, source: &str, id: &str) -> Option<Data> {
+        let is_meant = |start: &(String, String, Data)| start.0 == source && start.1 == id;
+        let start = self.starts.iter().position(is_meant);
+        start
+            .map(|index| self.starts.remove(index).2)
+            .or_else(|| self.event.take())
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +135,19 @@ impl Recorder {
         brought
     }
 
+    /// Adds the events that created the instance.
+    pub fn starts(self, brought: &mut Brought, starts: &[StartEvent], redactor: &Redactor) {
+        if !self.all() {
+            return;
+        }
+        let starts = starts.iter().map(|start| {
+            let event = &start.event;
+            let kept = self.kept(event.to_data(), redactor);
+            (event.source.clone(), event.id.clone(), kept)
+        });
+        brought.starts.extend(starts);
+    }
+
     /// What the entry about this event keeps.
     pub fn entry(
         self,
@@ -144,8 +170,12 @@ impl Recorder {
                 set("arguments", brought.arguments.take());
                 set("result", brought.result.take());
             }
-            Event::ActionFailed { .. } => set("arguments", brought.arguments.take()),
-            Event::EventConsumed { .. } => set("event", brought.event.take()),
+            Event::ActionFailed { .. } => {
+                set("arguments", brought.arguments.take());
+                // An answer came, and could not be taken in.
+                set("result", brought.result.take());
+            }
+            Event::EventConsumed { source, id, .. } => set("event", brought.event(source, id)),
             Event::EventProduced { id, .. } if self.all() => {
                 let published = commands.iter().find_map(|command| match command {
                     Command::Publish(event) if event.id == *id => Some(event.to_data()),
@@ -257,6 +287,28 @@ mod tests {
         let arguments = data(r#"{"arguments": {"key": "***"}}"#);
         let hidden = recorded_of(Recording::All, answer, true);
         assert_eq!(hidden, Some(arguments), "a token may be in the answer");
+    }
+
+    #[test]
+    fn an_answer_that_could_not_be_taken_in_is_kept() {
+        let recorder = recorder(Recording::All);
+        let redactor = Redactor::default();
+        let mut given = Some(Given {
+            call: 3,
+            arguments: Some(Data::int(1)),
+            hides_result: false,
+        });
+        let result = Ok(data("[2]"));
+        let input = Input::CallDone { call: 3, result };
+        let mut brought = recorder.brought(&input, &mut given, &redactor);
+        let failed = Event::ActionFailed {
+            action: "pay".to_owned(),
+            attempt: 1,
+            error: WorkflowError::new("ExpressionError", "no"),
+            retry_ms: None,
+        };
+        let kept = recorder.entry(&failed, &mut brought, &[], &redactor);
+        assert_eq!(kept, Some(data(r#"{"arguments": 1, "result": [2]}"#)));
     }
 
     #[test]

@@ -247,7 +247,8 @@ fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
     ways
 }
 
-fn lists(state: &State) -> Vec<ListId> {
+/// The lists of actions of a state.
+pub fn lists(state: &State) -> Vec<ListId> {
     let of_body = |body: Body| match body {
         Body::Actions(list) => Some(list),
         Body::Flow(_) => None,

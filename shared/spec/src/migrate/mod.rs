@@ -31,7 +31,7 @@ use crate::diagnostic::Place;
 use crate::reader::{self, Options};
 use crate::resource::MapResources;
 use crate::source::Node;
-pub use text::Format;
+pub use text::{Format, yaml};
 
 /// Something that edition 0.8 cannot say.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,6 +23,13 @@ pub(super) fn write(document: &Data, format: Format, edition: &str, notes: &[Str
     text
 }
 
+/// An object as YAML, each member on a line of its own.
+pub fn yaml(document: &Data) -> String {
+    let mut text = String::new();
+    members(document, 0, &mut text);
+    text
+}
+
 /// The members of an object, one a line; the first line's indentation is written by the caller of
 /// an item of a list.
 fn members(data: &Data, indent: usize, text: &mut String) {

@@ -1,0 +1,293 @@
+//! `swirl record`
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+use swirl_authoring::format;
+use swirl_model::ids::DefinitionId;
+use swirl_scenario::record::{
+    self, Export, Exported, ExportedDefinition, Files, Made, RecordError,
+};
+use swirl_scenario::report::details;
+
+use super::validate::Read;
+use crate::client::{Answer, Client, Server};
+use crate::terminal::{Output, Terminal};
+
+/// So many sub-workflows and continuations belong to a recording at most.
+const INSTANCES_MAX: usize = 1000;
+
+/// Makes a scenario file of an instance: what happened becomes a test.
+///
+/// The scenario has the calls with their answers and times, the events that came, what operators did, and
+/// expects the outcome, with sub-workflows. Values of secrets are cut out: '***' stands for each. Its run in
+/// virtual time is compared with what was recorded before the file is written.
+///
+/// The answers of calls and the events are in the history only where 'history.data' is 'all' ('swirl dev' keeps
+/// all); SWIRL_HISTORY_DATA=all sets it for a worker.
+///
+/// Exit code 0 when the scenario passes, 1 when it doesn't or the history doesn't say enough, 2 when the server
+/// could not be asked or a file not be written.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  swirl record 2f6c0d9b                                  # the scenario, to stdout
+  swirl record 2f6c0d9b -o order-7.scenario.yaml
+  swirl record orders/order-7 -o order-7.scenario.yaml --definition order.sw.yaml
+  swirl record 2f6c0d9b --export order-7.json            # what the server says, as it is
+  swirl record --from order-7.json -o order-7.scenario.yaml")]
+pub struct Args {
+    /// The instance's id or its beginning, or WORKFLOW/KEY.
+    #[arg(value_name = "ID", required_unless_present = "from")]
+    id: Option<String>,
+
+    /// An export instead of a server.
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    from: Option<PathBuf>,
+
+    /// The file to write, instead of stdout.
+    #[arg(long = "out", short, value_name = "FILE")]
+    out: Option<PathBuf>,
+
+    /// A definition that the scenario names as a file, so that the test follows its changes; may be given
+    /// again. Others stand in the scenario as they were deployed.
+    #[arg(long, value_name = "FILE")]
+    definition: Vec<PathBuf>,
+
+    /// Writes what the server says of the instance to a file as it is, and makes no scenario.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "definition", "from"])]
+    export: Option<PathBuf>,
+
+    #[command(flatten)]
+    server: Server,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    if let Some(from) = &args.from {
+        return write(&read_export(from)?, args, terminal);
+    }
+    args.server.run(async |client| {
+        let name = args.id.as_deref().unwrap_or_default();
+        let id = client.instance(name).await?;
+        let export = match export(&client, &id).await? {
+            Ok(export) => export,
+            Err(refused) => return refused.show(terminal, |_| String::new()),
+        };
+        let Some(file) = &args.export else {
+            return write(&export, args, terminal);
+        };
+        let text = serde_json::to_string_pretty(&export)?;
+        std::fs::write(file, format!("{text}\n"))
+            .with_context(|| format!("{} cannot be written", file.display()))?;
+        let count = export.instances.len();
+        terminal.message(&format!(
+            "{} has instance {id}, {count} in all",
+            file.display()
+        ));
+        Ok(0)
+    })
+}
+
+/// # Errors
+/// The file cannot be read, or is not an export.
+pub fn read_export(file: &Path) -> anyhow::Result<Export> {
+    let content =
+        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    Export::parse(&content).with_context(|| file.display().to_string())
+}
+
+/// What the server says of an instance and of those that it started; or why it doesn't.
+///
+/// # Errors
+/// The server could not be asked, or there are too many instances.
+pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, Answer>> {
+    let mut export = Export::new();
+    let mut wanted = vec![id.to_owned()];
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    while let Some(id) = wanted.pop() {
+        if !known.insert(id.clone()) {
+            continue;
+        }
+        if export.instances.len() == INSTANCES_MAX {
+            bail!(
+                "the instance started more than {INSTANCES_MAX} others: that is too much for one scenario"
+            );
+        }
+        let instance = client.get(&["instances", &id], &[]).await?;
+        if instance.refused() {
+            // A sub-workflow may never have begun, or be gone.
+            if export.instances.is_empty() {
+                return Ok(Err(instance));
+            }
+            continue;
+        }
+        let history = client.get(&["instances", &id, "history"], &[]).await?;
+        if history.refused() {
+            return Ok(Err(history));
+        }
+        let index = export.instances.len();
+        let definition = definition_of(&instance.body);
+        export.instances.push(Exported {
+            instance: instance.body,
+            history: history.body,
+        });
+        if export.definition(&definition).is_none() {
+            match fetched(client, &definition).await? {
+                Ok(found) => export.definitions.push(found),
+                Err(refused) => return Ok(Err(refused)),
+            }
+        }
+        let started = record::started_by(&export, index)?;
+        wanted.extend(started.iter().rev().map(ToString::to_string));
+    }
+    Ok(Ok(export))
+}
+
+fn definition_of(instance: &Value) -> DefinitionId {
+    let word = |name: &str| instance[name].as_str().unwrap_or_default();
+    DefinitionId {
+        workflow: word("workflow").into(),
+        version: word("version").into(),
+    }
+}
+
+async fn fetched(
+    client: &Client,
+    id: &DefinitionId,
+) -> anyhow::Result<Result<ExportedDefinition, Answer>> {
+    let latest = ["definitions", &*id.workflow];
+    let exact = ["definitions", &*id.workflow, &*id.version];
+    let query = [("contents", "true")];
+    let mut found = match id.version.is_empty() {
+        true => client.get(&latest, &query).await?,
+        false => client.get(&exact, &query).await?,
+    };
+    if found.status == 404 && !id.version.is_empty() {
+        // Instances show what became of a version that is an expression.
+        let other = client.get(&latest, &query).await?;
+        let version = other.body["version"].as_str().unwrap_or_default();
+        if !other.refused() && version.contains("${") {
+            found = other;
+        }
+    }
+    if found.refused() {
+        return Ok(Err(found));
+    }
+    let contents = found.body["contents"].as_object().into_iter().flatten();
+    let resources =
+        contents.filter_map(|(uri, text)| Some((uri.clone(), text.as_str()?.to_owned())));
+    Ok(Ok(ExportedDefinition {
+        id: id.workflow.to_string(),
+        version: id.version.to_string(),
+        document: found.body["document"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        resources: resources.collect(),
+    }))
+}
+
+fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let path = args
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("recorded.scenario.yaml"));
+    let files = files(&args.definition, &path)?;
+    let made = match record::record(export, &files, &path) {
+        Ok(made) => made,
+        Err(RecordError::Missing(reasons)) => {
+            for reason in &reasons {
+                terminal.message(&format!("error: {reason}"));
+            }
+            return Ok(1);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let text = format::format(made.text.as_bytes()).unwrap_or_else(|_| made.text.clone());
+    if let Some(out) = &args.out {
+        std::fs::write(out, &text)
+            .with_context(|| format!("{} cannot be written", out.display()))?;
+    }
+    match (terminal.output, &args.out) {
+        (Output::Json, _) => terminal.result(&format!("{:#}\n", as_json(&made, &text)))?,
+        (_, None) => terminal.result(&text)?,
+        (_, Some(out)) => terminal.message(&format!("{} is written", out.display())),
+    }
+    for note in &made.notes {
+        terminal.message(&format!("note: {note}"));
+    }
+    if made.differences.is_empty() {
+        return Ok(0);
+    }
+    let differences = details(&made.differences);
+    terminal.message(&format!(
+        "error: the scenario does not pass: its run differs from what was recorded\n{differences}"
+    ));
+    Ok(1)
+}
+
+fn as_json(made: &Made, text: &str) -> Value {
+    let differences = (!made.differences.is_empty()).then(|| details(&made.differences));
+    serde_json::json!({
+        "scenario": text,
+        "passes": made.differences.is_empty(),
+        "differences": differences,
+        "notes": made.notes,
+    })
+}
+
+/// Definitions by the workflow that they define, as paths from the scenario's folder.
+fn files(definitions: &[PathBuf], scenario: &Path) -> anyhow::Result<Files> {
+    let mut files = Files::new();
+    for file in definitions {
+        let read = Read::file_with(file, &[])?;
+        let Some(workflow) = &read.reading.workflow else {
+            bail!(
+                "{} is not a valid definition: see 'swirl validate'",
+                file.display()
+            );
+        };
+        let from = scenario.parent().unwrap_or(Path::new(""));
+        let path = relative(file, from)?;
+        files.insert(workflow.id.clone(), path);
+    }
+    Ok(files)
+}
+
+/// A path as it is named in a file of another folder.
+fn relative(file: &Path, folder: &Path) -> anyhow::Result<String> {
+    let whole = |path: &Path| {
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
+        };
+        path.canonicalize()
+            .with_context(|| format!("{} cannot be read", path.display()))
+    };
+    let (file, folder) = (whole(file)?, whole(folder)?);
+    let common = file.components().zip(folder.components());
+    let common = common.take_while(|(left, right)| left == right).count();
+    let up = folder.components().skip(common).map(|_| "..".to_owned());
+    let down = file.components().skip(common);
+    let down = down.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    Ok(up.chain(down).collect::<Vec<_>>().join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_from_the_scenario_to_the_definition() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir_all(root.join("tests/new")).unwrap();
+        std::fs::write(root.join("w.sw.yaml"), "").unwrap();
+        let to = |from: &str| relative(&root.join("w.sw.yaml"), &root.join(from)).unwrap();
+        assert_eq!(to(""), "w.sw.yaml");
+        assert_eq!(to("tests/new"), "../../w.sw.yaml");
+    }
+}

@@ -1,0 +1,290 @@
+//! `swirl record`: what happened becomes a scenario that passes as it is.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use swirl_servers::eventually;
+
+use crate::http::JSON;
+use crate::process::{Dev, command};
+
+/// Every so many calls that change something, one is refused.
+const BUSY_EVERY: usize = 5;
+
+/// The shop of the examples, which is busy now and then, and what carries out other types of functions.
+async fn services() -> String {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let connectors = Router::new().route("/connect", post(connected));
+    let router = swirl_demo_service::router()
+        .merge(connectors)
+        .layer(from_fn_with_state(calls, busy));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+async fn busy(State(calls): State<Arc<AtomicUsize>>, request: Request, next: Next) -> Response {
+    let is_call = request.method() == Method::POST && request.uri().path() != "/connect";
+    if is_call && calls.fetch_add(1, Ordering::Relaxed) % BUSY_EVERY == BUSY_EVERY - 1 {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    next.run(request).await
+}
+
+async fn connected(Json(call): Json<Value>) -> Json<Value> {
+    let function = call["function"].as_str().unwrap_or_default();
+    Json(match function {
+        "estimate" => json!(250),
+        "transfer" => json!({"transfer": "T-${1}"}),
+        "score" => json!({"score": 700, "of": 850}),
+        _ => json!({"done": function}),
+    })
+}
+
+/// Copies definitions of the examples, with the address of the service in them.
+fn copy_examples(to: &Path, service: &str) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    for name in [
+        "approval/approval.sw.yaml",
+        "claim/claim.sw.yaml",
+        "expression-library/expression-library.sw.yaml",
+        "hello/hello.sw.yaml",
+        "http-service/http-service.sw.yaml",
+        "loan/loan.sw.json",
+        "order/order.sw.yaml",
+        "polling/polling.sw.yaml",
+        "saga/saga.sw.yaml",
+        "subscription/subscription.sw.yaml",
+        "subworkflow/subworkflow.sw.yaml",
+        "subworkflow/welcome.sw.yaml",
+    ] {
+        let text = std::fs::read_to_string(examples.join(name)).unwrap();
+        let text = text.replace("127.0.0.1:8090", service);
+        let file = Path::new(name).file_name().unwrap();
+        std::fs::write(to.join(file), text).unwrap();
+    }
+}
+
+async fn start(dev: &Dev, workflow: &str, input: Value) -> String {
+    let path = format!("/api/v1/workflows/{workflow}/instances");
+    let body = dev.post(&path, &[JSON], input.to_string()).await;
+    assert!(matches!(body.status, 200..=202), "{body:#?}");
+    body.body["id"].as_str().unwrap().to_owned()
+}
+
+async fn publish(dev: &Dev, event: Value) {
+    let headers = [("content-type", "application/cloudevents+json")];
+    let answer = dev
+        .post("/api/v1/events", &headers, event.to_string())
+        .await;
+    assert!(matches!(answer.status, 200..=202), "{answer:#?}");
+}
+
+/// Starts the instances of all workflows but those that events start. Those that wait for an event get it.
+async fn instances(dev: &Dev) -> Vec<String> {
+    let mut ids = Vec::new();
+    for n in 0..12 {
+        let items = match n % 4 {
+            0 => json!([{"item": "apple", "quantity": 4}, {"item": "book", "quantity": 1}]),
+            1 => json!([{"item": "unicorn", "quantity": 1}]),
+            2 => {
+                json!([{"item": "book", "quantity": 10}, {"item": "lamp", "quantity": 3}, {"item": "apple", "quantity": 2}])
+            }
+            _ => json!([{"item": "sofa", "quantity": 1}]),
+        };
+        let input = json!({"order": format!("A-{n}"), "items": items});
+        ids.push(start(dev, "order", input).await);
+    }
+    for n in 0..10 {
+        let amount = if n % 3 == 0 { 100_001 } else { 2500 };
+        let input =
+            json!({"order": format!("S-{n}"), "item": "book", "quantity": 2, "amount": amount});
+        ids.push(start(dev, "saga", input).await);
+    }
+    let mut asked = Vec::new();
+    for n in 0..8 {
+        let input =
+            json!({"request": format!("R-{n}"), "amount": 100 * n, "purpose": "a \"desk\""});
+        asked.push(start(dev, "approval", input).await);
+    }
+    for n in 0..4 {
+        let people = json!([{"name": "Ada", "remote": n % 2 == 0}, {"name": "Bob"}]);
+        ids.push(start(dev, "welcome-team", json!({"people": people})).await);
+    }
+    for n in 0..4 {
+        ids.push(start(dev, "hello", json!({"name": format!("N{n}")})).await);
+        let basket = json!([{"item": "lamp", "kind": "other", "price": 3990, "quantity": n}]);
+        ids.push(start(dev, "expression-library", json!({"basket": basket})).await);
+    }
+    for n in 0..3 {
+        ids.push(start(dev, "polling", json!({"polls": n})).await);
+        let input = json!({"applicant": {"name": "Ann", "age": 17 + n}});
+        ids.push(start(dev, "loan", input).await);
+    }
+    let bought = json!({"order": "H-1", "item": "book", "quantity": 2, "name": "Ada"});
+    ids.push(start(dev, "http-service", bought).await);
+
+    // The rest waits on.
+    for (n, id) in asked.iter().enumerate().take(6) {
+        let path = format!("/api/v1/instances/{id}");
+        dev.until(&path, "the wait", |body| {
+            body["status"] != "running" || !body["scopes"][0]["waitsFor"].is_null()
+        })
+        .await;
+        let decided = json!({"specversion": "1.0", "id": format!("d{n}"), "source": "/approvals",
+            "type": "org.example.expenses.decided", "request": format!("R-{n}"),
+            "data": {"approved": n % 2 == 0, "by": "Grace"}});
+        publish(dev, decided).await;
+    }
+    ids.extend(asked);
+    ids
+}
+
+/// What events start, and go on with.
+async fn by_events(dev: &Dev) -> Vec<String> {
+    let event = |kind: &str, id: &str, attribute: &str, value: String, data: Value| {
+        json!({"specversion": "1.0", "id": format!("{id}-{value}"), "type": kind, attribute: value, "data": data,
+            "source": if attribute == "claimid" { "/desk" } else { "/shop" }})
+    };
+    let subscription = |name: &str| format!("org.example.subscription.{name}");
+    for n in 0..4 {
+        let customer = format!("C-{n}");
+        let started = subscription("started");
+        publish(
+            dev,
+            event(
+                &started,
+                "s",
+                "customer",
+                customer,
+                json!({"plan": "small"}),
+            ),
+        )
+        .await;
+        let claim = json!({"claim": n, "customer": {"name": "Ada", "trusted": n % 2 == 0}});
+        publish(
+            dev,
+            event("org.desk.claimed", "c", "claimid", format!("D-{n}"), claim),
+        )
+        .await;
+    }
+    let mut found = Vec::new();
+    for workflow in ["subscription", "claim"] {
+        let path = format!("/api/v1/instances?workflow={workflow}");
+        let all = dev
+            .until(&path, "the instances", |body| {
+                body["instances"]
+                    .as_array()
+                    .is_some_and(|all| all.len() == 4)
+            })
+            .await;
+        let ids = all["instances"].as_array().unwrap().iter();
+        found.extend(ids.map(|one| one["id"].as_str().unwrap().to_owned()));
+    }
+    for n in 0..3 {
+        let customer = format!("C-{n}");
+        let paid = subscription("paid");
+        publish(
+            dev,
+            event(&paid, "p", "customer", customer, json!({"amount": 9})),
+        )
+        .await;
+    }
+    let cancelled = subscription("cancelled");
+    publish(
+        dev,
+        event(&cancelled, "x", "customer", "C-0".to_owned(), json!({})),
+    )
+    .await;
+    for n in 0..4 {
+        let approved = event(
+            "org.desk.approved",
+            "a",
+            "claimid",
+            format!("D-{n}"),
+            json!({"by": "Bob"}),
+        );
+        publish(dev, approved).await;
+    }
+    found
+}
+
+fn swirl(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
+        .args(arguments)
+        .args(["--color", "never"])
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout) + &text(output.stderr),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_instances_of_the_examples_pass_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenarios = tempfile::tempdir().unwrap();
+    let service = services().await;
+    copy_examples(folder.path(), &service);
+    let mut dev = command(folder.path());
+    for connector in ["desk", "credit", "mail"] {
+        dev.arg("--connector");
+        dev.arg(format!("{connector}=http://{service}/connect"));
+    }
+    let dev = Dev::of(dev).await;
+    let mut ids = instances(&dev).await;
+    ids.extend(by_events(&dev).await);
+
+    let (mut retried, mut consumed, mut faulted, mut waiting) = (0, 0, 0, 0);
+    for id in &ids {
+        let path = format!("/api/v1/instances/{id}");
+        // What waits for an event that will not come stays as it is.
+        let waits = |body: &Value| !body["scopes"][0]["waitsFor"].is_null();
+        let body = eventually("an end", async || {
+            let body = dev.get(&path).await.is(200);
+            (body["status"] != "running" || waits(&body)).then_some(body)
+        });
+        let body = body.await;
+        let history = dev.get(&format!("{path}/history")).await.is(200);
+        let has = |what: &dyn Fn(&Value) -> bool| {
+            usize::from(history["entries"].as_array().unwrap().iter().any(what))
+        };
+        retried += has(&|entry| entry["retry_ms"].is_u64());
+        consumed += has(&|entry| entry["event"] == "event_consumed");
+        faulted += usize::from(body["status"] == "faulted");
+        waiting += usize::from(body["status"] == "running");
+        let workflow = body["workflow"].as_str().unwrap();
+        let out = scenarios
+            .path()
+            .join(format!("{workflow}-{id}.scenario.yaml"));
+        let (code, _, said) = dev.run(&["record", id, "-o", out.to_str().unwrap()]);
+        assert_eq!(code, Some(0), "{workflow} {id}: {said}\n{history:#}");
+    }
+    assert!(ids.len() >= 50, "{} instances", ids.len());
+    assert!(
+        retried >= 3 && consumed >= 10 && faulted >= 3 && waiting >= 3,
+        "{retried} with retries, {consumed} with events, {faulted} faulted, {waiting} waiting"
+    );
+    drop(dev);
+    let (code, said) = swirl(&["test", scenarios.path().to_str().unwrap()]);
+    assert!(
+        said.ends_with(&format!("{} passed, 0 failed\n", ids.len())),
+        "{said}"
+    );
+    assert_eq!(code, Some(0));
+    // They are laid out as all files are.
+    let (code, said) = swirl(&["fmt", "--check", scenarios.path().to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{said}");
+}

@@ -1,0 +1,113 @@
+//! Answers calls with what was recorded, and notes which answer each call took.
+//!
+//! In virtual time calls may begin in another order than on the clock: branches take no time between two
+//! calls. So an answer is chosen by what the call is: its arguments, its instance, its scope.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use swirl_model::Data;
+use swirl_ports::CallRequest;
+use swirl_world::Mock;
+
+use super::facts::{Outcome, RecordedCall};
+use crate::mock::{Caller, is_sysout};
+
+pub struct Answering {
+    calls: Vec<RecordedCall>,
+    taken: Mutex<Taken>,
+}
+
+/// What a run has taken.
+#[derive(Debug, Clone, Default)]
+pub struct Taken {
+    /// Recorded calls, in the order in which they were asked for.
+    pub order: Vec<usize>,
+    /// Which recorded instance an instance of the run is, by its id.
+    pub instances: BTreeMap<String, usize>,
+    /// Calls for which nothing was recorded.
+    pub unknown: Vec<(String, Data)>,
+}
+
+impl Answering {
+    pub fn new(calls: Vec<RecordedCall>) -> Arc<Answering> {
+        Arc::new(Answering {
+            calls,
+            taken: Mutex::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn taken(&self) -> Taken {
+        self.lock().clone()
+    }
+
+    pub fn caller(self: &Arc<Answering>) -> Caller {
+        let answering = self.clone();
+        Box::new(move |request| {
+            if is_sysout(&request.function) {
+                return Mock::Silent;
+            }
+            answering.answer(request)
+        })
+    }
+
+    fn answer(&self, request: &CallRequest) -> Mock {
+        let mut taken = self.lock();
+        let instance = request.scope.instance.as_str();
+        let Some(index) = self.choose(request, &taken) else {
+            let function = request.function.name.to_string();
+            taken.unknown.push((function, request.arguments.clone()));
+            // Nobody knows how it goes on.
+            return Mock::Never;
+        };
+        let call = &self.calls[index];
+        taken.order.push(index);
+        if !taken.instances.contains_key(instance) {
+            taken.instances.insert(instance.to_owned(), call.instance);
+        }
+        let result = match &call.outcome {
+            Outcome::Return(data) => Ok(data.clone()),
+            Outcome::Error(error) => Err(error.clone()),
+            Outcome::Never => return Mock::Never,
+        };
+        Mock::Answer {
+            after_ms: call.took_ms,
+            result,
+        }
+    }
+
+    /// The recorded call that fits best, the earliest of them.
+    fn choose(&self, request: &CallRequest, taken: &Taken) -> Option<usize> {
+        let name = &*request.function.name;
+        let instance = request.scope.instance.as_str();
+        let mapped = taken.instances.get(instance);
+        let mut best: Option<(u8, usize)> = None;
+        for (index, call) in self.calls.iter().enumerate() {
+            if call.function != name || taken.order.contains(&index) {
+                continue;
+            }
+            let same_arguments = call
+                .arguments
+                .as_ref()
+                .is_none_or(|all| *all == request.arguments);
+            let same_instance = match mapped {
+                Some(mapped) => *mapped == call.instance,
+                None => !taken
+                    .instances
+                    .values()
+                    .any(|known| *known == call.instance),
+            };
+            let same_scope = call.scope == request.scope.scope;
+            let fits =
+                u8::from(same_arguments) * 4 + u8::from(same_instance) * 2 + u8::from(same_scope);
+            if best.is_none_or(|(known, _)| fits > known) {
+                best = Some((fits, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+}

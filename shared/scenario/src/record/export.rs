@@ -1,0 +1,286 @@
+//! The export of an instance: what the API says of it and of the instances that it started, with their
+//! definitions. A file of its own form, so that it can be kept and sent around.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use swirl_engine::{child_id, continuation_id};
+use swirl_model::Data;
+use swirl_model::event::HistoryEntry;
+use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
+use swirl_model::instance::{Header, ParentLink};
+use swirl_model::time::Timestamp;
+use swirl_model::trace::Trace;
+
+/// The only form of an export so far.
+pub const FORM: u32 = 1;
+
+/// Why an answer of the API or a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("the {what} cannot be read: {why}")]
+    Unreadable { what: String, why: String },
+    #[error("this export has the form {0}, and this version of swirl reads form {FORM}")]
+    Form(u32),
+    #[error("the export holds no instance")]
+    Empty,
+}
+
+/// An instance and those that it started, its own first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    /// [`FORM`].
+    pub recording: u32,
+    pub instances: Vec<Exported>,
+    pub definitions: Vec<ExportedDefinition>,
+}
+
+/// The answers of the API about one instance.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exported {
+    /// Of `GET /instances/{id}`.
+    pub instance: Value,
+    /// Of `GET /instances/{id}/history`.
+    pub history: Value,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportedDefinition {
+    pub id: String,
+    pub version: String,
+    pub document: String,
+    /// What the document refers to, by URI.
+    #[serde(default)]
+    pub resources: BTreeMap<String, String>,
+}
+
+/// What is read of `GET /instances/{id}`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct View {
+    id: String,
+    workflow: String,
+    version: String,
+    status: String,
+    #[serde(default)]
+    suspended: bool,
+    started_at: String,
+    parent: Option<String>,
+    continued_from: Option<String>,
+    input: Value,
+    #[serde(default, deserialize_with = "present")]
+    output: Option<Value>,
+    error: Option<Failed>,
+}
+
+/// An output that is null is one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// The error of an instance, as far as scenarios name it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Failed {
+    pub name: String,
+    #[serde(default)]
+    pub code: Option<String>,
+    #[serde(default)]
+    pub status: Option<u16>,
+    #[serde(default)]
+    pub message: String,
+}
+
+/// An instance, read.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    pub header: Header,
+    /// A word of the API.
+    pub status: String,
+    pub suspended: bool,
+    pub output: Option<Data>,
+    pub error: Option<Failed>,
+    pub history: Vec<HistoryEntry>,
+    /// How many older entries are no longer kept.
+    pub gone: u64,
+}
+
+impl Export {
+    pub fn new() -> Export {
+        Export {
+            recording: FORM,
+            instances: Vec::new(),
+            definitions: Vec::new(),
+        }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It is not an export, or one of another form.
+    pub fn parse(content: &[u8]) -> Result<Export, ExportError> {
+        let unreadable = |error: serde_json::Error| ExportError::Unreadable {
+            what: "export".to_owned(),
+            why: error.to_string(),
+        };
+        let value: Value = serde_json::from_slice(content).map_err(unreadable)?;
+        if let Some(form) = value["recording"]
+            .as_u64()
+            .filter(|form| *form != u64::from(FORM))
+        {
+            return Err(ExportError::Form(u32::try_from(form).unwrap_or(u32::MAX)));
+        }
+        let export: Export = serde_json::from_value(value).map_err(unreadable)?;
+        match export.instances.is_empty() {
+            true => Err(ExportError::Empty),
+            false => Ok(export),
+        }
+    }
+
+    /// All instances, read.
+    ///
+    /// # Errors
+    /// The first that isn't as the API answers.
+    pub fn recorded(&self) -> Result<Vec<Recorded>, ExportError> {
+        self.instances.iter().map(Exported::read).collect()
+    }
+
+    pub fn definition(&self, id: &DefinitionId) -> Option<&ExportedDefinition> {
+        let mut definitions = self.definitions.iter();
+        definitions.find(|one| *one.id == *id.workflow && *one.version == *id.version)
+    }
+}
+
+impl Default for Export {
+    fn default() -> Export {
+        Export::new()
+    }
+}
+
+impl Exported {
+    /// # Errors
+    /// It isn't as the API answers.
+    pub fn read(&self) -> Result<Recorded, ExportError> {
+        let id = self.instance["id"].as_str().unwrap_or("?");
+        let unreadable = |what: &str, why: String| ExportError::Unreadable {
+            what: format!("{what} of instance {id}"),
+            why,
+        };
+        let view: View = serde_json::from_value(self.instance.clone())
+            .map_err(|error| unreadable("state", error.to_string()))?;
+        let entries = self.history["entries"].as_array();
+        let entries = entries.ok_or_else(|| unreadable("history", "no entries".to_owned()))?;
+        let history = entries
+            .iter()
+            .enumerate()
+            .map(|(index, value)| {
+                entry(value)
+                    .map_err(|why| unreadable(&format!("entry {index} in the history"), why))
+            })
+            .collect::<Result<Vec<HistoryEntry>, ExportError>>()?;
+        let started_at = Timestamp::parse(&view.started_at)
+            .map_err(|error| unreadable("start", error.to_string()))?;
+        let parent = view.parent.map(|id| ParentLink {
+            scope: ScopeRef::root(InstanceId::new(id)),
+            call: 0,
+            detached: false,
+        });
+        let header = Header {
+            id: InstanceId::new(view.id),
+            definition: DefinitionId {
+                workflow: view.workflow.into(),
+                version: view.version.clone().into(),
+            },
+            version: view.version,
+            input: data(&view.input),
+            started_at,
+            parent,
+            continued_from: view.continued_from.map(InstanceId::new),
+            key: None,
+            instance_key: None,
+            timeout: None,
+            depth: 0,
+            hops: 0,
+            trace: Trace::default(),
+        };
+        Ok(Recorded {
+            header,
+            status: view.status,
+            suspended: view.suspended,
+            output: view.output.as_ref().map(data),
+            error: view.error,
+            history,
+            gone: self.history["before"].as_u64().unwrap_or(0),
+        })
+    }
+}
+
+impl Recorded {
+    /// The sub-workflow that a scope started as its call of this number.
+    pub fn subflow(&self, scope: &ScopeId, call: u32) -> InstanceId {
+        InstanceId::new(child_id(&self.header, scope, call))
+    }
+
+    /// The instance that goes on after `continueAs`.
+    pub fn continuation(&self) -> InstanceId {
+        continuation_id(&self.header)
+    }
+}
+
+pub(super) fn data(value: &Value) -> Data {
+    Data::parse(value.to_string().as_bytes()).unwrap_or_default()
+}
+
+/// An entry, with the instants that the API writes out.
+fn entry(value: &Value) -> Result<HistoryEntry, String> {
+    let mut value = value.clone();
+    for pointer in ["/at", "/timer/due"] {
+        if let Some(at) = value.pointer_mut(pointer)
+            && let Some(text) = at.as_str()
+        {
+            let parsed = Timestamp::parse(text).map_err(|error| error.to_string())?;
+            *at = Value::from(parsed.0);
+        }
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn exports_are_read_again() {
+        let exported = Exported {
+            instance: json!({"id": "i", "workflow": "w", "version": "1", "status": "completed",
+                "suspended": false, "startedAt": "2024-01-01T00:00:00.250Z", "input": {}, "output": null,
+                "parent": null, "continuedFrom": null, "scopes": []}),
+            history: json!({"before": 0, "entries": [
+                {"at": "2024-01-01T00:00:00.250Z", "scope": "r", "event": "instance_started"},
+                {"at": "2024-01-01T00:00:01.000Z", "scope": "r", "event": "timed_out",
+                    "timer": {"seq": 1, "kind": "sleep", "due": "2024-01-01T00:00:01.000Z"}},
+            ]}),
+        };
+        let export = Export {
+            instances: vec![exported],
+            ..Export::new()
+        };
+        let text = serde_json::to_vec(&export).unwrap();
+        let read = Export::parse(&text).unwrap().recorded().unwrap().remove(0);
+        assert_eq!(read.output, Some(Data::NULL));
+        assert_eq!(read.history[1].at.0 - read.header.started_at.0, 750);
+    }
+
+    #[test]
+    fn what_is_no_export_is_refused() {
+        let why = |text: &str| Export::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(why("{").starts_with("the export cannot be read"));
+        assert!(why(r#"{"recording": 2}"#).contains("form 2"));
+        let empty = r#"{"recording": 1, "instances": [], "definitions": []}"#;
+        assert_eq!(why(empty), "the export holds no instance");
+    }
+}

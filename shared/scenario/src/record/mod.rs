@@ -1,0 +1,328 @@
+//! Scenarios made of real instances: what `swirl record` does.
+//!
+//! An [`Export`] holds what the API says of an instance. Its history gives the calls with their answers,
+//! the events with their times, and what must come of them; the definition stands in the scenario, or is
+//! named as a file. A run in virtual time then says in which order it asks for the answers, and another
+//! one whether the scenario passes as it is.
+
+mod answering;
+mod compose;
+mod export;
+mod facts;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+
+use swirl_model::Data;
+use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::time::Timestamp;
+use swirl_model::workflow::{FunctionKind, Workflow};
+use swirl_spec::resource::{MapResources, ResourceError, Resources};
+use swirl_spec::source::{self, Limits};
+use swirl_spec::{Options, migrate};
+
+use self::answering::Answering;
+use self::compose::{Composed, Parts};
+pub use self::export::{Export, ExportError, Exported, ExportedDefinition, Recorded};
+use self::facts::Facts;
+use crate::expect::Difference;
+use crate::file::Scenario;
+use crate::mock::is_sysout;
+use crate::run::{VirtualRunner, read_all, run_with};
+use crate::{FileError, Observed, RunError, Runner};
+
+/// Why there is no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    #[error("the export lacks the definition {0}")]
+    NoDefinition(DefinitionId),
+    #[error("the definition {0} is not valid any more: {1}")]
+    Definition(DefinitionId, String),
+    /// The history doesn't say enough: sentences.
+    #[error("{}", .0.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))]
+    Missing(BTreeSet<String>),
+    /// What was made is not a scenario: an error of ours.
+    #[error("the scenario that was made cannot be read: {0}")]
+    Scenario(#[from] FileError),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Definitions that the scenario names as files, by workflow: the path as it is to stand there.
+pub type Files = BTreeMap<String, String>;
+
+/// A scenario file.
+#[derive(Debug)]
+pub struct Made {
+    /// YAML.
+    pub text: String,
+    /// What it doesn't expect, and why. Sentences.
+    pub notes: Vec<String>,
+    /// Where a run of it differs from what was recorded; empty if it passes.
+    pub differences: Vec<Difference>,
+}
+
+/// What a scenario says of definitions.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    pub workflows: Vec<Data>,
+    pub resources: BTreeMap<String, String>,
+    pub secrets: Data,
+    /// Functions that a scenario has to answer for, or it takes the definition for one that cannot run.
+    pub custom: BTreeSet<String>,
+    /// A schedule starts instances of the first workflow.
+    pub scheduled: bool,
+}
+
+/// Makes a scenario of the first instance of an export. `path` is where the file is to be: paths in it
+/// are relative to its folder.
+///
+/// # Errors
+/// See [`RecordError`]. A scenario that doesn't pass is no error: [`Made`] says where it differs.
+pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, RecordError> {
+    let instances = export.recorded()?;
+    let read = workflows(export, &instances)?;
+    let workflows: Vec<&Workflow> = read.iter().map(|one| &one.workflow).collect();
+    let facts = facts::facts(&instances, &workflows);
+    if !facts.missing.is_empty() {
+        return Err(RecordError::Missing(facts.missing));
+    }
+    let sources = sources(export, &read, files)?;
+    let mut parts = Parts {
+        instances: &instances,
+        facts: &facts,
+        sources: &sources,
+        calls: facts.calls.iter().collect(),
+        order: (0..instances.len()).collect(),
+    };
+    let drafted = Scenario::parse(text(&parts.compose(), &instances[0]).as_bytes(), path)?;
+    in_order(&drafted, &facts, &mut parts)?;
+    let composed = parts.compose();
+    let text = text(&composed, &instances[0]);
+    let scenario = Scenario::parse(text.as_bytes(), path)?;
+    let differences = match VirtualRunner.run(&scenario) {
+        Ok(observed) => scenario.expect.check(&observed),
+        Err(error) => vec![Difference {
+            what: "the run".to_owned(),
+            message: error.to_string(),
+            details: Vec::new(),
+        }],
+    };
+    Ok(Made {
+        text,
+        notes: composed.notes.into_iter().collect(),
+        differences,
+    })
+}
+
+/// The instances that the last one of an export may have started: sub-workflows, and the one that it went
+/// on as. Not all of them need to be there.
+///
+/// # Errors
+/// The export cannot be read, or its definition isn't valid.
+pub fn started_by(export: &Export, index: usize) -> Result<Vec<InstanceId>, RecordError> {
+    let Some(exported) = export.instances.get(index) else {
+        return Ok(Vec::new());
+    };
+    let one = exported.read()?;
+    let read = workflow(export, &one.header.definition, one.header.started_at)?;
+    let calls = facts::subflows(&one, &read.workflow);
+    let mut ids: Vec<InstanceId> = calls
+        .iter()
+        .map(|(scope, call)| one.subflow(scope, *call))
+        .collect();
+    if one.status != "running" {
+        ids.push(one.continuation());
+    }
+    Ok(ids)
+}
+
+/// A definition, with what the reader fetched for it.
+struct Definition {
+    id: DefinitionId,
+    workflow: Workflow,
+    fetched: BTreeSet<String>,
+}
+
+/// One a recorded instance.
+fn workflows(export: &Export, instances: &[Recorded]) -> Result<Vec<Definition>, RecordError> {
+    let each = instances.iter();
+    each.map(|one| workflow(export, &one.header.definition, one.header.started_at))
+        .collect()
+}
+
+fn workflow(export: &Export, id: &DefinitionId, now: Timestamp) -> Result<Definition, RecordError> {
+    let found = export.definition(id);
+    let found = found.ok_or_else(|| RecordError::NoDefinition(id.clone()))?;
+    let resources = Noted::of(found);
+    let options = Options {
+        // What carries functions out there isn't known here.
+        custom_types: None,
+        now: Some(now),
+        ..Options::default()
+    };
+    let reading = swirl_spec::read(found.document.as_bytes(), &resources, &options);
+    let Some(workflow) = reading.workflow else {
+        let mut errors = reading
+            .diagnostics
+            .iter()
+            .filter(|finding| finding.is_error());
+        let why = errors.next().map(|finding| finding.message.clone());
+        return Err(RecordError::Definition(id.clone(), why.unwrap_or_default()));
+    };
+    let fetched = resources.fetched.into_inner().unwrap_or_default();
+    Ok(Definition {
+        id: id.clone(),
+        workflow,
+        fetched,
+    })
+}
+
+/// What a definition was deployed with, and what of it the reader asked for.
+struct Noted {
+    map: MapResources,
+    fetched: Mutex<BTreeSet<String>>,
+}
+
+impl Noted {
+    fn of(definition: &ExportedDefinition) -> Noted {
+        let mut map = MapResources::default();
+        for (uri, text) in &definition.resources {
+            map.insert(uri.clone(), text.clone());
+        }
+        Noted {
+            map,
+            fetched: Mutex::default(),
+        }
+    }
+}
+
+impl Resources for Noted {
+    fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        let found = self.map.fetch(uri, base)?;
+        if let Ok(mut fetched) = self.fetched.lock() {
+            fetched.insert(uri.to_owned());
+        }
+        Ok(found)
+    }
+}
+
+/// The definitions as the scenario has them: documents, or names of files.
+fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Sources, RecordError> {
+    let mut sources = Sources {
+        secrets: Data::object(),
+        scheduled: read
+            .first()
+            .is_some_and(|one| one.workflow.schedule.is_some()),
+        ..Sources::default()
+    };
+    let mut known: BTreeSet<&DefinitionId> = BTreeSet::new();
+    for one in read {
+        if !known.insert(&one.id) {
+            continue;
+        }
+        let found = export.definition(&one.id);
+        let found = found.ok_or_else(|| RecordError::NoDefinition(one.id.clone()))?;
+        let file = files.get(&*one.id.workflow);
+        sources.workflows.push(match file {
+            Some(path) => Data::string(path.as_str()),
+            None => {
+                let node = source::parse(found.document.as_bytes(), &Limits::default());
+                let node = node.map_err(|error| {
+                    RecordError::Definition(one.id.clone(), error.message.clone())
+                })?;
+                node.to_data()
+            }
+        });
+        for (uri, text) in &found.resources {
+            // A file has its own beside it.
+            let is_wanted = one.fetched.contains(uri) && (file.is_none() || uri.contains("://"));
+            if is_wanted {
+                sources.resources.insert(uri.clone(), text.clone());
+            }
+        }
+        let functions = one.workflow.functions.iter();
+        let custom = functions.filter(|function| {
+            matches!(function.kind, FunctionKind::Custom(_)) && !is_sysout(function)
+        });
+        sources
+            .custom
+            .extend(custom.map(|function| function.name.to_string()));
+        let secrets = facts::secrets(&one.workflow, &found.document);
+        for (name, value) in secrets.as_object().into_iter().flat_map(|all| all.iter()) {
+            if let Some(name) = Data(name.clone()).as_str() {
+                sources.secrets.set(name, Data(value.clone()));
+            }
+        }
+    }
+    Ok(sources)
+}
+
+/// Brings answers and instances into the order in which a run asks for them.
+fn in_order<'p>(
+    drafted: &Scenario,
+    facts: &'p Facts,
+    parts: &mut Parts<'p>,
+) -> Result<(), RecordError> {
+    let answering = Answering::new(facts.calls.clone());
+    let readings = read_all(drafted)?;
+    if readings
+        .iter()
+        .any(|(_, reading)| reading.workflow.is_none())
+    {
+        // The run says what is wrong.
+        return Ok(());
+    }
+    let Ok(observed) = run_with(drafted, readings, answering.caller(), || Ok(())) else {
+        return Ok(());
+    };
+    let taken = answering.taken();
+    let asked = taken.order.iter().map(|index| &facts.calls[*index]);
+    let others = (0..facts.calls.len()).filter(|index| !taken.order.contains(index));
+    parts.calls = asked
+        .chain(others.map(|index| &facts.calls[index]))
+        .collect();
+    parts.order = instances_in_order(&observed, &taken.instances, parts.instances);
+    Ok(())
+}
+
+fn instances_in_order(
+    observed: &Observed,
+    known: &BTreeMap<String, usize>,
+    instances: &[Recorded],
+) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::new();
+    for seen in &observed.instances {
+        let same = |index: &usize| *instances[*index].header.definition.workflow == *seen.workflow;
+        let claimed = |index: &usize| known.values().any(|taken| taken == index);
+        let free = |index: &usize| !order.contains(index) && same(index);
+        let by_call = known.get(&seen.id).copied().filter(free);
+        let found = by_call
+            .or_else(|| (0..instances.len()).find(|index| free(index) && !claimed(index)))
+            .or_else(|| (0..instances.len()).find(free));
+        order.extend(found);
+    }
+    let others = (0..instances.len()).filter(|index| !order.contains(index));
+    let others: Vec<usize> = others.collect();
+    order.extend(others);
+    order
+}
+
+fn text(composed: &Composed, first: &Recorded) -> String {
+    let header = &first.header;
+    let (id, definition, at) = (&header.id, &header.definition, header.started_at);
+    let mut text = format!(
+        "# Recorded from instance {id} of {definition}, which was started at {at:.3}.\n\
+         # Values of secrets are cut out.\n"
+    );
+    for note in &composed.notes {
+        text.push_str(&format!("# {}\n", note.replace('\n', " ")));
+    }
+    text.push_str(&migrate::yaml(&composed.scenario));
+    text
+}
