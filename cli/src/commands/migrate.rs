@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 use swirl_spec::edition::Edition;
-use swirl_spec::migrate::{Format, Migrated, Obstacle, migrate};
+use swirl_spec::migrate::{Assume, Format, Migrated, Obstacle, migrate};
 use swirl_spec::source::{self, Limits};
 
 use super::validate::{self, Read};
@@ -21,6 +21,9 @@ use crate::terminal::{Output, Terminal};
 /// Documents that the definition refers to for its functions, events and the like become part of
 /// it. Names of retry policies and comments are lost.
 ///
+/// Branches and iterations that run several states become definitions of their own, which the new
+/// one runs as sub-workflows; they are written with it into a folder.
+///
 /// Exit code 0 when the document was written, 1 when 0.8 cannot say it or it isn't valid, 2 when a
 /// file could not be read or written.
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,8 @@ Examples:
   swirl migrate order.sw.yaml > order-0.8.sw.yaml
   swirl migrate order.sw.json -o order-0.8.sw.json
   swirl migrate order.sw.yaml --functions functions.yaml -o order-0.8.sw.yaml
+  swirl migrate parallel.sw.json -o migrated/     # a folder, for a definition that becomes several
+  swirl migrate greet.sw.json --assume objects -o greet-0.8.sw.json
   swirl migrate order.sw.yaml --output json       # the report, and the document in it")]
 pub struct Args {
     /// The definition, YAML or JSON.
@@ -43,9 +48,14 @@ pub struct Args {
     #[arg(long, value_enum)]
     output_format: Option<OutputFormat>,
 
-    /// The file to write, instead of stdout.
-    #[arg(long = "out", short, value_name = "FILE")]
+    /// The file or the folder to write into, instead of stdout.
+    #[arg(long = "out", short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
+
+    /// What holds although the definition doesn't say so. `objects`: functions give objects or
+    /// nothing. In 0.1 any other result replaces the state data, and 0.8 has no short form of that.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    assume: Vec<Assumption>,
 
     #[command(flatten)]
     given: GivenArgs,
@@ -56,6 +66,11 @@ enum To {
     #[default]
     #[value(name = "0.8")]
     V0_8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Assumption {
+    Objects,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -91,10 +106,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let root = source::parse(read.text.as_bytes(), &Limits::default())
         .map_err(|finding| anyhow!("{finding}"))?;
     let format = format(args);
-    let done = migrate(workflow, &root, format);
-    if let (Ok(migrated), Some(path)) = (&done, &args.out) {
-        std::fs::write(path, &migrated.text)
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+    let assume = Assume {
+        objects: args.assume.contains(&Assumption::Objects),
+    };
+    let done = migrate(workflow, &root, format, assume);
+    if let Ok(migrated) = &done {
+        save(args, migrated, format, terminal.output)?;
     }
     if terminal.output == Output::Json {
         let report = as_json(detected.edition.word(), &done);
@@ -115,6 +132,43 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }
     }
     Ok(u8::from(done.is_err()))
+}
+
+/// Writes the files that `-o` asks for.
+fn save(args: &Args, migrated: &Migrated, format: Format, output: Output) -> anyhow::Result<()> {
+    let count = migrated.parts.len() + 1;
+    let Some(path) = &args.out else {
+        if count > 1 && output != Output::Json {
+            bail!("the definition becomes {count} documents; give a folder for them: -o DIR/");
+        }
+        return Ok(());
+    };
+    let is_folder = path.is_dir() || path.to_string_lossy().ends_with('/');
+    if !is_folder && count > 1 {
+        let path = path.display();
+        bail!("the definition becomes {count} documents, and '{path}' is not a folder: -o {path}/");
+    }
+    let write = |path: &Path, text: &str| {
+        std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+    };
+    if !is_folder {
+        return write(path, &migrated.text);
+    }
+    let ending = match format {
+        Format::Yaml => "yaml",
+        Format::Json => "json",
+    };
+    let own = args.file.with_extension(ending);
+    let own = path.join(own.file_name().unwrap_or_default());
+    let mut files = vec![(own, &migrated.text)];
+    for part in &migrated.parts {
+        files.push((path.join(format!("{}.sw.{ending}", part.id)), &part.text));
+    }
+    if let Some((taken, _)) = files.iter().find(|(file, _)| file.exists()) {
+        bail!("{} is there already; give another folder", taken.display());
+    }
+    std::fs::create_dir_all(path).with_context(|| format!("{} cannot be made", path.display()))?;
+    files.iter().try_for_each(|(file, text)| write(file, text))
 }
 
 fn format(args: &Args) -> Format {
@@ -154,6 +208,7 @@ fn as_json(edition: &str, done: &Result<Migrated, Vec<Obstacle>>) -> Value {
             "migrated": true,
             "edition": edition,
             "document": migrated.text,
+            "parts": migrated.parts.iter().map(|part| json!({"id": part.id, "document": part.text})).collect::<Vec<_>>(),
             "notes": migrated.notes,
             "obstacles": [],
         }),

@@ -91,6 +91,7 @@ pub fn read_as(
         edition,
         why: "it is said to be".to_owned(),
         also: Vec::new(),
+        misled_by: None,
     };
     Ok(editions::read(&root, detected, resources, options))
 }

@@ -79,7 +79,7 @@ impl Writer<'_> {
         );
         self.cannot_if(
             rule.replace,
-            "a result that is no object replaces the state data",
+            "a result that is not an object replaces the state data (does not happen if results are objects: `--assume objects`)",
         );
         self.cannot_if(
             rule.output.is_some(),

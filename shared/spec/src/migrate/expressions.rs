@@ -19,7 +19,11 @@ impl Writer<'_> {
     fn marked(&mut self, source: &ExprSource) -> String {
         match source.language {
             language if language == self.language => {}
-            Language::Jq | Language::JsonPath => self.cannot(format!(
+            Language::JsonPath => self.cannot(format!(
+                "other parts need jq, and '{}' is not rewritten in jq: only paths to one value, '[*]' and simple filters are",
+                source.text
+            )),
+            Language::Jq => self.cannot(format!(
                 "'{}' is in another expression language than the rest; a document of 0.8 has one",
                 source.text
             )),

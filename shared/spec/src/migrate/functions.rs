@@ -1,10 +1,55 @@
 //! Functions, and what they authenticate with.
 
 use swirl_model::Data;
-use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind};
+use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind, Workflow};
 
 use super::workflow::metadata;
 use super::writer::{SetIf, Writer};
+use crate::suggest::did_you_mean;
+
+/// What 0.8 reads as a type, or as a type misspelt.
+const TYPES: [&str; 7] = [
+    "rest",
+    "asyncapi",
+    "rpc",
+    "graphql",
+    "odata",
+    "expression",
+    "custom",
+];
+
+/// Functions that something else than a document carries out: `custom` in 0.8.
+pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
+    for function in &mut workflow.functions {
+        let name = &function.name;
+        match &function.kind {
+            FunctionKind::Custom(word) => {
+                let near = TYPES.iter().any(|known| known.eq_ignore_ascii_case(word))
+                    || did_you_mean(word, TYPES).is_some();
+                if word == "custom" || !near {
+                    continue;
+                }
+                notes.push(format!(
+                    "the type '{word}' of the function '{name}' reads like a misspelt one: it is 'custom' with the operation '{word}:{name}'"
+                ));
+                function.operation = format!("{word}:{name}");
+            }
+            FunctionKind::Rest
+            | FunctionKind::Asyncapi
+            | FunctionKind::Rpc
+            | FunctionKind::Graphql
+            | FunctionKind::Odata
+                if *function.operation == **name && !name.contains('#') =>
+            {
+                notes.push(format!(
+                    "the function '{name}' has no document: it is 'custom', for a function that is given by its name"
+                ));
+            }
+            _ => continue,
+        }
+        function.kind = FunctionKind::Custom("custom".to_owned());
+    }
+}
 
 impl Writer<'_> {
     pub fn functions(&mut self) -> Vec<Data> {

@@ -10,7 +10,10 @@ mod conditions;
 mod errors;
 mod events;
 mod expressions;
+mod filters;
+mod flows;
 mod functions;
+mod jq;
 mod next;
 mod places;
 mod results;
@@ -50,6 +53,22 @@ pub struct Migrated {
     pub text: String,
     /// What is said in another way than before.
     pub notes: Vec<String>,
+    /// Definitions that it runs as sub-workflows, and that were part of it.
+    pub parts: Vec<Part>,
+}
+
+/// A definition that was part of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub id: String,
+    pub text: String,
+}
+
+/// What the author knows of the definition, and it doesn't say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Assume {
+    /// Actions give objects or nothing.
+    pub objects: bool,
 }
 
 /// Writes a workflow as a document of edition 0.8. `root` is the document that it was read from.
@@ -60,9 +79,47 @@ pub fn migrate(
     workflow: &Workflow,
     root: &Node,
     format: Format,
+    assume: Assume,
 ) -> Result<Migrated, Vec<Obstacle>> {
-    let (simple, mut notes) = simplify::simplify(workflow);
-    let mut writer = writer::Writer::new(&simple, root);
+    let mut whole = workflow.clone();
+    let mut notes = Vec::new();
+    let parts = flows::parted(&mut whole, &mut notes);
+    let mut obstacles = Vec::new();
+    let mut written = Vec::new();
+    for part in parts {
+        match one(&part, root, format, assume, Vec::new()) {
+            Ok((text, _)) => written.push(Part { id: part.id, text }),
+            Err(mut found) => obstacles.append(&mut found),
+        }
+    }
+    match one(&whole, root, format, assume, notes) {
+        Ok((text, notes)) if obstacles.is_empty() => Ok(Migrated {
+            text,
+            notes,
+            parts: written,
+        }),
+        Ok(_) => Err(obstacles),
+        Err(mut found) => {
+            found.append(&mut obstacles);
+            Err(found)
+        }
+    }
+}
+
+/// One document, and what is said in another way in it.
+fn one(
+    workflow: &Workflow,
+    root: &Node,
+    format: Format,
+    assume: Assume,
+    mut notes: Vec<String>,
+) -> Result<(String, Vec<String>), Vec<Obstacle>> {
+    let (mut simple, mut more) = simplify::simplify(workflow);
+    notes.append(&mut more);
+    functions::simplify(&mut simple, &mut notes);
+    filters::simplify(&mut simple, assume, &mut notes);
+    let in_jq = jq::rewrite(&mut simple, &mut notes);
+    let mut writer = writer::Writer::new(&simple, root, in_jq);
     let document = writer.document();
     notes.append(&mut writer.notes);
     if !writer.obstacles.is_empty() {
@@ -71,7 +128,7 @@ pub fn migrate(
     let text = text::write(&document, format, workflow.edition, &notes);
     let obstacles = check(&simple, &text, root);
     if obstacles.is_empty() {
-        Ok(Migrated { text, notes })
+        Ok((text, notes))
     } else {
         Err(obstacles)
     }

@@ -2,8 +2,8 @@
 
 use swirl_model::error::names;
 use swirl_model::workflow::{
-    Action, ActionKind, ErrorId, ErrorSet, Handler, HandlerRetry, RetryErrors, RetryRule, State,
-    StateKind, Then, Workflow,
+    Action, ActionKind, ErrorId, ErrorSet, Next, RetryErrors, RetryRule, State, StateKind, Then,
+    Workflow,
 };
 
 /// Errors that a state may raise beside those of its actions' calls.
@@ -61,50 +61,88 @@ fn of_action(action: &mut Action) -> bool {
     true
 }
 
-/// The first handler of an operation state repeats it, or what failed in it. With a single action
-/// and named errors that only actions have, that is the same as repeating the action.
+/// The first handler of a state repeats it, or what failed in it, or a rule of the state does. With a
+/// single action, and errors that only actions have, that is the same as repeating the action.
 fn of_state(workflow: &mut Workflow, at: usize) -> bool {
     let state = &workflow.states[at];
-    let Some((retry, ids, list)) = movable(workflow, state) else {
+    let Some((rule, list)) = movable(workflow, state) else {
         return false;
-    };
-    let rule = RetryRule {
-        policy: retry.policy.clone(),
-        errors: RetryErrors::Only(ids.to_vec()),
     };
     for id in workflow.lists[list].actions.clone() {
         workflow.actions[id.0 as usize].retry = Some(rule.clone());
     }
-    workflow.states[at].on_errors[0].retry = None;
+    let state = &mut workflow.states[at];
+    if state.retries.pop().is_none()
+        && let Some(first) = state.on_errors.first_mut()
+    {
+        first.retry = None;
+        // It did nothing else.
+        if matches!(first.then, Then::Rethrow) && first.data.is_none() && state.on_errors.len() == 1
+        {
+            state.on_errors.clear();
+        }
+    }
     true
 }
 
-fn movable<'w>(
-    workflow: &'w Workflow,
-    state: &'w State,
-) -> Option<(&'w HandlerRetry, &'w [ErrorId], usize)> {
-    let StateKind::Operation(list) = state.kind else {
-        return None;
-    };
-    let (first, others) = state.on_errors.split_first()?;
-    let Handler {
-        errors: ErrorSet::These(ids),
-        retry: Some(retry),
-        ..
-    } = first
-    else {
-        return None;
+fn movable(workflow: &Workflow, state: &State) -> Option<(RetryRule, usize)> {
+    let list = match &state.kind {
+        StateKind::Operation(list) => *list,
+        StateKind::Event(event) => match event.entries.as_slice() {
+            [entry] => entry.actions,
+            _ => return None,
+        },
+        _ => return None,
     };
     let actions = &workflow[list];
-    let is_one = actions.actions.len() == 1 || (retry.source && !actions.parallel);
-    let is_fit = is_one
-        && others.iter().all(|other| other.retry.is_none())
-        && state.retries.is_empty()
-        && state.input.is_none()
+    let is_fit = state.input.is_none()
         && state.timeout.is_none()
-        && ids.iter().all(|id| is_of_calls(workflow, *id))
+        && !actions.actions.is_empty()
         && actions.actions.iter().all(|id| is_plain(&workflow[*id]));
-    is_fit.then_some((retry, ids, list.0 as usize))
+    if !is_fit {
+        return None;
+    }
+    let is_one = actions.actions.len() == 1;
+    let (policy, errors) = match (state.retries.as_slice(), state.on_errors.as_slice()) {
+        ([rule], handlers) if !rule.results && is_one => {
+            let others = handlers.iter().all(|handler| handler.retry.is_none());
+            (&rule.policy, others.then_some(&rule.errors)?)
+        }
+        ([], [first, others @ ..]) => {
+            let retry = first.retry.as_ref()?;
+            let fits = others.iter().all(|other| other.retry.is_none())
+                && (is_one || (retry.source && !actions.parallel))
+                // All errors are those that no other handler names.
+                && (first.errors != ErrorSet::Any || others.is_empty());
+            (&retry.policy, fits.then_some(&first.errors)?)
+        }
+        _ => return None,
+    };
+    let of_calls = |ids: &[ErrorId]| ids.iter().all(|id| is_of_calls(workflow, *id));
+    let errors = match errors {
+        ErrorSet::These(ids) if of_calls(ids) => RetryErrors::Only(ids.clone()),
+        ErrorSet::Any if is_one && only_acts(state) => RetryErrors::All,
+        ErrorSet::Except(ids) if is_one && only_acts(state) => match ids.is_empty() {
+            true => RetryErrors::All,
+            false => RetryErrors::Except(ids.clone()),
+        },
+        _ => return None,
+    };
+    let policy = policy.clone();
+    Some((RetryRule { policy, errors }, list.0 as usize))
+}
+
+/// Nothing but its actions can fail.
+fn only_acts(state: &State) -> bool {
+    let goes = |next: &Next| match next {
+        Next::Transition(transition) => transition.guard.is_none() && transition.produce.is_empty(),
+        Next::End(end) => end.produce.is_empty() && end.continue_as.is_none(),
+    };
+    matches!(state.kind, StateKind::Operation(_))
+        && state.output.is_none()
+        && state.input_schema.is_none()
+        && state.output_schema.is_none()
+        && state.next.iter().all(goes)
 }
 
 fn is_plain(action: &Action) -> bool {

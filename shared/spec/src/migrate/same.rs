@@ -13,6 +13,8 @@ use swirl_model::workflow::{
     Workflow,
 };
 
+use super::workflow::root_states;
+
 pub(super) struct Difference {
     /// The state's name.
     pub state: Option<String>,
@@ -107,7 +109,7 @@ fn parts(workflow: &Workflow) -> Parts {
     put("the version", version);
     put("the key of instances", instance_key);
     put("the metadata", metadata);
-    put("the flow of states", flows);
+    put("the flow of states", &flows.first());
     put("the constants", constants);
     put("the list of secrets", secrets);
     put("the schema of the input", input_schema);
@@ -118,7 +120,10 @@ fn parts(workflow: &Workflow) -> Parts {
     for function in functions {
         put(&format!("the function '{}'", function.name), function);
     }
-    for state in states {
+    for id in root_states(workflow) {
+        let Some(state) = states.get(id.0 as usize) else {
+            continue;
+        };
         let bare = State {
             pointer: String::new(),
             ..state.clone()

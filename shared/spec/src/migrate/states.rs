@@ -203,7 +203,7 @@ impl Writer<'_> {
                     self.cannot("a condition asks whether a path finds anything; in 0.8 it must be true or false");
                 }
                 Test::Compare { .. } | Test::All(_) | Test::Any(_) | Test::Not(_) => {
-                    self.cannot("a condition compares what a path finds with a value");
+                    self.cannot("a condition compares what a path finds with a value, and the path has no form in jq here");
                 }
             }
             self.next(&condition.next, &mut data);

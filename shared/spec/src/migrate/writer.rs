@@ -22,11 +22,12 @@ pub(super) struct Writer<'w> {
 }
 
 impl<'w> Writer<'w> {
-    pub fn new(workflow: &'w Workflow, root: &'w Node) -> Writer<'w> {
+    /// `in_jq`: the definition was rewritten in jq, but for paths that have no form there.
+    pub fn new(workflow: &'w Workflow, root: &'w Node, in_jq: bool) -> Writer<'w> {
         let mut sources = workflow.expressions.iter().chain(&workflow.paths);
         let language = match sources.any(|source| source.language == Language::JsonPath) {
-            true => Language::JsonPath,
-            false => Language::Jq,
+            true if !in_jq => Language::JsonPath,
+            _ => Language::Jq,
         };
         Writer {
             workflow,

@@ -1,0 +1,229 @@
+//! Results and payloads that go under a key of their own, and results that replace the state data.
+
+use swirl_model::Data;
+use swirl_model::workflow::{
+    ActionId, ActionKind, Body, EventFilter, EventState, ExprId, Language, ListId, State,
+    StateKind, Under, UnderWhen, Workflow,
+};
+
+use super::expression;
+use super::paths::Selection;
+
+/// Where a result that is no object stands until the state's output filter puts it in the place of
+/// the state data.
+const KEPT: &str = "\"$result\"";
+
+pub(super) fn rewrite(
+    workflow: &mut Workflow,
+    parsed: &[Option<Selection>],
+    notes: &mut Vec<String>,
+) {
+    let mut named = false;
+    for at in 0..workflow.actions.len() {
+        let rule = &workflow.actions[at].results;
+        let (filter, under) = (rule.results, rule.under.clone());
+        if rule.ignore {
+            workflow.actions[at].results.under = None;
+        } else if let Some(id) = under_key(workflow, filter, under.as_ref(), parsed) {
+            let rule = &mut workflow.actions[at].results;
+            (rule.results, rule.under, named) = (Some(id), None, true);
+        }
+    }
+    for at in 0..workflow.states.len() {
+        let filters: Vec<EventFilter> = filters(&workflow.states[at]).cloned().collect();
+        for (number, filter) in filters.into_iter().enumerate() {
+            let found = match filter.ignore {
+                true => None,
+                false => under_key(workflow, filter.data, filter.under.as_ref(), parsed),
+            };
+            if let Some(filter) = filters_mut(&mut workflow.states[at]).nth(number) {
+                filter.under.take_if(|_| filter.ignore || found.is_some());
+                filter.data = found.or(filter.data);
+                named |= found.is_some();
+            }
+        }
+        if collected(workflow, at) {
+            notes.push(format!(
+                "the output filter of '{}' makes a list of what its branches give",
+                workflow.states[at].name
+            ));
+        }
+        if replaced(workflow, at) {
+            notes.push(format!(
+                "a result of '{}' that is no object is kept as '$result' until the state's output filter makes it the state data",
+                workflow.states[at].name
+            ));
+        }
+    }
+    if named {
+        notes.push(
+            "what a path selects of a result or payload is put under the path's last name by the filter"
+                .to_owned(),
+        );
+    }
+}
+
+/// What the path selects, or else a value that is no object itself, under the key.
+fn under_key(
+    workflow: &mut Workflow,
+    filter: Option<ExprId>,
+    under: Option<&Under>,
+    parsed: &[Option<Selection>],
+) -> Option<ExprId> {
+    let under = under.filter(|under| under.when == UnderWhen::Always)?;
+    let id = filter?;
+    let Some(Selection::One(path)) = parsed.get(id.0 as usize)? else {
+        return None;
+    };
+    let (path, key) = (path.optional(), Data::string(&*under.key));
+    let text = format!("if type == \"object\" then {path} else . end | values | {{{key}: .}}");
+    let params = workflow[id].params.clone();
+    Some(expression(workflow, text, params))
+}
+
+/// With one action, the state's output filter can do what the action's result did.
+fn replaced(workflow: &mut Workflow, at: usize) -> bool {
+    let state = &workflow.states[at];
+    let Some(actions) = only_actions(workflow, state) else {
+        return false;
+    };
+    let replacing: Vec<ActionId> = actions
+        .into_iter()
+        .filter(|id| {
+            let rule = &workflow[*id].results;
+            rule.replace && rule.to.is_none() && rule.output.is_none() && !rule.ignore
+        })
+        .collect();
+    let texts = replacing.iter().map(|id| workflow[*id].results.results);
+    let mut texts = texts.chain([state.output]).flatten();
+    if replacing.is_empty() || texts.any(|id| workflow[id].text.contains('#')) {
+        return false;
+    }
+    for id in replacing {
+        let rule = &workflow[id].results;
+        let kept = format!("if type == \"object\" or . == null then . else {{{KEPT}: .}} end");
+        let (text, params) = match rule.results {
+            Some(filter) => {
+                let source = &workflow[filter];
+                (format!("({}) | {kept}", source.text), source.params.clone())
+            }
+            None => (kept, Vec::new()),
+        };
+        let text = expression(workflow, text, params);
+        let rule = &mut workflow.actions[id.0 as usize].results;
+        (rule.results, rule.replace) = (Some(text), false);
+    }
+    let taken = format!("if type == \"object\" and has({KEPT}) then .[{KEPT}] else . end");
+    let text = match workflow.states[at].output {
+        Some(filter) => {
+            let filter = &workflow[filter].text;
+            format!("{taken} | first((({filter}) | values), .)")
+        }
+        None => taken,
+    };
+    workflow.states[at].output = Some(expression(workflow, text, Vec::new()));
+    true
+}
+
+/// What each branch gives stands under its number until the state's output filter makes a list of it.
+fn collected(workflow: &mut Workflow, at: usize) -> bool {
+    let StateKind::Parallel(parallel) = &workflow.states[at].kind else {
+        return false;
+    };
+    let place = match parallel.collect_to.map(|id| &workflow[id]) {
+        None => None,
+        Some(path) if path.language == Language::Jq && path.text != "." => Some(path.text.clone()),
+        Some(_) => return false,
+    };
+    let whole_output = |list: ListId| match workflow[list].actions.as_slice() {
+        [id] => {
+            let action = &workflow[*id];
+            let is_subflow = matches!(action.kind, ActionKind::Subflow(_));
+            let rule = &action.results;
+            let plain = rule.results.is_none() && rule.to.is_none() && !rule.ignore;
+            (is_subflow && plain).then_some(*id)
+        }
+        _ => None,
+    };
+    let outputs = parallel.branches.iter().map(|branch| match branch.body {
+        Body::Actions(list) if branch.awaited => whole_output(list),
+        _ => None,
+    });
+    let Some(outputs) = outputs.collect::<Option<Vec<ActionId>>>() else {
+        return false;
+    };
+    if !parallel.collect || parallel.at_least.is_some() {
+        return false;
+    }
+    let keys: Vec<String> = (1..=outputs.len()).map(|n| format!("\"${n}\"")).collect();
+    for (id, key) in outputs.into_iter().zip(&keys) {
+        let text = expression(workflow, format!("{{{key}: .}}"), Vec::new());
+        workflow.actions[id.0 as usize].results.results = Some(text);
+    }
+    let items: Vec<String> = keys.iter().map(|key| format!(".[{key}]")).collect();
+    let items = items.join(", ");
+    let mut text = match place {
+        None => format!("[{items}]"),
+        Some(place) => format!("{place} = [{items}] | del({items})"),
+    };
+    if let Some(filter) = workflow.states[at].output {
+        text.push_str(&format!(
+            " | first((({}) | values), .)",
+            workflow[filter].text
+        ));
+    }
+    workflow.states[at].output = Some(expression(workflow, text, Vec::new()));
+    if let StateKind::Parallel(parallel) = &mut workflow.states[at].kind {
+        (parallel.collect, parallel.collect_to) = (false, None);
+    }
+    true
+}
+
+/// The actions of a state of which one runs, and nothing after it.
+fn only_actions(workflow: &Workflow, state: &State) -> Option<Vec<ActionId>> {
+    let one = |list: ListId| workflow[list].actions.len() <= 1;
+    let lists: Vec<ListId> = match &state.kind {
+        StateKind::Operation(list) => vec![*list],
+        StateKind::Event(event) if is_one(event) => {
+            event.entries.iter().map(|entry| entry.actions).collect()
+        }
+        _ => return None,
+    };
+    let all = lists.iter().all(|list| one(*list));
+    all.then(|| {
+        let actions = lists.iter().flat_map(|list| &workflow[*list].actions);
+        actions.copied().collect()
+    })
+}
+
+fn is_one(event: &EventState) -> bool {
+    event.exclusive || event.entries.len() == 1
+}
+
+/// The filters of a state's events.
+pub(super) fn filters(state: &State) -> impl Iterator<Item = &EventFilter> {
+    let (entries, conditions, callback) = match &state.kind {
+        StateKind::Event(event) => (event.entries.as_slice(), [].as_slice(), None),
+        StateKind::SwitchEvents(switch) => ([].as_slice(), switch.conditions.as_slice(), None),
+        StateKind::Callback(callback) => ([].as_slice(), [].as_slice(), Some(&callback.filter)),
+        _ => ([].as_slice(), [].as_slice(), None),
+    };
+    let entries = entries.iter().map(|entry| &entry.filter);
+    let conditions = conditions.iter().map(|condition| &condition.filter);
+    entries.chain(conditions).chain(callback)
+}
+
+/// The same filters in the same order.
+fn filters_mut(state: &mut State) -> Box<dyn Iterator<Item = &mut EventFilter> + '_> {
+    match &mut state.kind {
+        StateKind::Event(event) => {
+            Box::new(event.entries.iter_mut().map(|entry| &mut entry.filter))
+        }
+        StateKind::SwitchEvents(switch) => {
+            let conditions = switch.conditions.iter_mut();
+            Box::new(conditions.map(|condition| &mut condition.filter))
+        }
+        StateKind::Callback(callback) => Box::new(std::iter::once(&mut callback.filter)),
+        _ => Box::new(std::iter::empty()),
+    }
+}
