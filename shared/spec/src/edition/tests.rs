@@ -1,0 +1,220 @@
+use super::*;
+use crate::source::{Limits, parse};
+
+fn edition(text: &str) -> String {
+    let root = parse(text.as_bytes(), &Limits::default()).unwrap();
+    match detect(&root) {
+        Ok(detected) => {
+            let also = detected.also.iter().map(|also| format!(" or {also}"));
+            format!("{}{}", detected.edition, also.collect::<String>())
+        }
+        Err(unknown) => format!("unknown {}", unknown.version),
+    }
+}
+
+fn check(table: &[(&str, &str)]) {
+    for (text, expected) in table {
+        assert_eq!(edition(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn by_version_key() {
+    check(&[
+        ("specVersion: '0.8'", "0.8"),
+        ("specVersion: 0.8", "0.8"),
+        ("specVersion: v0.8", "0.8"),
+        ("specVersion: 0.8.1", "0.8"),
+        ("specVersion: '0.7'", "0.7"),
+        ("specVersion: '0.9'", "0.9"),
+        ("schemaVersion: '0.5'", "0.5"),
+        ("specVersion: '1.0.0'", "unknown 1.0.0"),
+        ("specVersion: '0.8.'", "unknown 0.8."),
+        ("specVersion: '0.80'", "unknown 0.80"),
+        ("specVersion: ''", "unknown "),
+        ("document: {dsl: 1.0.0, name: a}\ndo: []", "unknown 1.0.0"),
+    ]);
+}
+
+#[test]
+fn by_shape_alone() {
+    check(&[
+        ("a: 1", "0.8"),
+        ("[]", "0.8"),
+        ("id: a\nstates: [{name: A, type: inject}]", "0.8"),
+        (
+            "states: [{name: A, type: inject, end: true}]",
+            "0.6 or 0.8 or 0.7",
+        ),
+        (
+            "states: [{name: a, type: inject, end: true}]",
+            "0.6 or 0.8 or 0.7 or 0.9",
+        ),
+        // A timeout that is a number makes no early draft of a document of another edition.
+        (
+            "id: a\ntasks: [{name: A, type: operation, actions: [{functionRef: {refName: f}, timeout: 5}]}]",
+            "tasks draft",
+        ),
+        (
+            "id: a\nstates: [{name: A, start: {kind: default}, actions: [{functionRef: {refName: f, parameters: {a: '{{ $.a }}'}}, timeout: 5}]}]",
+            "0.5",
+        ),
+        ("states: [{name: A, start: {kind: default}}]", "0.5"),
+        (
+            "states: [{name: A, stateDataFilter: {dataInputPath: '{{ $.a }}'}}]",
+            "0.5",
+        ),
+        (
+            "states: [{name: A, start: true, next-state: B}, {name: B, type: END}]",
+            "0.1 (early draft)",
+        ),
+        (
+            "states: [{name: A, type: DELAY, time-delay: 5, next-state: B}]",
+            "0.1 (early draft)",
+        ),
+        (
+            "starts-at: A\nstates: [{name: A, type: DELAY, time-delay: PT5S, end: true}]",
+            "0.1",
+        ),
+        (
+            "states: [{name: A, type: DELAY, time-delay: PT5S, next-state: B}]",
+            "0.1 or 0.1 (early draft)",
+        ),
+        (
+            "tasks: [{name: A, type: operation, end: {kind: default}}]",
+            "tasks draft",
+        ),
+        (
+            "states: [{name: A, type: RELAY, inject: {}, start: {kind: DEFAULT}, end: {kind: DEFAULT}}]",
+            "0.1 (release)",
+        ),
+        (
+            "functions: [{name: f, resource: r}]\nstates: [{name: A, type: OPERATION, start: {kind: DEFAULT}, actions: [{functionRef: {refName: f}}], end: {kind: DEFAULT}}]",
+            "0.1 (release)",
+        ),
+        (
+            "id: a\nstates: [{name: A, type: delay, start: true, timeDelay: PT1S, end: true}]",
+            "0.6",
+        ),
+        (
+            "id: a\nstart: A\nstates: [{name: A, type: switch, dataConditions: [], default: {transition: B}, onErrors: [{error: x, transition: B}]}, {name: B, type: subflow, workflowId: c, end: true}]",
+            "0.6",
+        ),
+        (
+            "id: a\nstart: A\nstates: [{name: A, type: operation, actions: [{functionRef: f, retryRef: r}], end: true}]",
+            "0.8 or 0.7",
+        ),
+        (
+            "id: a\nstart: A\nstates: [{name: A, type: switch, dataConditions: [{condition: '${ .a }', end: true}], defaultCondition: {end: true}}]",
+            "0.8 or 0.7",
+        ),
+        (
+            "name: a\nstart: A\nstates: [{name: A, type: operation, actions: [{publish: {event: e}}], end: true}]",
+            "0.9",
+        ),
+        (
+            "id: a\nname: b\nstates: [{name: A, type: subflow, start: {kind: default}, workflowId: x, end: {kind: default}}]",
+            "0.5",
+        ),
+    ]);
+}
+
+/// Decision 97.
+#[test]
+fn by_shape_though_there_is_a_version() {
+    check(&[
+        (
+            "specVersion: '0.8'\nname: a\nstates: [{name: a, type: inject, end: true}]",
+            "0.9",
+        ),
+        // 0.9 has no such names: what is missing is the id.
+        (
+            "specVersion: '0.8'\nname: a\nstates: [{name: A, type: inject, end: true}]",
+            "0.8",
+        ),
+        (
+            "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, actions: [{subscribe: {event: e}}], end: true}]",
+            "0.9",
+        ),
+        (
+            "specVersion: '0.8'\nname: a\nstates: [{name: A, type: sleep, duration: PT1S, end: true}]",
+            "0.8",
+        ),
+        ("specVersion: '0.8'\nkey: a\nname: a\nstates: []", "0.8"),
+        (
+            "specVersion: '0.8'\nkey: '${ .id }'\nname: a\nstates: []",
+            "0.9",
+        ),
+        (
+            "specVersion: '0.8'\nid: a\nerrors: [{name: x}]\nstates: []",
+            "0.8",
+        ),
+        (
+            "specVersion: '0.8'\nid: a\nerrors: {definitions: []}\nstates: []",
+            "0.9",
+        ),
+        (
+            "schemaVersion: '0.1'\nstates: [{name: A, type: RELAY}]",
+            "0.1 (release)",
+        ),
+        ("schemaVersion: '0.1'\ntasks: []", "tasks draft"),
+        ("schema-version: '0.1'\nstarts-at: A\nstates: []", "0.1"),
+        ("schemaVersion: '0.1'\nstates: []", "0.1 (release)"),
+        (
+            "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, start: {kind: default}, data: {}, end: {kind: default}}]",
+            "0.5",
+        ),
+        // One sign of another generation is a slip.
+        (
+            "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, actions: [{functionRef: {refName: f, parameters: {}}}], end: true}]",
+            "0.8",
+        ),
+        (
+            "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, data: {}, end: {kind: default}}]",
+            "0.8",
+        ),
+        // What is of 0.8 alone speaks for 0.8.
+        (
+            "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, start: {kind: default}, actions: [{functionRef: {refName: f, invoke: async}}], end: {kind: default}}]",
+            "0.8",
+        ),
+        (
+            "specVersion: '0.7'\nid: a\nstart: A\nstates: [{name: A, type: delay, timeDelay: PT1S, end: true}]",
+            "0.7",
+        ),
+        (
+            "schemaVersion: '0.2'\nstates: [{name: A, type: RELAY, start: {kind: DEFAULT}, inject: {}, end: {kind: DEFAULT}}]",
+            "0.1 (release)",
+        ),
+        (
+            "schema-version: '1'\nstarts-at: A\nstates: [{name: A, type: DELAY, time-delay: PT1S, end: true}]",
+            "0.1",
+        ),
+        (
+            "specVersion: '0.80'\nid: a\nstart: A\nstates: [{name: A, type: inject, data: {}, end: true}]",
+            "unknown 0.80",
+        ),
+    ]);
+}
+
+#[test]
+fn why() {
+    for (text, why) in [
+        ("specVersion: '0.8'\nid: a", "'specVersion' is '0.8'"),
+        (
+            "specVersion: '0.8'\nname: a",
+            "it has 'name' and neither 'id' nor 'key', though 'specVersion' is '0.8'",
+        ),
+        (
+            "schemaVersion: '0.1'\nstates: [{type: RELAY}]",
+            "'schemaVersion' is '0.1', and a state has 'type: RELAY' and the 'type' of a state is in capitals",
+        ),
+        (
+            "states: [{type: delay, workflowId: b, execTimeout: a, n: 1, repeat: {}}]",
+            "a state has 'repeat' and a state has 'n'",
+        ),
+    ] {
+        let root = parse(text.as_bytes(), &Limits::default()).unwrap();
+        assert_eq!(detect(&root).unwrap().why, why, "{text}");
+    }
+}
