@@ -210,6 +210,7 @@ pub fn calling(call: u32) -> Cursor {
         attempt: 1,
         waited_ms: 0,
         key: None,
+        child: None,
         times: 0,
         stopped: false,
         step: ActionStep::Call { call, at: at(0) },

@@ -8,11 +8,10 @@ use super::ctx::Ctx;
 use crate::source::Node;
 
 /// Properties of any edition that may be left out, in alphabetical order.
-const OPTIONAL: [&str; 117] = [
+const OPTIONAL: [&str; 115] = [
     "actionDataFilter",
     "actionExecTimeout",
     "actionMode",
-    "actions",
     "annotations",
     "arguments",
     "auth",
@@ -60,7 +59,6 @@ const OPTIONAL: [&str; 117] = [
     "fromStateData",
     "functionRef",
     "functions",
-    "id",
     "increment",
     "input",
     "interrupt",
@@ -155,8 +153,9 @@ const VALUES: [&str; 11] = [
 ];
 
 /// What lists, or holds, parts of a definition without being optional everywhere.
-const HOLDERS: [&str; 11] = [
+const HOLDERS: [&str; 12] = [
     "action",
+    "actions",
     "after",
     "before",
     "branches",
@@ -200,6 +199,7 @@ impl Ctx<'_> {
                     match key {
                         "action" | "actions" => self.leave_out_null(value, "name"),
                         "functions" => self.leave_out_null(value, "type"),
+                        "onEvents" => self.leave_out_null(value, "actions"),
                         _ => {}
                     }
                 }
@@ -309,6 +309,6 @@ version: 1.0.0
 specVersion: '0.8'
 states: [{name: A, type: inject, data: {a: null}, transition: ''}]
 ");
-        assert_eq!(codes(&reading), ["loose-form", "missing-property"]);
+        assert_eq!(codes(&reading), ["missing-property", "loose-form"]);
     }
 }

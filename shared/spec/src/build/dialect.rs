@@ -39,6 +39,8 @@ pub(crate) struct Parts {
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
     /// States of all kinds have `timeouts`, also those that sleep and inject.
     pub timeouts_of_all_states: bool,
+    /// `stateExecTimeout` is a duration alone, and no object with `total` any more.
+    pub state_timeout_is_text: bool,
     /// Wherever a duration stands, an expression for one may stand.
     pub period_expressions: bool,
     /// Events have no `kind`: each may be consumed and produced.
@@ -96,6 +98,7 @@ impl Parts {
         foreach_max: false,
         repeat: None,
         timeouts_of_all_states: false,
+        state_timeout_is_text: false,
         period_expressions: false,
         events_without_kind: false,
         result_under_name: false,

@@ -114,12 +114,12 @@ impl Ctx<'_> {
         }
     }
 
-    /// The schema of the language has it as an object too, with `total`, and with `single` for what the
+    /// The schemas of 0.7 and 0.8 have it as an object too, with `total`, and with `single` for what the
     /// state takes without its retries. Actions are what is retried, so that bounds nothing.
     fn state_timeout(&mut self, obj: Obj<'_>) -> Option<Period> {
         const NAME: &str = "stateExecTimeout";
         let node = obj.get(NAME)?;
-        if node.members().is_none() {
+        if node.members().is_none() || self.dialect.parts.state_timeout_is_text {
             return self.timeout(obj, NAME);
         }
         let inner = self.object(node, "'stateExecTimeout'", &["total", "single"])?;

@@ -20,6 +20,7 @@ use crate::source::Node;
 pub(super) const DIALECT: Dialect = Dialect {
     own_names: &[("id", "name"), ("rest", "openapi")],
     parts: Parts {
+        state_timeout_is_text: true,
         period_expressions: true,
         events_without_kind: true,
         result_under_name: true,
