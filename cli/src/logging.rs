@@ -4,9 +4,11 @@
 //! whatever `SWIRL_LOG` says, only Swirl's own log goes further than `info`.
 
 mod json;
+mod time;
 
 use std::io::IsTerminal;
 
+pub use time::happened;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::fmt::format::JsonFields;
@@ -45,6 +47,7 @@ pub fn start(filter: &str, form: Form) {
     let filter = filter.and(filter_fn(is_harmless));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_timer(time::Happened)
         .with_target(false);
     let lines = match form {
         Form::Json => lines

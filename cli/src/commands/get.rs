@@ -109,11 +109,7 @@ pub fn text(body: &Value) -> String {
         "workflow",
         format!("{}:{}", word("workflow"), word("version")),
     );
-    let suspended = match body["suspended"].as_bool() {
-        Some(true) => ", suspended",
-        _ => "",
-    };
-    row("status", format!("{}{suspended}", word("status")));
+    row("status", super::list::status(body));
     row("called", word("instanceKey"));
     row("key", word("key"));
     row("parent", word("parent"));

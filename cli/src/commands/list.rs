@@ -98,14 +98,18 @@ fn text(body: &Value) -> String {
     text
 }
 
-fn row(row: &Value) -> [String; 6] {
-    let status = if row["suspended"] == true {
+/// The status of an instance as people see it: of those that run, some wait, and some are suspended.
+pub(super) fn status(row: &Value) -> String {
+    if row["suspended"] == true {
         "suspended".to_owned()
     } else if row["waiting"] == true {
         "waiting".to_owned()
     } else {
         shown(&row["status"])
-    };
+    }
+}
+
+fn row(row: &Value) -> [String; 6] {
     let error = match &row["error"] {
         Value::Null => String::new(),
         found => error(found).chars().take(ERROR_CHARS_MAX).collect(),
@@ -113,7 +117,7 @@ fn row(row: &Value) -> [String; 6] {
     [
         shown(&row["id"]),
         format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
-        status,
+        status(row),
         shown(&row["state"]),
         shown(&row["startedAt"]),
         error,

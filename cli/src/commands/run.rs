@@ -191,8 +191,17 @@ async fn run_one(
             ));
         };
         let store = node.store.as_ref();
-        if let Err(error) = left::finish(store, &root, begun, say, &mut put_off).await {
-            return give_up(args, terminal, error);
+        let unheard = match left::finish(store, &root, begun, say, &mut put_off).await {
+            Ok(unheard) => unheard,
+            Err(error) => return give_up(args, terminal, error),
+        };
+        for other in unheard.iter().filter(|other| other.header.id != last) {
+            let (id, workflow) = (&other.header.id, &other.header.definition.workflow);
+            let error = other.error.as_ref();
+            let error = error.map_or_else(String::new, |error| format!(": {error}"));
+            terminal.message(&format!(
+                "warning: instance {id} of '{workflow}', which this run started, is faulted{error}"
+            ));
         }
     }
     Ok(code)

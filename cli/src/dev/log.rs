@@ -1,5 +1,5 @@
-//! What instances do, as log lines. The store is looked at a few times a second: the engine itself
-//! tells nobody, and a line that comes a moment later does no harm.
+//! What instances do, as log lines. The store is looked at a few times a second: a line comes a moment later,
+//! and has the time when it happened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,11 +69,11 @@ impl Log {
                 let line = timeline::describe(&value);
                 let workflow = &summary.header.definition.workflow;
                 let text = format!("{workflow} {id} {}{}", line.place(), line.text);
-                match line.tone {
+                crate::logging::happened(entry.at, || match line.tone {
                     timeline::Tone::Bad => tracing::warn!("{text}"),
                     timeline::Tone::Plain | timeline::Tone::Good => tracing::info!("{text}"),
                     timeline::Tone::Dim => tracing::debug!("{text}"),
-                }
+                });
             }
             let ended = summary.status.ended();
             self.told.insert(id.clone(), (history.len(), ended));

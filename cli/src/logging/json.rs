@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{JsonFields, Writer};
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -37,7 +37,7 @@ where
         }
         event.record(&mut Fields(&mut line));
         let mut timestamp = String::new();
-        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
+        super::time::Happened.format_time(&mut Writer::new(&mut timestamp))?;
         line.insert("timestamp".to_owned(), timestamp.into());
         line.insert("level".to_owned(), event.metadata().level().as_str().into());
         writeln!(writer, "{}", Value::Object(line))

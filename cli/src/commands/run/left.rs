@@ -7,7 +7,7 @@ use swirl_model::instance::Status;
 use swirl_model::scope::{Role, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::Filter;
-use swirl_ports::Store;
+use swirl_ports::{Store, Summary};
 
 use super::put_off::{self, PutOff};
 
@@ -52,9 +52,15 @@ impl Left {
     }
 }
 
-/// Counts the unfinished work of the run whose traces have this root.
-async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> swirl_ports::Result<Left> {
+/// Counts the unfinished work of the run whose traces have this root, and finds the instances of it that
+/// failed unheard: nobody waits for them.
+async fn left(
+    store: &dyn Store,
+    root: &str,
+    begun: Timestamp,
+) -> swirl_ports::Result<(Left, Vec<Summary>)> {
     let mut left = Left::default();
+    let mut unheard = Vec::new();
     let mut filter = Filter {
         limit: PAGE,
         ..Filter::default()
@@ -65,6 +71,13 @@ async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> swirl_ports::R
             let header = &summary.header;
             if header.trace_root() != root {
                 continue;
+            }
+            let is_awaited = header
+                .parent
+                .as_ref()
+                .is_some_and(|parent| !parent.detached);
+            if summary.status == Status::Faulted && !is_awaited {
+                unheard.push(summary.clone());
             }
             // In a faulted or suspended instance nothing goes on: it waits for an operator.
             if summary.status == Status::Faulted || summary.suspended {
@@ -88,10 +101,11 @@ async fn left(store: &dyn Store, root: &str, begun: Timestamp) -> swirl_ports::R
         }
     }
     left.effects = put_off::of_run(store, root).await?.len();
-    Ok(left)
+    Ok((left, unheard))
 }
 
-/// Waits until nothing is left. `say` gets the first count that isn't empty.
+/// Waits until nothing is left, and returns the instances that failed while nobody waited for them. `say`
+/// gets the first count that isn't empty.
 ///
 /// # Errors
 /// An effect is put off for too long.
@@ -101,13 +115,13 @@ pub(super) async fn finish(
     begun: Timestamp,
     say: impl FnOnce(Left),
     put_off: &mut PutOff<impl FnOnce(String)>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<Summary>> {
     let mut say = Some(say);
     let mut pause = Duration::from_millis(1);
     loop {
-        let now = left(store, root, begun).await?;
+        let (now, unheard) = left(store, root, begun).await?;
         if now.is_empty() {
-            return Ok(());
+            return Ok(unheard);
         }
         // An effect is carried out at once: no need to speak of it, unless it isn't.
         put_off.look(store, Instant::now()).await?;

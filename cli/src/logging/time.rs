@@ -1,0 +1,71 @@
+//! The times of log lines: RFC 3339 with milliseconds.
+
+use std::cell::Cell;
+use std::fmt;
+
+use swirl_embedded::SystemClock;
+use swirl_model::time::Timestamp;
+use swirl_ports::Clock;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+
+thread_local! {
+    /// The time of the line that this thread logs, where that isn't now.
+    static HAPPENED: Cell<Option<Timestamp>> = const { Cell::new(None) };
+}
+
+/// Logs something that happened earlier: its line has the time when it happened.
+pub fn happened(at: Timestamp, log: impl FnOnce()) {
+    HAPPENED.set(Some(at));
+    log();
+    HAPPENED.set(None);
+}
+
+/// The time of a line that is logged now.
+pub struct Happened;
+
+impl FormatTime for Happened {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let at = HAPPENED.get().unwrap_or_else(|| SystemClock.now());
+        writer.write_str(&text(at))
+    }
+}
+
+/// Always with three digits of a second, so that lines stand below each other.
+fn text(at: Timestamp) -> String {
+    let whole = at.to_string();
+    let Some(begun) = whole.strip_suffix('Z') else {
+        return whole;
+    };
+    match begun.split_once('.') {
+        Some((seconds, part)) => format!("{seconds}.{part:0<3}Z"),
+        None => format!("{begun}.000Z"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_are_always_there() {
+        let shown = |ms| text(Timestamp(1_700_000_000_000 + ms));
+        assert_eq!(shown(0), "2023-11-14T22:13:20.000Z");
+        assert_eq!(shown(40), "2023-11-14T22:13:20.040Z");
+        assert_eq!(shown(123), "2023-11-14T22:13:20.123Z");
+    }
+
+    #[test]
+    fn a_line_has_the_time_of_what_happened() {
+        let shown = || {
+            let mut line = String::new();
+            Happened
+                .format_time(&mut Writer::new(&mut line))
+                .map(|()| line)
+        };
+        happened(Timestamp(1_700_000_000_000), || {
+            assert_eq!(shown().as_deref(), Ok("2023-11-14T22:13:20.000Z"));
+        });
+        assert_ne!(shown().as_deref(), Ok("2023-11-14T22:13:20.000Z"));
+    }
+}
