@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn milliseconds_are_always_there() {
-        let shown = |ms| text(Timestamp(1_700_000_000_000 + ms));
+        let shown = |ms: i64| text(Timestamp(1_700_000_000_000 + ms));
         assert_eq!(shown(0), "2023-11-14T22:13:20.000Z");
         assert_eq!(shown(40), "2023-11-14T22:13:20.040Z");
         assert_eq!(shown(123), "2023-11-14T22:13:20.123Z");

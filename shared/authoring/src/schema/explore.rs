@@ -115,6 +115,9 @@ impl<'r> Explorer<'r> {
 
     fn object(&mut self, place: &Place) -> Object {
         let base = self.compared(place, &json!({}));
+        if base.as_ref().is_some_and(|base| self.is_torn(place, base)) {
+            return Object::Free;
+        }
         for (property, words) in self.words(place, base.as_ref()) {
             if let Some(variants) = self.variants(place, &property, &words) {
                 return Object::Known(self.varied(place, base, &property, variants));
@@ -124,6 +127,14 @@ impl<'r> Explorer<'r> {
             None => Object::Free,
             Some(compared) => Object::Known(self.known(place, compared, &json!({}), "")),
         }
+    }
+
+    /// Whether one of the properties makes another object of it, in which others have no place: a schema
+    /// without a word that decides says nothing of it.
+    fn is_torn(&self, place: &Place, base: &Compared) -> bool {
+        let suggested = self.reader.compares(place, &json!({}));
+        let suggested = suggested.map(|(_, names)| names).unwrap_or_default();
+        suggested.iter().any(|name| !base.names.contains(name))
     }
 
     /// The names that the reader takes in an object that has `beside`; none if it compares them with

@@ -103,12 +103,23 @@ impl Redactor {
         }
     }
 
-    /// An error as it is shown. Its name and code stay: by them handlers match, and people look for it.
+    /// An error as it is shown: its name, code and message.
     pub fn error(&self, error: &mut WorkflowError) {
+        self.clean(&mut error.name);
+        error.code.iter_mut().for_each(|code| self.clean(code));
+        self.message(error);
+    }
+
+    /// An error's message alone: handlers match by its name and code.
+    pub fn message(&self, error: &mut WorkflowError) {
+        self.clean(&mut error.message);
+    }
+
+    fn clean(&self, text: &mut String) {
         if !self.is_empty()
-            && let Cow::Owned(cleaned) = self.text(&error.message)
+            && let Cow::Owned(cleaned) = self.text(text)
         {
-            error.message = cleaned;
+            *text = cleaned;
         }
     }
 

@@ -183,15 +183,21 @@ fn data_is_searched_to_its_ends() {
 }
 
 #[test]
-fn the_message_of_an_error_is_searched_and_its_name_stays() {
+fn all_of_an_error_is_searched() {
     let mut error = WorkflowError::new("N-s3cret", "of s3cret");
     error.code = Some("c-s3cret".to_owned());
-    Redactor::new(["s3cret"]).error(&mut error);
+    let redactor = Redactor::new(["s3cret"]);
+    redactor.message(&mut error);
     assert_eq!(
         (error.name.as_str(), error.code.as_deref()),
         ("N-s3cret", Some("c-s3cret"))
     );
     assert_eq!(error.message, "of ***");
+    redactor.error(&mut error);
+    assert_eq!(
+        (error.name.as_str(), error.code.as_deref()),
+        ("N-***", Some("c-***"))
+    );
 }
 
 /// What a service answers must not hold a worker up, whatever it is.

@@ -6,12 +6,17 @@ use swirl_model::workflow::{
     StateId, StateKind, Subflow, Then, Transition, Version, Workflow,
 };
 
+use super::Assume;
 use super::workflow::root_states;
 
 /// A definition for each flow of states that can stand alone, deepest first.
-pub(super) fn parted(workflow: &mut Workflow, notes: &mut Vec<String>) -> Vec<Workflow> {
+pub(super) fn parted(
+    workflow: &mut Workflow,
+    assume: Assume,
+    notes: &mut Vec<String>,
+) -> Vec<Workflow> {
     let mut taken = vec![workflow.id.clone()];
-    let parts = of(workflow, &root_states(workflow), &mut taken);
+    let parts = of(workflow, &root_states(workflow), assume, &mut taken);
     for part in &parts {
         notes.push(format!(
             "states of a branch or an iteration are the sub-workflow '{}'",
@@ -21,13 +26,21 @@ pub(super) fn parted(workflow: &mut Workflow, notes: &mut Vec<String>) -> Vec<Wo
     parts
 }
 
-fn of(workflow: &mut Workflow, states: &[StateId], taken: &mut Vec<String>) -> Vec<Workflow> {
+fn of(
+    workflow: &mut Workflow,
+    states: &[StateId],
+    assume: Assume,
+    taken: &mut Vec<String>,
+) -> Vec<Workflow> {
     let mut all = Vec::new();
     for id in states {
         let at = id.0 as usize;
         let name = workflow.states[at].name.to_string();
         for (number, branch, flow) in flows(&workflow.states[at].kind) {
-            if !stands_alone(workflow, flow) {
+            let iterates = matches!(workflow.states[at].kind, StateKind::Foreach(_));
+            let is_same = stands_alone(workflow, flow)
+                && (!iterates || iterates_alike(workflow, flow, assume));
+            if !is_same {
                 continue;
             }
             let id = free(taken, &[&workflow.id, &name, &branch]);
@@ -35,7 +48,7 @@ fn of(workflow: &mut Workflow, states: &[StateId], taken: &mut Vec<String>) -> V
             let list = call(workflow, &id);
             put(&mut workflow.states[at].kind, number, list);
             let within = root_states(&part);
-            all.append(&mut of(&mut part, &within, taken));
+            all.append(&mut of(&mut part, &within, assume, taken));
             all.push(part);
         }
     }
@@ -93,6 +106,18 @@ fn stands_alone(workflow: &Workflow, flow: FlowId) -> bool {
         && is_literal
         && flow.window.is_none()
         && flow.states.iter().all(|id| ends_itself(workflow, *id))
+}
+
+/// A plain result is what an iteration comes to, and cannot be merged into a sub-workflow's data; an event
+/// goes on with one iteration, and with each sub-workflow.
+fn iterates_alike(workflow: &Workflow, flow: FlowId, assume: Assume) -> bool {
+    let waits = |id: &StateId| {
+        matches!(
+            workflow[*id].kind,
+            StateKind::Event(_) | StateKind::Callback(_) | StateKind::SwitchEvents(_)
+        )
+    };
+    assume.objects && !workflow[flow].states.iter().any(waits)
 }
 
 fn ends_itself(workflow: &Workflow, id: StateId) -> bool {

@@ -83,7 +83,7 @@ pub fn migrate(
 ) -> Result<Migrated, Vec<Obstacle>> {
     let mut whole = workflow.clone();
     let mut notes = Vec::new();
-    let parts = flows::parted(&mut whole, &mut notes);
+    let parts = flows::parted(&mut whole, assume, &mut notes);
     let mut obstacles = Vec::new();
     let mut written = Vec::new();
     for part in parts {

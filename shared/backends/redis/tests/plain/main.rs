@@ -20,7 +20,7 @@ use swirl_ports::{
 };
 use swirl_servers::RedisServer;
 
-use crate::side::{Dice, Side};
+use crate::side::{Dice, Side, masked};
 
 /// What is known of the instance: enough to do things that make sense, and some that don't.
 #[derive(Default)]
@@ -211,7 +211,7 @@ fn told(committed: &Committed) -> String {
             wake,
             released,
             token,
-        } => format!("{outbox:?} {wake:?} {released} {token:?}"),
+        } => masked(&format!("{outbox:?} {wake:?} {released} {token:?}")),
         Committed::News => "news".to_owned(),
         Committed::Full(room) => format!("full {}", room.bytes),
         Committed::Refused => "refused".to_owned(),
@@ -447,12 +447,13 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
         let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (seed << 32 | seed));
         let mut known = Known::default();
         let watched = dice.one_in(2);
-        for side in [&pair.general, &pair.plain] {
+        for side in [&mut pair.general, &mut pair.plain] {
             let begins = NewInstance {
                 watched,
                 ..new("a")
             };
             assert_eq!(side.store.create(begins).await.unwrap(), Created::New);
+            side.count_from_one("a");
         }
         pair.compare("the start");
         let mut kept: Vec<(Held, Held)> = Vec::new();

@@ -46,6 +46,8 @@ pub(super) fn exact(answer: &Answer, secrets: &[String]) -> Option<WorkflowError
         .chars()
         .take(MESSAGE_CHARS_MAX)
         .collect();
+    error.name = redact(&error.name, secrets);
+    error.code = error.code.map(|code| redact(&code, secrets));
     error.state = None;
     Some(error)
 }
@@ -94,8 +96,8 @@ impl Given {
             error.message = format!("{what}: {message}");
         }
         error.can_retry = self.can_retry.unwrap_or(error.can_retry);
-        error.given_name = self.name.map(Into::into);
-        error.given_code = self.code.map(Into::into);
+        error.given_name = self.name.map(|name| redact(&name, secrets).into());
+        error.given_code = self.code.map(|code| redact(&code, secrets).into());
         error
     }
 }

@@ -69,7 +69,7 @@ fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallErr
     let message = redact(&format!("{what}: {message}"), &reply.secrets);
     let mut error = CallError::new(kind, message);
     error.given_code = match &first["extensions"]["code"] {
-        Value::String(code) if !code.is_empty() => Some(code.clone()),
+        Value::String(code) if !code.is_empty() => Some(redact(code, &reply.secrets)),
         Value::Number(code) => Some(code.to_string()),
         _ => None,
     }

@@ -382,7 +382,11 @@ mod tests {
                 "error bad-operation /functions/0/operation 4",
             ),
             ("{name: f, operation: 'a#b#c', type: rpc}", ""),
-            ("{name: f, operation: 'a', type: custom}", ""),
+            (
+                "{name: f, operation: 'a', type: custom}",
+                "warning function-type-unknown /functions/0/operation 4",
+            ),
+            ("{name: f, operation: sysout, type: custom}", ""),
             (
                 "{name: f, operation: 'a#b', authRef: x}",
                 "error unknown-auth /functions/0/authRef 4",
@@ -411,7 +415,7 @@ mod tests {
     #[test]
     fn all_types_are_known() {
         let body = format!(
-            "functions: [{{name: f, operation: x, type: custom}}, {{name: g, operation: 'a#b', type: odata}}, \
+            "functions: [{{name: f, operation: sysout, type: custom}}, {{name: g, operation: 'a#b', type: odata}}, \
              {{name: h, operation: 'a#query#b', type: graphql}}, {{name: i, operation: 'a#b', type: asyncapi}}]\n{STATES}"
         );
         assert_eq!(findings(&body), "");

@@ -19,6 +19,10 @@ pub(super) fn rewrite(
     notes: &mut Vec<String>,
 ) {
     let mut named = false;
+    // Nothing can be merged into the list that a parallel state leaves.
+    let lists =
+        |state: &State| matches!(&state.kind, StateKind::Parallel(parallel) if parallel.collect);
+    let has_lists = workflow.states.iter().any(lists);
     for at in 0..workflow.actions.len() {
         let rule = &workflow.actions[at].results;
         let (filter, under) = (rule.results, rule.under.clone());
@@ -48,7 +52,7 @@ pub(super) fn rewrite(
                 workflow.states[at].name
             ));
         }
-        if replaced(workflow, at) {
+        if !has_lists && replaced(workflow, at) {
             notes.push(format!(
                 "a result of '{}' that is no object is kept as '$result' until the state's output filter makes it the state data",
                 workflow.states[at].name
