@@ -84,14 +84,20 @@ impl Rig {
                     "specversion": "1.0", "id": format!("{order}-{n}"), "source": "/test", "type": "step",
                     "order": order.to_string(), "sequence": n.to_string(), "data": {"n": n},
                 });
-                let payload = event.to_string().into();
-                self.nats
-                    .publish("swirl.events.step", payload)
-                    .await
-                    .unwrap();
+                self.store(event.to_string()).await;
             }
         }
-        self.nats.flush().await.unwrap();
+    }
+
+    /// Until the stream has it: a server that is killed loses what it has only read. What is stored twice is
+    /// one event.
+    async fn store(&self, payload: String) {
+        let stream = async_nats::jetstream::new(self.nats.clone());
+        eventually("an acknowledgement", async || {
+            let sent = stream.publish("swirl.events.step", payload.clone().into());
+            sent.await.ok()?.await.ok()
+        })
+        .await;
     }
 
     /// Nothing while the store is away.
