@@ -1,6 +1,6 @@
 //! What a call sends, for whoever tries a function out: as it goes out, or instead of going out.
 //!
-//! Everything that leaves this process for a call passes [`sending`] first. Where nobody watches that
+//! Everything that leaves this process for a call passes `sending` first. Where nobody watches that
 //! costs a look at a task-local value.
 
 use std::sync::{Arc, Mutex, PoisonError};

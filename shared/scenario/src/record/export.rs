@@ -31,7 +31,7 @@ pub enum ExportError {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
-    /// [`FORM`].
+    /// `FORM`.
     pub recording: u32,
     pub instances: Vec<Exported>,
     pub definitions: Vec<ExportedDefinition>,
