@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 5;
 
 impl Client {
     /// The instance that is meant: the beginning of an id stands for the one whose id begins so.
-    /// What names nothing stays as it is: the server refuses it.
+    /// An unknown name stays as it is: the server refuses it.
     ///
     /// # Errors
     /// Nobody answers, or several ids begin so.

@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// What is selected of the result of a GraphQL function, such as '{ name }'.
+    /// The selection set of a GraphQL function, such as '{ name }'.
     #[arg(long, value_name = "TEXT")]
     pub selection_set: Option<String>,
 
@@ -94,7 +94,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     runtime.block_on(run_one(args, terminal, arguments))
 }
 
-/// What came of a call.
+/// The outcome of a call.
 enum Outcome {
     /// Nothing was sent.
     HeldBack,

@@ -38,7 +38,7 @@ pub struct Args {
     check: bool,
 }
 
-/// What became of a file.
+/// The outcome for a file.
 enum Done {
     /// It was formatted before.
     Same,

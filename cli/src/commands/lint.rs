@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use swirl_authoring::lint::{self, Finding, RULES, Rule};
 use swirl_deployment::{Loader, RESOURCE_BYTES_MAX};
-use swirl_functions::types::{self, Settings as FunctionSettings};
-use swirl_scenario::discover;
+use swirl_functions::types;
 use swirl_spec::resource::{FileResources, Resources};
 use swirl_spec::source::{self, Limits};
 
 use super::validate::{self, Read};
-use crate::arguments::{loader, secrets};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
 
@@ -53,7 +51,7 @@ pub struct Args {
     given: GivenArgs,
 }
 
-/// What came of a file.
+/// The findings of a file.
 struct Linted {
     read: Read,
     /// None if the definition isn't valid.
@@ -70,32 +68,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         unreadable = true;
         terminal.message(&format!("error: {message}"));
     };
-    let mut files = Vec::new();
-    for path in &args.paths {
-        let before = files.len();
-        let wanted = |name: &str| {
-            validate::ENDINGS
-                .iter()
-                .any(|ending| name.ends_with(ending))
-        };
-        match discover::collect(path, &mut files, &wanted) {
-            Err(error) => trouble(error.to_string()),
-            Ok(()) if files.len() == before => trouble(format!(
-                "{}: no definition is in this folder; their names end in .sw.yaml or .sw.json",
-                path.display()
-            )),
-            Ok(()) => {}
-        }
-    }
+    let files = validate::definitions(&args.paths, &mut trouble);
     let given = args.given.resources()?;
-    let loader = match args.offline {
-        true => None,
-        false => {
-            let mut loader = loader(&args.allow_host, FunctionSettings::default())?;
-            loader.secrets = secrets(&[])?;
-            Some(loader)
-        }
-    };
+    let loader = validate::loader_unless(args.offline, &args.allow_host)?;
     let mut all = Vec::new();
     for file in files {
         match Read::file_with(&file, &given) {

@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long = "out", short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
 
-    /// What holds although the definition doesn't say so. `objects`: functions give objects or
+    /// An assumption that the definition doesn't state. `objects`: functions give objects or
     /// nothing. In 0.1 any other result replaces the state data, and 0.8 has no short form of that.
     #[arg(long, value_enum, value_name = "WHAT")]
     assume: Vec<Assumption>,

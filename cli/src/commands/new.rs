@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(required_unless_present = "list")]
     name: Option<String>,
 
-    /// What to begin with.
+    /// The template to begin with.
     #[arg(long, short, value_name = "TEMPLATE", default_value = TEMPLATES[0].name, value_parser = PossibleValuesParser::new(TEMPLATES.iter().map(|template| template.name)))]
     template: String,
 
@@ -99,7 +99,7 @@ fn begin(args: &Args, name: &str, template: &Template) -> anyhow::Result<[PathBu
     Ok([definition, scenario])
 }
 
-/// What the definition calls the document: relative to the definition's folder where it lies below
+/// The document's name in the definition: relative to the definition's folder where it lies below
 /// it, else with its whole path.
 fn uri(path: &Path, folder: &Path) -> anyhow::Result<String> {
     let whole = std::path::absolute(path)?;

@@ -98,7 +98,7 @@ pub fn read_export(file: &Path) -> anyhow::Result<Export> {
     Export::parse(&content).with_context(|| file.display().to_string())
 }
 
-/// What the server says of an instance and of those that it started; or why it doesn't.
+/// Asks the server for an instance and those that it started; the error says why it refuses.
 ///
 /// # Errors
 /// The server could not be asked, or there are too many instances.

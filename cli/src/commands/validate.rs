@@ -145,16 +145,12 @@ impl Read {
     }
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let mut unreadable = false;
-    let mut trouble = |message: String| {
-        unreadable = true;
-        terminal.message(&format!("error: {message}"));
-    };
+/// The definitions that these paths name, folders searched; `trouble` gets what could not be read.
+pub(super) fn definitions(paths: &[PathBuf], trouble: &mut impl FnMut(String)) -> Vec<PathBuf> {
+    let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
     let mut files = Vec::new();
-    for path in &args.paths {
+    for path in paths {
         let before = files.len();
-        let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
         match discover::collect(path, &mut files, &wanted) {
             Err(error) => trouble(error.to_string()),
             Ok(()) if files.len() == before => trouble(format!(
@@ -164,15 +160,28 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             Ok(()) => {}
         }
     }
-    let given = args.given.resources()?;
-    let loader = match args.offline {
-        true => None,
-        false => {
-            let mut loader = loader(&args.allow_host, FunctionSettings::default())?;
-            loader.secrets = secrets(&[])?;
-            Some(loader)
-        }
+    files
+}
+
+/// Fetches the documents of functions, unless nothing is to be fetched.
+pub(super) fn loader_unless(offline: bool, hosts: &[String]) -> anyhow::Result<Option<Loader>> {
+    if offline {
+        return Ok(None);
+    }
+    let mut loader = loader(hosts, FunctionSettings::default())?;
+    loader.secrets = secrets(&[])?;
+    Ok(Some(loader))
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
+    let mut unreadable = false;
+    let mut trouble = |message: String| {
+        unreadable = true;
+        terminal.message(&format!("error: {message}"));
     };
+    let files = definitions(&args.paths, &mut trouble);
+    let given = args.given.resources()?;
+    let loader = loader_unless(args.offline, &args.allow_host)?;
     let mut reads = Vec::new();
     let mut valid = true;
     for file in files {

@@ -90,7 +90,7 @@ fn pretty(body: &str) -> String {
     value.map_or_else(|_| body.to_owned(), |value| format!("{value:#}"))
 }
 
-/// What the service said of its answer, where the protocol has a word for that.
+/// The status that the service answered with, where the protocol has one.
 fn status(shown: &Shown<'_>) -> Option<i32> {
     match shown.exchange.as_ref()?.spoken {
         Spoken::Http { status, .. } => status.map(i32::from),

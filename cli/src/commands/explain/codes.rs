@@ -380,7 +380,7 @@ pub const FAILURES: &[Row] = &[
     ),
 ];
 
-/// What the status of a service's answer means as the code of an error.
+/// Explains the status of a service's answer, which is the code of an error.
 pub fn of_status(code: &str) -> Option<Row> {
     let status: u16 = code.parse().ok().filter(|_| code.len() == 3)?;
     Some(match status {
