@@ -11,7 +11,7 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, event::Event};
 
-/// Transitions a second of a workflow that runs from its start to its end in one step.
+/// Transitions per second of a workflow that runs from its start to its end in one step.
 pub fn transitions(def: &Arc<Definition>, input: &Data, seconds: f64) -> Result<f64> {
     let (header, root) = instance(def, input)?;
     let env = Env {

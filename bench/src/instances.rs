@@ -64,7 +64,7 @@ impl Caller for Starter {
     }
 }
 
-/// Runs instances for some seconds; every one is looked at: it must be completed in the store. `at_once`:
+/// Runs instances for some seconds; every one is checked: it must be completed in the store. `at_once`:
 /// carried out before they are created, instead of driven.
 pub async fn run(
     definition: &Arc<Definition>,

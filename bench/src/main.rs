@@ -1,7 +1,7 @@
-//! What Swirl reaches on this machine, beside what the same servers, disk and crates reach without
-//! it: the floor, as bare loops in the same run.
+//! Measures Swirl on this machine, compared with the same servers, disk and crates without it: the
+//! floor, as bare loops in the same run.
 //!
-//! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` says what is measured.
+//! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` describes the measurements.
 
 #![allow(clippy::print_stdout, reason = "a command")]
 
@@ -39,19 +39,19 @@ struct Args {
     /// A little of everything, within some minutes.
     #[arg(long)]
     quick: bool,
-    /// Where the report is written; plots are put beside it.
+    /// The file of the report; plots are put next to it.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// The binary to measure. By default the one beside this program.
+    /// The binary to measure. By default the one next to this program.
     #[arg(long, value_name = "FILE")]
     swirl: Option<PathBuf>,
-    /// How many workers there are, but where their number is what changes.
+    /// The number of workers, except in measurements that vary it.
     #[arg(long, default_value_t = 1)]
     workers: usize,
     /// Redis syncs each write to disk, instead of all of them every second.
     #[arg(long)]
     always: bool,
-    /// Nothing but so many instances that wait in `swirl dev`, such as 10000,100000.
+    /// Measure only waiting instances in `swirl dev`, with these counts, such as 10000,100000.
     #[arg(long, value_delimiter = ',', value_name = "COUNT")]
     waiting: Vec<usize>,
     /// Only these parts.
@@ -249,7 +249,7 @@ async fn one_floor(
     Ok(median(figures))
 }
 
-/// The machine may have become slower or faster meanwhile: that is shown.
+/// Measures again at the end, to show whether the machine has become slower or faster meanwhile.
 async fn again(plan: &Plan, always: bool, rows: &mut [FloorRow]) -> Result<()> {
     let servers = Servers::start(always).await?;
     for row in rows {

@@ -1,4 +1,4 @@
-//! Closed loops: so many callers at once, each of which goes on as soon as it is answered.
+//! Closed loops: a number of concurrent callers, each of which continues as soon as it is answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::usage::{Meter, Usage};
 
-/// What one of many does over and over.
+/// One of many concurrent callers, which repeats its operation.
 #[async_trait]
 pub trait Caller: Send {
     /// Does it once, and checks that it was done.
@@ -20,7 +20,7 @@ pub trait Caller: Send {
 #[derive(Debug, Clone, Default)]
 pub struct Figure {
     pub in_flight: usize,
-    /// By second.
+    /// Per second.
     pub rate: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
@@ -50,7 +50,7 @@ pub async fn closed_loop<C: Caller + 'static>(
                 if phase.load(Ordering::Relaxed) == COUNTS {
                     times.push(begun.elapsed());
                 }
-                // What never waits would keep the runtime's timer from its turn.
+                // A caller that never waits would block the runtime's timer.
                 tokio::task::yield_now().await;
             }
             anyhow::Ok(times)
@@ -88,7 +88,7 @@ impl Figure {
         }
     }
 
-    /// The same, where each thing counted was so many others.
+    /// The same, if each counted thing consists of this many others.
     #[must_use]
     pub fn times(mut self, units: f64) -> Figure {
         self.rate *= units;
@@ -104,7 +104,7 @@ pub fn median(mut figures: Vec<Figure>) -> Figure {
     figures.into_iter().nth(middle).unwrap_or_default()
 }
 
-/// Runs callers until together they have done so many; each does at least one.
+/// Runs callers until together they have done this many; each does at least one.
 pub async fn counted<C: Caller + 'static>(
     callers: Vec<C>,
     count: usize,

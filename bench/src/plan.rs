@@ -1,4 +1,4 @@
-//! How much is measured: as much as a report needs, or a little of everything.
+//! The extent of a run: as much as a report needs, or a little of everything.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct Plan {
     pub burst: usize,
     /// Instances that wait for events.
     pub waiting: usize,
-    /// Timers that become due while nobody keeps time, and how long they sleep.
+    /// Timers that become due while no coordinator runs, and how long they sleep.
     pub timers: usize,
     pub nap: Duration,
     pub definitions: usize,

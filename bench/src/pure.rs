@@ -1,4 +1,4 @@
-//! The definition of ten pure states, for what runs in this process.
+//! The definition of ten pure states, for measurements in this process.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The servers of one run, started for it, and what floor and system have in common: the same
-//! servers with the same settings, reached by the same crates.
+//! The servers of one run, started for it. Floor and system use the same servers with the same
+//! settings, through the same crates.
 
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
@@ -15,7 +15,7 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// `always`: Redis answers when what was written is on disk; else it syncs every second.
+    /// `always`: Redis answers when writes are on disk; otherwise it syncs every second.
     pub async fn start(always: bool) -> Result<Servers> {
         let redis = RedisServer::start_with(RedisOptions {
             appendonly: true,
@@ -54,7 +54,7 @@ impl Servers {
             .await?;
         let mut lines = info.lines();
         let line = lines.find_map(|line| line.strip_prefix("used_memory:"));
-        let line = line.context("Redis tells nothing about its memory")?;
+        let line = line.context("Redis reports nothing about its memory")?;
         Ok(line.trim().parse()?)
     }
 }

@@ -1,14 +1,14 @@
-//! What processes and Redis have used: CPU as the system counts it, scripts and bytes as Redis does.
+//! The usage of processes and Redis: CPU as the system counts it, scripts and bytes as Redis does.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
 
-/// Ticks of `/proc/PID/stat` in a second: what Linux shows to programs, whatever the kernel's own.
+/// Ticks of `/proc/PID/stat` per second: Linux shows this rate to programs, whatever the kernel's own.
 const TICKS: f64 = 100.0;
 
-/// Whose use is measured.
+/// The processes and servers that are measured.
 #[derive(Clone, Default)]
 pub struct Meter {
     /// Names and process ids. Those with the same name are counted together.
@@ -16,7 +16,7 @@ pub struct Meter {
     pub redis: Option<MultiplexedConnection>,
 }
 
-/// All numbers grow; a difference is what something took.
+/// Counters that only grow; their difference is the usage in between.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
     /// Seconds of CPU by name.
@@ -75,7 +75,7 @@ fn command_stat(info: &str, command: &str) -> (f64, f64) {
 pub fn cpu(pid: u32) -> Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .with_context(|| format!("process {pid} is gone"))?;
-    // The name stands in brackets and may hold anything.
+    // The name is in brackets and may contain anything.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = |at: usize| -> f64 {
         let field = rest.split_whitespace().nth(at);
@@ -103,7 +103,7 @@ impl Usage {
         self.map(before, |now, before| now - before)
     }
 
-    /// Divided among so many.
+    /// Divided by this count.
     pub fn by(&self, count: f64) -> Usage {
         self.map(&Usage::default(), |value, _| value / count)
     }

@@ -1,7 +1,7 @@
-//! Instances that wait in `swirl dev`: what each takes, how soon a killed process is back, and how
-//! soon an event gets to one of them.
+//! Waiting instances in `swirl dev`: the memory of each, how soon a killed process is back, and how
+//! soon an event reaches one of them.
 //!
-//! Half of them wait for an event of their own with a timeout, half sleep: each has an armed timer.
+//! Half of them wait for their own event with a timeout, half sleep: each has an armed timer.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Drop for Dev {
     }
 }
 
-/// What the system says of a process.
+/// The system's figures about a process.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     rss_bytes: f64,
@@ -44,7 +44,7 @@ struct Seen {
     descriptors: usize,
 }
 
-/// Measures so many instances at once, each number in a process and a store of its own.
+/// Measures these numbers of instances, each in its own process and store.
 pub async fn measure(binary: &Path, counts: &[usize], report: &mut Report) -> Result<()> {
     let mut rows = Vec::new();
     for count in counts {
@@ -132,7 +132,7 @@ fn definitions() -> [(&'static str, Value); 2] {
     [("waiter", waiter), ("sleeper", sleeper)]
 }
 
-/// With how long it took until it was ready.
+/// Also returns how long it took until it was ready.
 async fn start(binary: &Path, folder: &Path) -> Result<(Dev, Duration)> {
     let address: SocketAddr = ([127, 0, 0, 1], free_port()?).into();
     let begun = Instant::now();
@@ -194,7 +194,7 @@ fn order(number: usize) -> String {
     format!("order-{number}")
 }
 
-/// Looks at each until it waits, with its timer.
+/// Polls each until it waits, with its timer.
 async fn all_wait(address: SocketAddr, ids: &Arc<Vec<String>>) -> Result<()> {
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..IN_FLIGHT {
@@ -247,7 +247,7 @@ async fn until(
 async fn deliver(address: SocketAddr, ids: &[String]) -> Result<Vec<Duration>> {
     let mut connection = Connection::open(address).await?;
     let mut times = Vec::new();
-    // Waiters have even numbers, and all parts of the store are to be met.
+    // Waiters have even numbers, and all parts of the store should be covered.
     let step = (ids.len() / EVENTS / 2).max(1) * 2;
     for number in (0..ids.len()).step_by(step).take(EVENTS) {
         let event = json!({"specversion": "1.0", "id": format!("event-{number}"), "source": "/bench",
@@ -281,7 +281,7 @@ fn seen(dev: &Dev) -> Result<Seen> {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let word = line.and_then(|line| line.split_whitespace().next());
         word.and_then(|word| word.parse().ok())
-            .with_context(|| format!("the system doesn't tell {name}"))
+            .with_context(|| format!("the system doesn't report {name}"))
     };
     Ok(Seen {
         rss_bytes: number("VmRSS:")? as f64 * 1024.0,

@@ -1,4 +1,4 @@
-//! What commands that run workflows are given: how definitions are loaded, secrets and JSON.
+//! Arguments of the commands that run workflows: how definitions are loaded, secrets and JSON.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,24 @@ use swirl_functions::Settings;
 use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
 use swirl_functions::secrets::{Chain, Environment, Fixed};
+
+/// Limits of the instances that a process keeps itself.
+#[derive(Debug, clap::Args)]
+pub struct LimitArgs {
+    /// How much an instance may hold in all of its paths of execution together: what would make it more is the
+    /// error LimitExceeded.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = swirl_config::size)]
+    limits_instance_bytes: usize,
+}
+
+impl LimitArgs {
+    pub fn options(&self) -> swirl_embedded::Options {
+        swirl_embedded::Options {
+            instance_bytes: self.limits_instance_bytes,
+            ..swirl_embedded::Options::default()
+        }
+    }
+}
 
 /// `hosts`: from which hosts documents may be fetched, beside this machine.
 /// `settings`: what carries out functions, as the operator says.
@@ -52,5 +70,5 @@ pub fn json_argument(argument: &str) -> anyhow::Result<swirl_model::Data> {
         }
         None => argument.as_bytes().to_vec(),
     };
-    swirl_model::Data::parse(&text).with_context(|| format!("'{argument}' is no JSON"))
+    swirl_model::Data::parse(&text).with_context(|| format!("'{argument}' is not valid JSON"))
 }

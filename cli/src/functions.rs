@@ -1,4 +1,4 @@
-//! What the operator says of function types: flags that all commands which call functions share.
+//! The operator's settings for function types: flags shared by all commands that call functions.
 
 use std::path::PathBuf;
 
@@ -16,14 +16,14 @@ const CONNECTOR_ENVIRONMENT: &str = "SWIRL_FUNCTIONS_CONNECTOR_ENVIRONMENT";
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FunctionArgs {
-    /// What carries out a custom function type: NAME=http://host/path, NAME=nats://host:port/subject or
-    /// NAME=exec:PROGRAM ARGUMENTS, where NAME is the type; may be given again. Others are taken from SWIRL_FUNCTIONS_CONNECTORS,
-    /// separated by commas.
+    /// A connector for a custom function type: NAME=http://host/path, NAME=nats://host:port/subject or
+    /// NAME=exec:PROGRAM ARGUMENTS, where NAME is the type; may be given again. Others are taken from
+    /// SWIRL_FUNCTIONS_CONNECTORS, separated by commas.
     #[arg(long, value_name = "NAME=TARGET")]
     connector: Vec<String>,
 
-    /// Where a gRPC service listens, as SERVICE=grpc://host:port (grpcs for TLS); goes before what a
-    /// definition says; may be given again. Others are taken from SWIRL_FUNCTIONS_RPC_SERVERS,
+    /// The address of a gRPC service, as SERVICE=grpc://host:port (grpcs for TLS); takes precedence over
+    /// the definition's; may be given again. Others are taken from SWIRL_FUNCTIONS_RPC_SERVERS,
     /// separated by commas.
     #[arg(long, value_name = "SERVICE=ADDRESS")]
     rpc_server: Vec<String>,
@@ -32,8 +32,8 @@ pub struct FunctionArgs {
 /// Functions that documents of older editions only name.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct GivenArgs {
-    /// Functions for documents that name functions without saying what carries them out (editions before
-    /// 0.5): a list of functions as in edition 0.8, YAML or JSON. What a document uses of it is stored
+    /// Functions for documents that only name functions, without their operations (editions before
+    /// 0.5): a list of functions as in edition 0.8, YAML or JSON. Those that a document uses are stored
     /// with it.
     #[arg(id = "functions", long = "functions", value_name = "FILE")]
     file: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl GivenArgs {
 }
 
 impl FunctionArgs {
-    /// What is given on the command line first, then what the environment says.
+    /// The command line takes precedence over the environment.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         let connectors = with_environment(&self.connector, CONNECTORS);
         let rpc_servers = with_environment(&self.rpc_server, RPC_SERVERS);

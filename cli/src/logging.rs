@@ -1,7 +1,7 @@
 //! The log of all commands that run workflows.
 //!
-//! Libraries write what they send and receive to their debug logs: headers, bodies, passwords. So
-//! whatever `SWIRL_LOG` says, only Swirl's own log goes further than `info`.
+//! Libraries write what they send and receive to their debug logs: headers, bodies, passwords. So,
+//! regardless of `SWIRL_LOG`, only Swirl's own log has more detail than `info`.
 
 mod json;
 mod time;
@@ -19,7 +19,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 /// The variable that says what is logged.
 const VARIABLE: &str = "SWIRL_LOG";
 
-/// If neither the variable nor the configuration says anything; the store's own business is dull.
+/// If neither the variable nor the configuration says anything; the store's own log is mostly noise.
 pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn,swirl_service::events=debug";
 
 /// How lines are written.
@@ -38,8 +38,8 @@ impl Form {
     }
 }
 
-/// Logs to standard error from now on. `filter` holds where the variable says nothing; one that
-/// cannot be read is taken as `info`.
+/// Logs to standard error from now on. `filter` applies if the variable isn't set; one that
+/// cannot be parsed counts as `info`.
 pub fn start(filter: &str, form: Form) {
     let filter = EnvFilter::try_from_env(VARIABLE)
         .or_else(|_| EnvFilter::try_new(filter))
@@ -56,7 +56,7 @@ pub fn start(filter: &str, form: Form) {
             .boxed(),
         Form::Text { colours } => lines.with_ansi(colours).boxed(),
     };
-    // Fails if there is one already, which is as good.
+    // Fails if a subscriber is already installed, which is fine.
     let _ = tracing_subscriber::registry()
         .with(lines.with_filter(filter))
         .try_init();

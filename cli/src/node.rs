@@ -30,16 +30,17 @@ impl Node {
     /// Puts the system together; nothing runs yet. Without a folder, nothing outlives the process.
     pub fn new(
         folder: Option<&Path>,
+        options: swirl_embedded::Options,
         lower: Lower,
         caller: Arc<dyn FunctionCaller>,
         secrets: Arc<dyn Secrets>,
     ) -> anyhow::Result<Node> {
         let store = Arc::new(match folder {
-            Some(folder) => Embedded::open(folder, swirl_embedded::Options::default())?,
-            None => Embedded::memory(),
+            Some(folder) => Embedded::open(folder, options)?,
+            None => Embedded::memory_with(options),
         });
         let queue = Arc::new(MemoryQueue::default());
-        // Without a folder each process is an installation of its own: its ids are nobody else's.
+        // Without a folder each process is its own installation, with ids of its own.
         let installation = block_on(store.installation(draw_name()))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Arc::new(Registry::new(store.clone(), lower));
@@ -62,7 +63,7 @@ impl Node {
         })
     }
 
-    /// An attribute that addresses an instance, beside our own; to be said before all else.
+    /// An attribute that addresses an instance, besides our own; to be called before anything else.
     pub fn addressed_by(&mut self, attribute: Option<&str>) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             self.service.events = Addressed::log(self.store.clone(), attribute);
@@ -70,14 +71,14 @@ impl Node {
         }
     }
 
-    /// The history keeps arguments, results and events; to be said before the start.
+    /// The history keeps arguments, results and events; to be called before the start.
     pub fn records_all(&mut self) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             driver.settings.recording = Recording::All;
         }
     }
 
-    /// Who is told what happens; to be said before the start.
+    /// Sets the observer of what happens; to be called before the start.
     pub fn observed_by(&mut self, observer: Arc<dyn Observer>) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             self.service.observer = Some(observer.clone());

@@ -1,5 +1,5 @@
-//! What a running instance does, on a terminal: one line for each thing that happened, and one that
-//! changes for what it waits for.
+//! The progress of a running instance, on a terminal: one line for each event of its history, and one
+//! that changes, with what it waits for.
 
 use std::io::Write;
 
@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// Shows what is new. There is nobody to tell if that fails.
+    /// Shows what is new. Errors of the output are ignored: there is nowhere to report them.
     pub fn show(&mut self, history: &[HistoryEntry], scopes: &[Scope]) {
         let mut out = std::io::stderr().lock();
         for entry in history.iter().skip(self.shown) {
@@ -91,7 +91,7 @@ fn line(entry: &HistoryEntry) -> Option<String> {
     Some(format!("{place}{text}"))
 }
 
-/// What the instance waits for at the moment.
+/// A description of what the instance waits for now.
 fn waiting(scopes: &[Scope]) -> String {
     let timers = scopes.iter().flat_map(|scope| &scope.timers);
     let due = timers

@@ -1,7 +1,7 @@
-//! Where output goes: results to stdout, messages to stderr.
+//! The output: results to stdout, messages to stderr.
 //!
-//! Nobody who stops reading makes us fail: a closed pipe is as good as one that is read, and the
-//! exit code still tells how it went.
+//! A reader that stops reading doesn't make the command fail: a closed pipe is as good as one that is
+//! read, and the exit code still shows the outcome.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -27,7 +27,7 @@ pub enum Output {
     Sarif,
 }
 
-/// What the global options say.
+/// The global options.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terminal {
     pub colour: Colour,
@@ -43,13 +43,13 @@ impl Terminal {
     /// Writes a result.
     ///
     /// # Errors
-    /// What the operating system says, a closed pipe aside.
+    /// The operating system's error; a closed pipe is not an error.
     pub fn result(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         open_or_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
-    /// Writes a message. There is nobody to tell if that fails.
+    /// Writes a message. A failure is ignored: there is nowhere to report it.
     pub fn message(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
     }

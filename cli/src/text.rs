@@ -1,6 +1,6 @@
 //! Small helpers for texts that people read.
 
-/// Rows in columns, two spaces between them; the first is the header.
+/// Rows in columns with two spaces between them; the first row is the header.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: Vec<usize> = (0..N)
         .map(|column| {

@@ -208,6 +208,8 @@ fn test_filters_and_shows_what_ran() {
             "--coverage",
             "--lcov",
             "c.info",
+            "--coverage-html",
+            "c.html",
             ".",
         ],
     );
@@ -218,6 +220,20 @@ fn test_filters_and_shows_what_ran() {
     assert!(shown.ends_with("1 passed, 0 failed\n"), "{shown}");
     let lcov = std::fs::read_to_string(folder.path().join("c.info")).unwrap();
     assert!(lcov.contains("FNF:7\nFNH:6\n"), "{lcov}");
+    let page = std::fs::read_to_string(folder.path().join("c.html")).unwrap();
+    for part in [
+        ">saga.sw.yaml</a></td><td class=\"no\">6 of 7</td>",
+        "class=\"card covered\"",
+        "class=\"card uncovered\"",
+        "<td>Booked</td><td class=\"no\">not run</td>",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let folded = swirl(
+        folder.path(),
+        &["test", "--coverage-html", "not/there.html", "."],
+    );
+    assert_eq!(folded.status.code(), Some(2), "{folded:?}");
     let done = swirl(
         folder.path(),
         &["test", "--coverage", "--output", "json", "."],
@@ -228,7 +244,7 @@ fn test_filters_and_shows_what_ran() {
     assert_eq!(none.status.code(), Some(2));
 }
 
-/// The next line of what a process says that contains a text.
+/// The next line of a process's output that contains a text.
 fn line_with(lines: &mut impl Iterator<Item = std::io::Result<String>>, wanted: &str) {
     for line in lines {
         if line.unwrap().contains(wanted) {
@@ -350,6 +366,32 @@ fn lsp_serves_an_editor_over_stdio() {
         ),
     );
     assert_eq!(receive(&mut output)["error"]["code"], -32601);
+
+    // The finding mended: then there are no errors, and a picture with the state under the cursor.
+    let at = WAITING.lines().last().unwrap().find("A,").unwrap();
+    let document = json!({"uri": uri, "version": 2});
+    send(
+        &mut input,
+        &notification(
+            "textDocument/didChange",
+            json!({"textDocument": document, "contentChanges": [{"text": WAITING}]}),
+        ),
+    );
+    let told = receive(&mut output);
+    assert_eq!(told["params"]["version"], 2, "{told}");
+    let position = json!({"line": 4, "character": at});
+    send(
+        &mut input,
+        &request(
+            5,
+            "swirl/diagram",
+            json!({"textDocument": {"uri": uri}, "position": position}),
+        ),
+    );
+    let drawn = receive(&mut output);
+    assert_eq!(drawn["result"]["state"], "A", "{drawn}");
+    let picture = drawn["result"]["svg"].as_str().unwrap();
+    assert!(picture.contains("card here"), "{picture}");
 
     send(&mut input, &request(4, "shutdown", Value::Null));
     assert_eq!(receive(&mut output)["id"], 4);

@@ -64,7 +64,7 @@ impl Rig {
     }
 }
 
-/// Each starts two more, and waits for neither.
+/// Each instance starts two more, and waits for neither.
 fn doubling() -> Value {
     let twice = json!({"subFlowRef": {"workflowId": "w", "invoke": "async", "onParentComplete": "continue"}});
     json!({
@@ -107,6 +107,44 @@ async fn sub_workflows_that_double_start_as_fast_as_is_allowed_and_no_faster() {
     // Two processes start instances, and each has ten seconds' worth at once.
     let most = 1.0 + 2.0 * (20.0 + 2.0 * begun.elapsed().as_secs_f64());
     assert!(started as f64 <= most, "{started} of {most}");
+}
+
+/// Each produces the event that starts the next one, or continues as the next one: neither waits for anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn workflows_that_start_themselves_end_at_the_length_of_a_chain() {
+    let rig = Rig::new(&["--limits-chain", "6"]);
+    rig.deploy(json!({
+        "id": "echo", "version": "1", "specVersion": "0.8", "start": "A",
+        "events": [{"name": "again", "type": "test.again", "source": "/test"},
+            {"name": "said", "type": "test.again", "source": "/test", "kind": "produced"}],
+        "states": [{"name": "A", "type": "event", "onEvents": [{"eventRefs": ["again"], "actions": []}],
+            "end": {"produceEvents": [{"eventRef": "said"}]}}],
+    }))
+    .await;
+    rig.deploy(json!({
+        "id": "circle", "version": "1", "specVersion": "0.8",
+        "states": [{"name": "A", "type": "inject", "data": {}, "end": {"continueAs": "circle"}}],
+    }))
+    .await;
+    rig.post("workflows/circle/instances", &json!({})).await;
+    let event =
+        json!({"specversion": "1.0", "id": "first", "source": "/test", "type": "test.again"});
+    let request = rig.http.post(format!("{}/events", rig.api));
+    let request = request.header("content-type", "application/cloudevents+json");
+    rig.answer(request.body(event.to_string())).await;
+    for workflow in ["echo", "circle"] {
+        // The first, and those that six hops lead to.
+        eventually("the end of the chain", async || {
+            let all = rig.instances(workflow).await;
+            let over = all.iter().all(|instance| instance["status"] != "running");
+            (all.len() >= 7 && over).then_some(())
+        })
+        .await;
+        rig.an_honest_one_ends().await;
+        assert_eq!(rig.instances(workflow).await.len(), 7, "{workflow}");
+    }
+    let last = &rig.instances("circle").await[0];
+    assert_eq!(last["error"]["name"], "LimitExceeded", "{last:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

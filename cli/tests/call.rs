@@ -1,4 +1,4 @@
-//! `swirl call`, against a service that says what it was sent.
+//! `swirl call`, against a service that echoes the request.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-/// Answers each request with what it was, and counts them.
+/// Answers each request with its content, and counts requests.
 struct Service {
     base: String,
     requests: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ async fn answer(request: Request, count: Arc<AtomicUsize>, base: String) -> impl
         return openapi(&base).into_response();
     }
     if body.contains("__type") || body.contains("__schema") {
-        // It tells nothing of itself.
+        // It refuses introspection.
         return Json(json!({"errors": [{"message": "no"}]})).into_response();
     }
     count.fetch_add(1, Ordering::SeqCst);
@@ -306,7 +306,7 @@ fn every_type_that_calls_somebody_is_called() {
     assert_eq!(as_json(&done)["uri"], "/in-place", "{done:?}");
 }
 
-/// Nobody listens at these addresses: it is enough to see what would be sent.
+/// Nothing listens at these addresses: the request that would be sent is enough.
 #[test]
 fn messages_and_rpc_are_shown_before_they_go_out() {
     const ASYNCAPI: &str = "asyncapi: 2.6.0
@@ -370,7 +370,7 @@ fn secrets_are_in_nothing_that_is_shown() {
     ] {
         let folder = definition(&more, &function);
         for output in ["text", "json"] {
-            // The service answers what it was sent, the credentials too.
+            // The service echoes the request, including the credentials.
             let given = [
                 "f",
                 "--args",

@@ -1,7 +1,7 @@
 //! Workers and coordinators as processes, on servers of the test's own, while things fail.
 //!
 //! Each test runs a mix of instances under a fault, and compares every output, call and produced
-//! event with what must come of it.
+//! event with the expected outcome.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;

@@ -42,7 +42,7 @@ fn the_command_checks_and_shows() {
     let checked = swirl(&["config", "check", "--auth-mode", "off", "--redis-cluster"]);
     let shown = String::from_utf8(checked.stdout).unwrap();
     assert!(shown.contains("# flag --redis-cluster"), "{shown}");
-    // A flag of its own for each setting, and nothing that clap cannot take.
+    // Each setting has its own flag, and clap accepts all of them.
     let help = String::from_utf8(swirl(&["config", "check", "--help"]).stdout).unwrap();
     for setting in settings() {
         assert!(

@@ -1,4 +1,4 @@
-//! `swirl run --store` survives `kill -9` at any moment: the same command goes on where it stopped.
+//! `swirl run --store` survives `kill -9` at any moment: the same command continues where it stopped.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
 
@@ -54,7 +54,7 @@ impl Demo {
         Demo { runtime, address }
     }
 
-    /// What the service received: path and key of each call.
+    /// The path and key of each call that the service received.
     fn calls(&self) -> Vec<(String, String)> {
         let body = self.request("GET");
         let calls: Vec<Value> = serde_json::from_str(&body).unwrap();
@@ -120,17 +120,17 @@ fn killed_at_twenty_points() {
     for point in 0..20u32 {
         demo.request("DELETE");
         let store = folder.path().join(format!("store-{point}"));
-        // After so many calls have begun, and a little later each time.
+        // After this many calls have begun, and a little later each time.
         let (begun, later) = (point as usize % 6, u64::from(point / 6));
         let ms = if begun == 3 { 2_000 } else { 1 };
         let mut child = swirl(&file, &store, ms).spawn().unwrap();
         until("the call", || (demo.calls().len() >= begun).then_some(()));
-        // Time has to pass: what the process is at when it is killed.
+        // Time has to pass: it decides at which point the process is killed.
         std::thread::sleep(Duration::from_millis(7 * later));
-        // A run that ended already was killed too late: then there is nothing to go on with.
+        // A run that had ended was killed too late: then there is nothing to continue.
         let _ = child.kill();
         let first = child.wait_with_output().unwrap();
-        // So was one that had told its outcome: the next run would be another one.
+        // So was one that had printed its outcome: the next run would be another one.
         let has_told = numberless(&first.stdout) == expected;
         let output = if first.status.success() || has_told {
             first

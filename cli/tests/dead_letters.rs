@@ -11,7 +11,7 @@ use swirl_servers::until;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
 
-/// What a command prints, and its exit code.
+/// A command's output, and its exit code.
 fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
     let mut command = Command::new(BINARY);
     for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {
@@ -43,7 +43,7 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
         let payload = payload.to_owned().into();
         nats.publish("swirl.events.test", payload).await.unwrap();
     }
-    // A task of nobody's.
+    // A task without an instance.
     nats.publish("swirl-tasks.default", "{}".into())
         .await
         .unwrap();
@@ -57,7 +57,7 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
     assert_eq!(event["kind"], "event");
     assert_eq!(event["subject"], "swirl.events.test");
     let reason = event["reason"].as_str().unwrap();
-    assert!(reason.contains("no CloudEvent"), "{reason}");
+    assert!(reason.contains("not a CloudEvent"), "{reason}");
     assert!(found.iter().any(|letter| letter["kind"] == "task"));
     let (page, _) = swirl(&server, &["dead-letters", "list", "--limit", "1"]);
     assert_eq!(page["next"], found[0]["sequence"]);
@@ -70,7 +70,7 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
     let payload: Value = serde_json::from_str(shown["payload"].as_str().unwrap()).unwrap();
     assert_eq!(payload["source"], "/shop");
 
-    // It still is no event: it comes back under another number.
+    // It still is not an event: it comes back under another number.
     let (_, code) = swirl(&server, &["dead-letters", "retry", &number]);
     assert_eq!(code, Some(0));
     let again = letters(&server, 3);
@@ -106,7 +106,7 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
     let (started, _) = swirl(&server, &["start", "nap"]);
     let id = started["id"].as_str().unwrap();
     assert_eq!(swirl(&server, &["suspend", id]).1, Some(0));
-    // As a worker buries a task that it gives up.
+    // As a worker does with a task that it gives up.
     let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Swirl-Reason", "it failed");
@@ -128,4 +128,36 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
         let (view, _) = swirl(&server, &["get", id]);
         (view["status"] == "completed").then_some(())
     });
+}
+
+/// NATS was set otherwise after the event had been made, so nobody could refuse it before.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_nats_refuses_later_is_a_dead_letter() {
+    let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();
+    let server = cluster.apis().remove(0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tell.sw.yaml");
+    let tell = "{id: tell, version: '1', specVersion: '0.8', \
+                events: [{name: said, type: test.said, source: /test, kind: produced}], \
+                states: [{name: A, type: sleep, duration: PT0.01S, \
+                  end: {produceEvents: [{eventRef: said, data: '${ {text: (\"x\" * 9000)} }'}]}}]}";
+    std::fs::write(&file, tell).unwrap();
+    assert_eq!(
+        swirl(&server, &["deploy", file.to_str().unwrap()]).1,
+        Some(0)
+    );
+    let nats = async_nats::connect(cluster.nats.url()).await.unwrap();
+    let context = async_nats::jetstream::new(nats);
+    let stream = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
+    let mut config = stream.cached_info().config.clone();
+    config.max_message_size = 4_000;
+    context.update_stream(config).await.unwrap();
+
+    let (ended, code) = swirl(&server, &["start", "tell", "--wait"]);
+    assert_eq!((&ended["status"], code), (&json!("completed"), Some(0)));
+    let found = letters(&server, 1);
+    assert_eq!(found[0]["kind"], "event", "{found:#?}");
+    assert_eq!(found[0]["event"]["type"], "test.said", "{found:#?}");
+    let reason = found[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("for its stream"), "{reason}");
 }

@@ -1,4 +1,4 @@
-//! What was deployed at one coordinator is in force at all of them once that is answered.
+//! A definition deployed at one coordinator is in force at all of them once the deployment is answered.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;

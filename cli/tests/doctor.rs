@@ -48,7 +48,7 @@ fn flags<'f>(redis: &'f str, nats: &'f str) -> Vec<&'f str> {
         redis,
         "--nats-url",
         nats,
-        // What fits on any machine's disk.
+        // Small enough for any machine's disk.
         "--nats-events-bytes-max",
         "16MiB",
         "--nats-tasks-bytes-max",
@@ -148,7 +148,7 @@ fn servers_that_are_not_there() {
     }
 }
 
-/// The rest is looked at all the same.
+/// The other checks still run.
 #[test]
 fn a_configuration_that_is_wrong() {
     let redis = RedisServer::start().unwrap();
@@ -174,7 +174,7 @@ fn a_configuration_that_is_wrong() {
     ]);
     assert_eq!(code, Some(1));
     for (name, status) in [
-        // Nobody could come in, and shards are counted.
+        // No client could get access, and the number of shards is checked.
         ("configuration", "error"),
         ("redis", "ok"),
         ("redis-persistence", "error"),

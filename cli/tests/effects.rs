@@ -1,5 +1,5 @@
-//! Every setting of the table reaches what it is about: with another value, another option of a
-//! library is given. Those that are used as they are have a test that does so.
+//! Every setting of the table has an effect: with another value, a library gets another option.
+//! Settings that are used directly have a test that does so.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::Path;
 use swirl_config::{Config, Process, Sources, find, load, settings};
 use swirl_worker::process as worker;
 
-/// A setting, a value, and what is set before: what else it needs, or another value of its own.
+/// A setting, a value, and the settings before it: those that it needs, or another value of it.
 type Case = (
     &'static str,
     &'static str,
@@ -151,7 +151,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("coordinator.carries_out", "cli/tests/observe/pure.rs"),
 ];
 
-/// What the libraries are told.
+/// The options that the libraries get.
 fn told(config: &Config) -> String {
     let redis = swirl_cluster::redis_options(config).unwrap();
     let nats = swirl_cluster::nats_options(config, "worker");
@@ -252,7 +252,7 @@ fn every_setting_is_in_one_of_the_lists() {
     }
 }
 
-/// One truth: what the table says is what the libraries do where nothing is said.
+/// The defaults of the table are the defaults of the libraries.
 #[test]
 fn defaults_are_the_libraries_own() {
     let config = with(NONE, Path::new("."));

@@ -1,4 +1,4 @@
-//! Functions of types that the operator has a say in, by way of the command.
+//! Functions of types that the operator configures, through the command.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -68,7 +68,7 @@ fn a_custom_type_is_carried_out_by_the_connector_of_its_name() {
     );
 }
 
-/// The proto file and what it imports are read, and nobody listens at the address.
+/// The proto file and its imports are read, and nothing listens at the address.
 #[test]
 fn a_proto_file_is_read_with_its_imports() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ fn services(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// The document is a file with another beside it, and the function says where the service is.
+/// The document is a file with another next to it, and the function has the address of the service.
 #[test]
 fn arguments_are_checked_before_anything_runs() {
     const SERVER: &str = ", metadata: {server: 'http://127.0.0.1:1'}";
@@ -155,7 +155,7 @@ fn arguments_are_checked_before_anything_runs() {
     let (code, text) = all("validate", good, SERVER);
     assert_eq!(code, Some(0), "{text}");
     assert!(!text.contains("note:"), "{text}");
-    // Nobody listens there.
+    // Nothing listens there.
     let (code, text) = all("run", good, SERVER);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("PUT http://127.0.0.1:1/orders/"), "{text}");
@@ -202,7 +202,7 @@ fn arguments_are_checked_before_anything_runs() {
         text.contains("function-invalid") && text.contains("metadata: {server:"),
         "{text}"
     );
-    // What cannot be read is told, and is no fault.
+    // A file that cannot be read is reported, and is not an error.
     std::fs::remove_file(folder.path().join("parts.yaml")).unwrap();
     let (code, text) = all("validate", "{ID: 1}", SERVER);
     assert_eq!(code, Some(0), "{text}");
@@ -247,12 +247,12 @@ fn scenarios_hold_calls_and_answers_against_documents() {
         text.contains("the answer of 'f' doesn't fit") && text.contains("`id` is missing"),
         "{text}"
     );
-    // Where there is no document, nothing is held against it.
+    // Without a document, nothing is checked against it.
     std::fs::remove_file(folder.path().join("openapi.yaml")).unwrap();
     assert_eq!(test("{id: '${ .id }'}", "{number: 1}").0, Some(0));
 }
 
-/// A document that is only given to who has a token; the token is a secret.
+/// A document that requires a token; the token is a secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_are_fetched_with_credentials_of_secrets() {
     use axum::http::HeaderMap;
@@ -315,7 +315,7 @@ async fn documents_are_fetched_with_credentials_of_secrets() {
     .unwrap();
 }
 
-/// What is told of calls of other types than `rest`, by the documents beside the definition.
+/// Findings about calls of other types than `rest`, by the documents next to the definition.
 #[test]
 fn arguments_of_all_types_are_checked() {
     const ASYNCAPI: &str = "asyncapi: 2.6.0
@@ -409,7 +409,7 @@ channels:
     }
 }
 
-/// A GraphQL service tells its schema to whoever has a token, and nobody else.
+/// A GraphQL service gives its schema only to clients with a token.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
     use axum::Json;
@@ -504,7 +504,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
             assert_eq!(all(&["validate", "--offline"], field, call).0, Some(0));
         }
 
-        // One that doesn't tell keeps nothing from being deployed, and `validate` says so.
+        // A service without introspection doesn't prevent a deployment, and `validate` says so.
         let dead = definition("type: graphql, operation: 'http://127.0.0.1:1/graphql#query#pet'")
             .replace("arguments: {a: 1}", good);
         std::fs::write(path_of(&folder, "dead.sw.yaml"), &dead).unwrap();
@@ -519,7 +519,7 @@ async fn calls_of_graphql_are_checked_against_what_the_service_tells() {
         let run = swirl(folder.path(), &[], &["run", "dead.sw.yaml"]);
         assert_eq!(run.status.code(), Some(1), "{run:?}");
 
-        // A scenario may give the schema as it is told.
+        // A scenario may contain the schema as the service gives it.
         let document = definition(&format!("type: graphql, operation: '{endpoint}#query#pet'"));
         let document = document.replace(
             "arguments: {a: 1}",

@@ -133,8 +133,8 @@ fn id_of(source: &WorkflowSource) -> Option<String> {
     }
 }
 
-/// Sub-workflows that were part of a definition: what they called and produced, it did. One that
-/// something else than its parent started is left, and fails the scenario.
+/// Attributes the calls and events of sub-workflows that were part of a definition to that definition.
+/// One that was not started by its parent is left, and fails the scenario.
 fn whole(mut observed: Observed, parts: &HashSet<String>) -> Observed {
     let is_part = |one: &mut ObservedInstance| one.subflow && parts.contains(&one.workflow);
     let gone: Vec<ObservedInstance> = observed.instances.extract_if(.., is_part).collect();
@@ -153,7 +153,7 @@ fn scenarios_of_other_editions_pass_with_migrated_documents() {
     round_trips(Assume::default(), |(_, least, _)| least);
 }
 
-/// Scenarios with other results fail then, and are not counted.
+/// Scenarios with other results fail, and are not counted.
 #[test]
 fn scenarios_pass_where_results_are_objects() {
     round_trips(Assume { objects: true }, |(_, _, least)| least);

@@ -1,10 +1,10 @@
-//! What the real Prometheus makes of real processes, as `deploy/` has them started and scraped.
+//! The real Prometheus scrapes real processes, as `deploy/` configures it.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// The script says by name what it leaves out for want of a program, and fails on a CI server then.
+/// The script names the checks that it leaves out for lack of a program, and fails on a CI server then.
 #[test]
 fn prometheus_scrapes_every_process_and_evaluates_the_alerts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

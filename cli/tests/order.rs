@@ -13,7 +13,7 @@ use swirl_servers::eventually;
 const ORDERS: usize = 4;
 const EVENTS: usize = 60;
 
-/// Waits for one event after another, and notes what each of them says.
+/// Waits for one event after another, and collects their content.
 fn collector() -> Value {
     json!({
         "id": "collector", "version": "1.0.0", "specVersion": "0.8", "name": "c", "start": "begin",
@@ -76,7 +76,7 @@ impl Rig {
         self.cluster.apis().pop().unwrap()
     }
 
-    /// With an attribute that nobody correlates by, and that each has for itself.
+    /// With an attribute that nothing correlates by, with another value in each.
     async fn publish(&self, numbers: std::ops::Range<usize>) {
         for n in numbers {
             for order in 0..ORDERS {
@@ -89,7 +89,7 @@ impl Rig {
         }
     }
 
-    /// Until the stream has it: a server that is killed loses what it has only read. What is stored twice is
+    /// Retries until the stream has it: a killed server loses what it has only read. Storing it twice gives
     /// one event.
     async fn store(&self, payload: String) {
         let stream = async_nats::jetstream::new(self.nats.clone());
@@ -108,7 +108,7 @@ impl Rig {
         Some(serde_json::from_str(&answer.text().await.unwrap()).unwrap())
     }
 
-    /// All have taken so many.
+    /// Waits until all instances have received this many events.
     async fn taken(&self, count: usize) {
         for id in &self.ids {
             eventually("so many events", async || {
@@ -148,8 +148,8 @@ async fn three_coordinators_keep_the_order_of_each_key() {
     rig.all_in_order().await;
 }
 
-/// Whoever reads the events is killed with some under way, and the next one, too; then the first are
-/// there again.
+/// The coordinator that reads the events is killed with some under way, and the next one, too; then the
+/// first are there again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_outlives_coordinators_that_are_killed() {
     let mut rig = Rig::new(3).await;
@@ -165,7 +165,7 @@ async fn the_order_outlives_coordinators_that_are_killed() {
     rig.all_in_order().await;
 }
 
-/// One that is frozen for longer than it may be silent goes on with what it had.
+/// A coordinator that is frozen for longer than its timeout continues with the events that it had.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_outlives_coordinators_that_are_frozen() {
     let rig = Rig::new(3).await;
@@ -199,7 +199,7 @@ async fn the_order_outlives_coordinators_that_are_replaced() {
     rig.all_in_order().await;
 }
 
-/// While Redis is away nothing is taken in, and those that come first are first when it is back.
+/// While Redis is away no event is accepted, and their order is kept when it is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_outlives_the_store_and_the_stream() {
     let mut rig = Rig::new(2).await;

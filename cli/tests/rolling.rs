@@ -1,4 +1,4 @@
-//! Processes of a cluster are replaced: no client sees an error, and nothing waits for what is gone.
+//! Processes of a cluster are replaced: no client sees an error, and nothing waits for a process that is gone.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use swirl_chaos::{Cluster, Role};
 use swirl_servers::{PATIENCE, until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
-/// Half of them wait for the end of what they start; the others ask and ask.
+/// Half of them wait for the end of the instances that they start; the others poll.
 const CLIENTS: usize = 6;
 const STOP_MAX: Duration = PATIENCE;
 const DEFINITION: &str = "\
@@ -32,7 +32,7 @@ states:
   - {name: tell, type: inject, data: {rested: true}, end: true}
 ";
 
-/// What clients were told.
+/// The answers that clients got.
 #[derive(Default)]
 struct Told {
     ids: Mutex<Vec<String>>,
@@ -47,7 +47,7 @@ struct Clients<'a> {
 }
 
 impl Clients<'_> {
-    /// What a command prints as JSON; an exit code other than 0 is an error that a client sees.
+    /// A command's JSON output; an exit code other than 0 is an error that a client sees.
     fn swirl(&self, arguments: &[&str]) -> Option<Value> {
         let mut command = Command::new(BINARY);
         for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {
@@ -87,7 +87,7 @@ impl Clients<'_> {
         self.swirl(&["list", "--limit", "3"]);
     }
 
-    /// Lets all of them ask some times.
+    /// Lets all of them send some requests.
     fn go_on(&self) {
         let requests = || *self.told.requests.lock().unwrap();
         let enough = requests() + 5 * CLIENTS;
@@ -171,7 +171,7 @@ fn no_client_sees_that_processes_are_replaced() {
     assert_eq!(clients.count(), *told.starts.lock().unwrap());
 }
 
-/// Whether `/readyz` says that all can be done.
+/// Whether `/readyz` says that the process can do all its work.
 fn is_ready(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
@@ -185,7 +185,7 @@ fn is_ready(address: SocketAddr) -> bool {
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
-/// Nothing is waited for that doesn't come back.
+/// No client waits for a process that doesn't come back.
 #[test]
 fn processes_stop_though_their_servers_are_gone() {
     let mut cluster =
@@ -219,7 +219,7 @@ states:
         actionDataFilter: {toStateData: .answer}
 ";
 
-/// A service that doesn't answer the first call. Its description, and the keys of the calls.
+/// A service that doesn't answer the first call: its description, and the keys of the calls.
 fn service() -> (Value, Receiver<String>) {
     let (called, calls) = channel();
     let called = Arc::new(Mutex::new(called));

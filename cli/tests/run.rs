@@ -1,4 +1,4 @@
-//! `swirl run`: what goes on beside and after its instance.
+//! `swirl run`: work next to and after its instance.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -26,7 +26,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// Five calls that nobody awaits; each is noted some time after the instance has ended.
+/// Five calls that nothing awaits; each is logged some time after the instance has ended.
 const ASYNC: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
 functions: [{name: note, type: noter, operation: note}]
 states:
@@ -132,7 +132,7 @@ states:
     assert!(!messages.contains("waiting for"), "{messages}");
 }
 
-/// An event that addresses the instance in the way of another runtime: without the flag it reaches any.
+/// An event that addresses the instance as another runtime does: without the flag it reaches any instance.
 #[test]
 fn another_attribute_addresses_an_instance() {
     // An event that reaches the instance has all the time it needs; one that doesn't is given up soon.
@@ -168,8 +168,8 @@ states:
     let other = [&["--event", "other.json"][..], &attribute].concat();
     assert!(run("w.sw.yaml", &["--event", "other.json"]));
     let any = [&["--event", "any.json"][..], &attribute].concat();
-    // An event without a correlation is kept for nobody, so it is sent once the instance waits: ten times, since it
-    // would come too early once in five.
+    // An event without a correlation is not kept, so it is sent once the instance waits. It is tried ten times, since
+    // one in five would come too early.
     for _ in 0..10 {
         assert!(run("w.sw.yaml", &any));
     }
@@ -179,4 +179,32 @@ states:
         &["w.sw.yaml", "--instance-attribute", "Kogito-Ref"],
     );
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+}
+
+/// Three paths at once, each with less than an instance may hold.
+const WIDE: &str = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
+functions: [{name: fill, type: expression, operation: '{text: (\"x\" * 600000)}'}]
+states:
+- name: A
+  type: foreach
+  inputCollection: '[range(3)]'
+  actions: [{functionRef: fill}, {sleep: {before: PT0.1S}, functionRef: fill}]
+  stateDataFilter: {output: '{done: true}'}
+  end: true
+";
+
+#[test]
+fn an_instance_may_hold_as_much_as_is_said() {
+    let folder = folder(&[("w.sw.yaml", WIDE)]);
+    let output = swirl(folder.path(), &["w.sw.yaml"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let few = ["w.sw.yaml", "--limits-instance-bytes", "1MiB"];
+    let output = swirl(folder.path(), &few);
+    let messages = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("LimitExceeded"), "{messages}");
+    let wrong = ["w.sw.yaml", "--limits-instance-bytes", "lots"];
+    let output = swirl(folder.path(), &wrong);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not a valid size"));
 }

@@ -80,7 +80,7 @@ impl Process {
         until(what, || self.child.try_wait().unwrap())
     }
 
-    /// Status line and body of `/readyz`; nothing where nobody listens.
+    /// Status line and body of `/readyz`; None if nothing listens.
     fn ready(&self) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -143,7 +143,7 @@ fn who_waits_for_a_server_ends_when_told_to() {
     }
 }
 
-/// So that systemd, which doesn't try again after 2, does.
+/// So that systemd, which doesn't restart after 2, does.
 #[test]
 fn who_is_refused_ends_otherwise_than_with_a_wrong_configuration() {
     let redis = RedisServer::start().unwrap();

@@ -1,5 +1,5 @@
-//! `docs/tutorial.md`: every definition in it is saved under the name that it is given, every command is run, and
-//! prints what stands below it.
+//! `docs/tutorial.md`: every definition in it is saved under its given name, every command is run, and
+//! prints the output that the page shows below it.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -32,7 +32,7 @@ fn blocks(page: &str) -> Vec<Block<'_>> {
 /// The name in ``Save this as `NAME`:``.
 fn name<'p>(block: &Block<'p>) -> &'p str {
     let name = block.before.strip_suffix("`:").unwrap_or_else(|| {
-        panic!("no name stands before\n{}", block.text);
+        panic!("there is no name before\n{}", block.text);
     });
     name.rsplit('`').next().unwrap()
 }

@@ -25,12 +25,12 @@ pub fn with_status(status: StatusCode, template: &impl Template) -> Answer {
     }
 }
 
-/// On to another page, so that loading it again sends no form once more.
+/// Redirects to another page, so that reloading it doesn't send the form again.
 pub fn go_to(path: &str) -> Answer {
     Ok(Redirect::to(path).into_response())
 }
 
-/// A reason for which there is no page.
+/// A failure, shown as a page.
 #[derive(Debug)]
 pub struct Failure {
     pub status: StatusCode,
@@ -79,7 +79,7 @@ impl IntoResponse for Failure {
         let (title, help) = match self.status {
             StatusCode::FORBIDDEN => (
                 "You may not do this",
-                "Ask whoever runs this server for a token with the role that is named above, and sign in with that.",
+                "Ask the operator of this server for a token with the role named above, and sign in with it.",
             ),
             StatusCode::NOT_FOUND => (
                 "There is nothing here",
@@ -99,7 +99,7 @@ impl IntoResponse for Failure {
             ),
             _ => (
                 "Something went wrong",
-                "This is no fault of yours. The server's log says more.",
+                "This is not your fault. The server's log says more.",
             ),
         };
         let page = FailurePage {
@@ -113,7 +113,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// A member that is text; empty if it is none.
+/// A member that is text; otherwise empty.
 pub fn text(value: &Value, name: &str) -> String {
     match &value[name] {
         Value::Null => String::new(),

@@ -1,4 +1,4 @@
-//! Requests to the API, without a socket between.
+//! Requests to the API within the process, without a socket.
 
 use std::net::IpAddr;
 
@@ -13,6 +13,10 @@ use url::form_urlencoded::Serializer;
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
+/// How many rows of a listing are asked for at once, and how often: nobody reads more on one page.
+const PAGE: &str = "1000";
+const PAGES_MAX: usize = 20;
+
 /// As RFC 3986 has it for a segment of a path.
 const KEPT: AsciiSet = NON_ALPHANUMERIC
     .remove(b'-')
@@ -25,15 +29,15 @@ pub fn segment(text: &str) -> String {
     utf8_percent_encode(text, &KEPT).to_string()
 }
 
-/// Asks in the name of a visitor.
+/// Sends requests on behalf of a visitor.
 pub struct Asking {
     pub router: Router,
     pub token: Option<String>,
-    /// Where the visitor's request comes from.
+    /// The address of the visitor.
     pub from: Option<CameFrom>,
 }
 
-/// The address of a visitor: for whoever mounts the console to say, and to be told with each request to the
+/// The address of a visitor: set by the server that mounts the console, and sent with each request to the
 /// API.
 #[derive(Debug, Clone, Copy)]
 pub struct CameFrom(pub IpAddr);
@@ -51,6 +55,31 @@ impl Asking {
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
         let bytes = self.ask(Method::GET, path, query, &[], "").await?;
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// The rows of a listing, over its pages.
+    pub async fn rows(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        rows: &str,
+    ) -> Result<Vec<Value>, Refusal> {
+        let mut all = Vec::new();
+        let mut after: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let mut query = query.to_vec();
+            query.push(("limit", PAGE));
+            query.extend(after.as_deref().map(|after| ("after", after)));
+            let mut page = self.get(path, &query).await?;
+            if let Some(found) = page[rows].as_array_mut() {
+                all.append(found);
+            }
+            after = page["next"].as_str().map(str::to_owned);
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// An answer that isn't JSON.
@@ -90,7 +119,7 @@ impl Asking {
                 format!("{uri}/{}", segment(part))
             }),
         };
-        // Whether a server is ready is an answer, too.
+        // A server that isn't ready is an answer, too.
         let is_root = path.first().is_some_and(|one| one.starts_with('/'));
         if !query.is_empty() {
             let query = Serializer::new(String::new()).extend_pairs(query).finish();

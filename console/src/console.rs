@@ -11,9 +11,9 @@ use crate::sessions::Sessions;
 pub struct Console {
     pub(crate) api: Router,
     pub(crate) sessions: Arc<Sessions>,
-    /// Browsers are to send the cookie over TLS only.
+    /// Browsers must send the cookie over TLS only.
     pub(crate) secure: bool,
-    /// Drawn at the start: by it the forms of our pages are known.
+    /// Random, drawn at the start: it authenticates the forms of our pages.
     key: Arc<[u8; 32]>,
 }
 
@@ -21,7 +21,7 @@ impl Console {
     /// Over the router of the API. `secure`: it is reached over TLS.
     ///
     /// # Errors
-    /// No random numbers can be had.
+    /// Random numbers are unavailable.
     pub fn new(api: Router, secure: bool) -> Result<Console, String> {
         let mut key = [0u8; 32];
         getrandom::fill(&mut key).map_err(|error| error.to_string())?;
@@ -33,7 +33,7 @@ impl Console {
         })
     }
 
-    /// The token that each form of this browser has to hold.
+    /// The token that each form of this browser must contain.
     pub(crate) fn csrf(&self, name: &str) -> String {
         blake3::keyed_hash(&self.key, name.as_bytes())
             .to_hex()

@@ -1,10 +1,10 @@
 //! The web console, at `/console`.
 //!
-//! It is a client of the HTTP API that runs in the same process: each page is made of what the API answers
+//! It is a client of the HTTP API that runs in the same process: each page is made from the API's answers
 //! to the visitor's own token, and each form becomes a request to it. So there is no second way in: roles,
 //! checks and refusals are those of the API ([why](../../docs/adr/0018-console-asks-the-api.md)).
 //!
-//! Pages are whole without script. The one script makes instants readable and looks for news.
+//! Pages are complete without script. The one script makes instants readable and polls for changes.
 
 mod answer;
 mod asking;

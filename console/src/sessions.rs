@@ -1,14 +1,14 @@
-//! Sessions of those who have signed in. A browser has a name that was drawn for it, and nothing else; the token that belongs to
-//! it stays here, in memory: whoever restarts the process, or comes to another one, signs in again.
+//! Sessions of signed-in visitors. A browser has only a random name; the token that belongs to it stays
+//! here, in memory. After a restart of the process, or at another one, visitors sign in again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a session lasts, and how long it may lie idle.
+/// How long a session lasts, and how long it may be idle.
 const LASTS: Duration = Duration::from_secs(12 * 60 * 60);
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// How many there are at most: the one that lay idle longest goes.
+/// The maximum number of sessions: beyond it, the one that was idle longest is removed.
 const SESSIONS_MAX: usize = 10_000;
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl Session {
     }
 }
 
-/// The key that a session is kept under: whoever reads the memory finds no name to send.
+/// The key that a session is kept under: a hash, so that memory contains no usable names.
 fn key(name: &str) -> [u8; 32] {
     *blake3::hash(name.as_bytes()).as_bytes()
 }

@@ -1,4 +1,4 @@
-//! The frame around each page: where one is, who one is, what one may do.
+//! The frame around each page: navigation, the visitor's name, permissions.
 
 use serde_json::Value;
 
@@ -8,19 +8,19 @@ use crate::visitor::Visitor;
 
 pub struct Shell {
     pub title: String,
-    /// Which entry of the navigation this is.
+    /// The current entry of the navigation.
     pub at: &'static str,
     pub csrf: String,
     pub namespace: String,
     pub version: String,
-    /// Empty where nobody is asked for a token.
+    /// Empty if the server requires no token.
     pub name: String,
     pub roles: String,
     pub may_operate: bool,
     pub may_deploy: bool,
     /// A sentence about what was just done.
     pub done: &'static str,
-    /// The page looks for news by itself.
+    /// The page polls for changes.
     pub live: bool,
 }
 
@@ -52,7 +52,7 @@ impl Shell {
         })
     }
 
-    /// Says what a form has just done: one of the words that [`done`] knows.
+    /// Shows what a form has just done: one of the words that [`done`] knows.
     #[must_use]
     pub fn with_done(mut self, word: Option<&str>) -> Shell {
         self.done = word.map_or("", done);
@@ -71,14 +71,14 @@ fn done(word: &str) -> &'static str {
     match word {
         "cancel" => "The instance is being cancelled.",
         "suspend" => "The instance is suspended.",
-        "resume" => "It goes on.",
-        "retry" => "The instance goes on at the step that failed.",
-        "skip" => "The result was taken, and the instance goes on behind the step that failed.",
-        "rerun" => "The instance goes on at the state that you chose.",
+        "resume" => "It continues.",
+        "retry" => "The instance continues at the step that failed.",
+        "skip" => "The result was taken, and the instance continues after the step that failed.",
+        "rerun" => "The instance continues at the state that you chose.",
         "started" => "The instance is started.",
         "deployed" => "The definition is deployed.",
         "unchanged" => "This definition was deployed before: nothing has changed.",
-        "deleted" => "Nothing starts of this definition any more.",
+        "deleted" => "The version is deleted: no new instances of it start.",
         "pause" => "The schedule is paused.",
         "fire" => "An instance is started.",
         "sent-again" => "The message was sent again.",

@@ -19,7 +19,7 @@ const ROW: f64 = 26.0;
 struct Bar {
     name: String,
     from: i64,
-    /// None: still in it.
+    /// None if it is still in the state.
     to: Option<i64>,
     failed: bool,
 }
@@ -36,7 +36,7 @@ pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> 
         .flat_map(|bar| [Some(bar.from), bar.to])
         .flatten()
         .max();
-    // One that still runs grows until now.
+    // The bar of a state that still runs ends now.
     let end = if ended { last? } else { now.0.max(last?) };
     let mut instants: Vec<i64> = bars
         .iter()
@@ -44,7 +44,7 @@ pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> 
         .collect();
     instants.sort_unstable();
     instants.dedup();
-    // By the logarithm: what took a thousand times longer is some times wider.
+    // On a logarithmic scale: a thousand times longer is only some times wider.
     let mut places = BTreeMap::from([(instants[0], 0.0)]);
     let mut at = 0.0;
     for pair in instants.windows(2) {
@@ -117,7 +117,7 @@ fn bars(history: &Value) -> Vec<Bar> {
     bars
 }
 
-/// A time as people say it.
+/// A duration as text for people.
 pub fn took(ms: i64) -> String {
     let seconds = ms as f64 / 1000.0;
     match ms {

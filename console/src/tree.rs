@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// How many members are shown of all, how deep, and how much of a text.
+/// Limits: members shown in total, depth, and length of a text.
 const NODES_MAX: usize = 2_000;
 const DEPTH_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 2_000;

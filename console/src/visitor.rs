@@ -18,7 +18,7 @@ const COOKIE: &str = "swirl_console";
 /// The largest form, in bytes: one with a definition in it.
 const FORM_BYTES_MAX: usize = 4 << 20;
 
-/// Nothing but our own files, and forms that come back to us.
+/// Allows only our own files, and forms that are sent to us.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -26,7 +26,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
 #[derive(Clone)]
 pub struct Ticket(pub String);
 
-/// A name that nobody guesses.
+/// A name that cannot be guessed.
 pub fn draw() -> Result<String, Failure> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -64,7 +64,7 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
             .finish();
         response = Redirect::to(&format!("/console/sign-in?{query}")).into_response();
     }
-    // Whoever signs in or out gets another name.
+    // Signing in or out changes the name.
     let renamed = response.extensions_mut().remove::<Ticket>();
     let renamed = renamed.map(|Ticket(name)| name);
     let headers = response.headers_mut();
@@ -103,7 +103,7 @@ fn named(headers: &HeaderMap) -> Option<String> {
 pub struct Visitor {
     pub name: String,
     pub asking: Asking,
-    /// Is in each of the visitor's forms.
+    /// Contained in each of the visitor's forms.
     pub csrf: String,
 }
 
@@ -180,7 +180,7 @@ impl FromRequest<Console> for Form {
         let form = Form {
             fields: form_urlencoded::parse(&bytes).into_owned().collect(),
         };
-        // Hashes are compared, so that nothing is learnt from how long it takes.
+        // Hashes are compared, so that timing reveals nothing.
         let (sent, expected) = (form.get("csrf"), console.csrf(&name));
         if blake3::hash(sent.as_bytes()) != blake3::hash(expected.as_bytes()) {
             return Err(forged());
@@ -189,8 +189,8 @@ impl FromRequest<Console> for Form {
     }
 }
 
-/// Whether a page of ours sends this, as far as the browser says. Origins that may use the API may not
-/// use the console.
+/// Whether the browser says that one of our pages sent this. Origins that may use the API may not use
+/// the console.
 fn is_own(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let site = text("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));

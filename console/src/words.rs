@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::answer::{list, text};
 
-/// A status as it is shown: a sign and a word beside the colour.
+/// A status as it is shown: a sign and a word in addition to the colour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pill {
     pub class: &'static str,
@@ -16,7 +16,7 @@ const fn pill(class: &'static str, sign: &'static str, word: &'static str) -> Pi
     Pill { class, sign, word }
 }
 
-/// Of an instance or a line of a listing.
+/// The status of an instance or of a line of a listing.
 pub fn status(row: &Value) -> Pill {
     match row["status"].as_str().unwrap_or_default() {
         "running" if row["suspended"] == true => pill("suspended", "‖", "suspended"),
@@ -30,7 +30,7 @@ pub fn status(row: &Value) -> Pill {
     }
 }
 
-/// An id that is short enough for a line; the whole one stands behind it.
+/// An id that is short enough for a line.
 pub fn short(id: &str) -> String {
     const CHARS_MAX: usize = 14;
     match id.chars().count() > CHARS_MAX {
@@ -83,7 +83,7 @@ pub struct Awaited {
     pub name: String,
     pub kind: String,
     pub source: String,
-    /// Attribute and value, as far as it is known.
+    /// Attributes and their values, as far as they are known.
     pub by: Vec<(String, String)>,
 }
 
@@ -106,7 +106,7 @@ pub fn awaited(place: &Value) -> Vec<Awaited> {
 /// The consequence of a timer, in words.
 pub fn timer(kind: &str) -> &'static str {
     match kind.replace('_', "").to_ascii_lowercase().as_str() {
-        "sleep" | "pause" => "it goes on",
+        "sleep" | "pause" => "it continues",
         "retrydelay" => "it tries again",
         "state" => "the state's time is over",
         "action" => "the action's time is over",

@@ -1,4 +1,4 @@
-//! The coordinator: the HTTP API over the service, who may use it, the server under it, and the process.
+//! The coordinator: the HTTP API over the service, its access control, its server, and the process.
 
 pub mod access;
 pub mod api;

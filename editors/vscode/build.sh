@@ -4,4 +4,4 @@
 set -eu
 cd "$(dirname "$0")"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund
-npx --yes @vscode/vsce@3.6.0 package --no-git-tag-version --out swirl.vsix
+npx --yes @vscode/vsce@3.6.0 package --no-git-tag-version --allow-missing-repository --skip-license --out swirl.vsix

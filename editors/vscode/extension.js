@@ -1,7 +1,8 @@
-// Starts `swirl lsp` for definitions, and stops it when the editor ends.
+// Starts `swirl lsp` for definitions, stops it when the editor ends, and shows the diagram beside the text.
 
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
+const { Preview } = require("./preview");
 
 const FILES = ["**/*.sw.yaml", "**/*.sw.yml", "**/*.sw.json"];
 
@@ -45,9 +46,20 @@ async function restart() {
   await start();
 }
 
+// The picture of a definition with the state at a position marked; nothing while the server doesn't run.
+async function picture(uri, position) {
+  if (!client?.isRunning()) {
+    return undefined;
+  }
+  return client.sendRequest("swirl/diagram", { textDocument: { uri: uri.toString() }, position });
+}
+
 async function activate(context) {
+  const preview = new Preview(picture);
   context.subscriptions.push(
+    preview,
     vscode.commands.registerCommand("swirl.restart", restart),
+    vscode.commands.registerCommand("swirl.diagram", () => preview.show()),
     vscode.workspace.onDidChangeConfiguration(async (change) => {
       if (change.affectsConfiguration("swirl.path")) {
         await restart();

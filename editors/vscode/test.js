@@ -62,6 +62,9 @@ async function server(command) {
   assert.ok(labels.includes("Done"), `${labels} has the states`);
   const symbols = await connection.sendRequest("textDocument/documentSymbol", { textDocument });
   assert.deepEqual(symbols.map((one) => one.name), ["Begin", "Done"]);
+  const drawing = await connection.sendRequest("swirl/diagram", { textDocument, position: { line: 5, character: 12 } });
+  assert.equal(drawing.state, "Done");
+  assert.match(drawing.svg, /^<svg .*card here/s);
 
   await connection.sendRequest("shutdown");
   await connection.sendNotification("exit");
@@ -73,14 +76,30 @@ async function extension() {
   const started = [];
   const commands = new Map();
   const nothing = { dispose() {} };
+  // Who listens to what, by the name of the event.
+  const listeners = new Map();
+  const on = (name) => (listener) => (listeners.set(name, listener), nothing);
+  const shown = [];
+  const webview = { onDidReceiveMessage: on("message"), postMessage: async (message) => shown.push(message) };
+  const panel = { webview, reveal() {}, onDidDispose: on("disposed"), dispose: () => listeners.get("disposed")() };
+  const active = { line: 3, character: 7 };
+  const editor = { document: { uri: { path: "/a.sw.yaml", toString: () => URI } }, selection: { active } };
   const played = {
     vscode: {
+      ViewColumn: { Beside: -2 },
+      languages: { onDidChangeDiagnostics: on("diagnostics") },
       workspace: {
         getConfiguration: () => ({ get: () => "/opt/swirl" }),
         createFileSystemWatcher: () => nothing,
         onDidChangeConfiguration: () => nothing,
       },
-      window: { showErrorMessage: async () => undefined },
+      window: {
+        activeTextEditor: editor,
+        showErrorMessage: async () => undefined,
+        createWebviewPanel: () => panel,
+        onDidChangeActiveTextEditor: on("editor"),
+        onDidChangeTextEditorSelection: on("selection"),
+      },
       commands: { registerCommand: (name, run) => (commands.set(name, run), nothing) },
     },
     "vscode-languageclient/node": {
@@ -98,6 +117,9 @@ async function extension() {
         isRunning() {
           return this.runs;
         }
+        async sendRequest(method, params) {
+          return { svg: `<svg>${method} ${params.position.line}</svg>`, state: "Begin" };
+        }
       },
     },
   };
@@ -110,10 +132,33 @@ async function extension() {
   assert.deepEqual(started[0].server, { command: "/opt/swirl", args: ["lsp"] });
   const { contributes } = require("./package.json");
   assert.deepEqual([...commands.keys()], contributes.commands.map((one) => one.command));
+  await preview({ commands, listeners, shown, panel, active });
   await commands.get("swirl.restart")();
   assert.deepEqual(started.map((one) => one.runs), [false, true]);
   await deactivate();
   assert.ok(!started[1].runs, "nothing runs on");
+}
+
+// The picture is there at once, follows the cursor and the findings, and ends with its panel.
+async function preview({ commands, listeners, shown, panel, active }) {
+  const drawn = async (count) => {
+    while (shown.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
+    return shown[count - 1].svg;
+  };
+  await commands.get("swirl.diagram")();
+  assert.equal(await drawn(1), "<svg>swirl/diagram 3</svg>");
+  assert.match(panel.webview.html, /script-src 'nonce-[0-9a-f]{32}'/);
+  active.line = 4;
+  listeners.get("selection")();
+  listeners.get("selection")();
+  assert.equal(await drawn(2), "<svg>swirl/diagram 4</svg>");
+  listeners.get("diagnostics")({ uris: ["file:///other.sw.yaml"] });
+  listeners.get("diagnostics")({ uris: [URI] });
+  await drawn(3);
+  panel.dispose();
+  listeners.get("message")();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.equal(shown.length, 3, "the cursor's two moves are one picture, another document's findings none");
 }
 
 async function main() {

@@ -23,7 +23,7 @@ use tower::ServiceExt;
 const REQUESTS_MAX: usize = 8;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// A workflow that everything may be done with.
+/// A workflow that allows all operations.
 const DOCUMENT: &str = r#"{"id": "w", "version": "1.0.0", "specVersion": "0.8", "start": "A",
     "events": [{"name": "e", "source": "/s", "type": "t", "correlation": [
         {"contextAttributeName": "orderid", "contextAttributeValue": "${ .id }"}]}],
@@ -96,7 +96,7 @@ fn request(text: &[u8]) -> Option<Request<Body>> {
         .method(Method::from_bytes(method.as_bytes()).ok()?)
         .uri(path);
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
-        // A wait would only hold the fuzzer up.
+        // A wait would only slow the fuzzer down.
         if name.eq_ignore_ascii_case("prefer") {
             continue;
         }

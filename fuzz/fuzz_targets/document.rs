@@ -25,12 +25,12 @@ fuzz_target!(|document: &[u8]| -> Corpus {
     assert_eq!(
         reading.workflow.is_none(),
         reading.diagnostics.has_errors(),
-        "a workflow comes of what has no errors, and of nothing else"
+        "there must be a workflow exactly if there are no errors"
     );
     let Some(workflow) = reading.workflow else {
         return Corpus::Keep;
     };
-    // What is accepted at deployment must compile: else it would fail when it is first run.
+    // A document accepted at deployment must compile: otherwise it would fail when it is first run.
     let mut definition = match Definition::compile(workflow) {
         Ok(definition) => definition,
         Err(problems) => panic!("accepted, and does not compile: {problems:?}"),
@@ -63,7 +63,7 @@ fuzz_target!(|document: &[u8]| -> Corpus {
     for _ in 0..3 {
         let _ = step(&definition, &header, &mut scope, Input::Wake, &env);
     }
-    // The timers that it armed, however they come.
+    // The timers that it armed, in any order.
     for timer in scope.timers.clone() {
         let env = Env {
             now: timer.due,

@@ -42,7 +42,7 @@ fuzz_target!(|message: &[u8]| {
     let stored = serde_json::to_vec(&event).expect("an event is JSON");
     let restored: CloudEvent = serde_json::from_slice(&stored).expect("it was just written");
     assert_eq!(restored, event);
-    // As we publish it, and as somebody else of us takes it in.
+    // As it is published, and as another process reads it.
     match read_message(std::iter::empty(), &stored) {
         Ok(again) => assert_eq!(again, event),
         Err(error) => panic!("{error}: {}", String::from_utf8_lossy(&stored)),

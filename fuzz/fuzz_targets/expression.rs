@@ -65,17 +65,17 @@ fn evaluate(program: &Program, document: &Data) {
             limits,
         },
     );
-    // Far above the limit, as the machine may be busy: what this is to find is a hang.
+    // Far above the limit, as the machine may be busy: this finds hangs.
     assert!(
         begin.elapsed() < Duration::from_secs(20),
         "the limits of steps and time did not hold"
     );
     if let Ok(Some(data)) = result {
-        // What comes out is JSON, and can be read again.
+        // The result is JSON, and can be read again.
         let text = data.to_string();
         assert!(
             Data::parse(text.as_bytes()).is_ok(),
-            "the result is no JSON: {text}"
+            "the result is not valid JSON: {text}"
         );
     }
 }

@@ -41,7 +41,7 @@ static DEFINITION: LazyLock<Arc<Definition>> = LazyLock::new(|| {
     definition
 });
 
-/// Says into which folder the seeds are to be written; then nothing else is done.
+/// The variable with the folder for the seeds; if it is set, nothing else is done.
 const SEEDS: &str = "SWIRL_FUZZ_SEEDS";
 
 fn seeds() {
@@ -96,7 +96,7 @@ fn stepped(json: &[u8]) {
     ) else {
         return;
     };
-    // The driver takes no other.
+    // The driver accepts no other.
     if !DEFINITION.fits(&scope) {
         return;
     }
@@ -128,7 +128,7 @@ fn differing(json: &[u8]) {
     let Ok((base, data, any)) = serde_json::from_slice::<(Data, Data, Difference)>(json) else {
         return;
     };
-    // A branch has what its fork has, in the same memory, and its own.
+    // A branch has its fork's data, in the same memory, and its own.
     let mut branch = base.clone();
     merge_over(&mut branch, &data);
     for data in [&data, &branch] {
@@ -140,6 +140,6 @@ fn differing(json: &[u8]) {
         let found = read.apply(&base).expect("it is of this base");
         assert_eq!(found.to_string(), data.to_string());
     }
-    // A damaged one fits, or doesn't.
+    // A damaged one may fit or not.
     let _ = any.apply(&base);
 }

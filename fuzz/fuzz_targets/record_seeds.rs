@@ -1,5 +1,5 @@
 //! Seeds of the target `record`: scopes of `all.sw.json`, breadth first from its beginning, each with
-//! an input that it accepts, and what came of it.
+//! an input that it accepts, and the result.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -39,7 +39,7 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
     let mut seen = BTreeSet::new();
     let mut left = VecDeque::from([root]);
     while let Some(scope) = left.pop_front() {
-        // Where it stands, whatever its data and numbers are.
+        // By its cursor, whatever its data and numbers are.
         if seen.len() >= SCOPES_MAX || !seen.insert(format!("{:?}", scope.cursor)) {
             continue;
         }

@@ -54,7 +54,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let which = which as usize;
-    // GraphQL: the document is the definition's own.
+    // GraphQL: the document belongs to the definition.
     if which % 8 >= 6 {
         let Ok(text) = std::str::from_utf8(document) else {
             return;

@@ -11,7 +11,7 @@ use swirl_model::workflow::{Schedule, When};
 const NOW: Timestamp = Timestamp(1_704_067_200_000);
 
 fuzz_target!(|text: &str| {
-    // The zone stands behind the last bar.
+    // The zone is after the last bar.
     let (text, zone) = match text.rsplit_once('|') {
         Some((text, zone)) => (text, Some(zone.to_owned())),
         None => (text, None),

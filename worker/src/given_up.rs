@@ -1,5 +1,5 @@
-//! What cannot be driven is left alone until somebody has looked at it: the reconciler would name it for
-//! ever. Its history says why, in an entry that stands before the suspension.
+//! Instances that cannot be driven are suspended for an operator: otherwise the reconciler would name them
+//! for ever. Their history says why, in an entry before the suspension.
 
 use std::time::Duration;
 
@@ -11,33 +11,35 @@ use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Commit, Committed, Error, Held};
 use swirl_runtime::Driver;
 
-/// How often, and after what pause, the root scope is asked for that somebody else holds.
+/// How often, and after what pause, a root scope with another holder is tried again.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(200);
-/// For as long as the entry takes.
+/// Long enough to write the entry.
 const LEASE_MS: u64 = 10_000;
 
 pub(crate) async fn stand_still(driver: &Driver, scope: &ScopeRef, why: &swirl_runtime::Error) {
     match note(driver, scope, why).await {
         Ok(true) => {}
-        Ok(false) => tracing::warn!("the history doesn't say why: the instance isn't to be had"),
+        Ok(false) => tracing::warn!("the history doesn't say why: the instance is unavailable"),
         Err(error) => tracing::warn!(%error, "the history doesn't say why"),
     }
     let (instance, now) = (&scope.instance, driver.clock.now());
     match driver.store.suspend(instance, true, now).await {
         Ok(Some(_)) => tracing::error!(
-            "the instance is suspended, for it cannot be driven: mend what is wrong, then \
-             'swirl resume {instance}' goes on with it"
+            "the instance cannot be driven and was suspended: fix the cause, then continue it with \
+             'swirl resume {instance}'"
         ),
         Ok(None) => {
-            tracing::warn!("what cannot be driven is given up: its instance isn't running any more")
+            tracing::warn!(
+                "a task cannot be driven and is given up: its instance isn't running any more"
+            )
         }
-        Err(error) => tracing::error!(%error, "the instance cannot be driven, nor suspended"),
+        Err(error) => tracing::error!(%error, "the instance can be neither driven nor suspended"),
     }
 }
 
-/// Adds the entry, by way of the root scope: every instance has one. False: it has ended, or
-/// somebody else holds it.
+/// Adds the entry through the root scope: every instance has one. False: it has ended, or another
+/// process holds it.
 async fn note(
     driver: &Driver,
     scope: &ScopeRef,
@@ -50,7 +52,7 @@ async fn note(
                 let lease = held.lease.clone();
                 let noted = commit(driver, *held, scope, why).await;
                 if !matches!(noted, Ok(Some(true))) {
-                    // What is in the inbox waits until an operator has looked.
+                    // The inbox waits for an operator.
                     driver.give_up(&lease).await;
                 }
                 return noted.map(|noted| noted.is_some());
@@ -77,7 +79,7 @@ async fn commit(
     }
     let at = driver.clock.now();
     let reason = match why {
-        // It holds nothing of the definition, which may be what nobody survives.
+        // It contains nothing of the definition, and reading the definition may crash the process.
         swirl_runtime::Error::Attempts { .. } => why.to_string(),
         _ => redacted(driver, &held.header, &why.to_string()).await,
     };
@@ -106,7 +108,7 @@ async fn commit(
     }
 }
 
-/// Without the secrets of the definition, as far as that can be read.
+/// Without the secrets of the definition, if the definition can be read.
 async fn redacted(driver: &Driver, header: &Header, reason: &str) -> String {
     let Ok(definition) = driver.registry.get(&header.definition).await else {
         return reason.to_owned();

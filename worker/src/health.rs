@@ -1,4 +1,4 @@
-//! Whether a worker lives, and whether it can do its work: for who looks after processes.
+//! Whether a worker is alive, and whether it can work, for supervisors of processes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Few ask after health and metrics.
+/// Few clients ask for health and metrics.
 const CONNECTIONS_MAX: usize = 64;
 const ADDRESS_MAX: usize = 16;
 

@@ -1,4 +1,4 @@
-//! The worker: tasks from the queue, so many at once; and the process.
+//! The worker: the pool that works on tasks from the queue, and the process.
 
 mod given_up;
 mod health;

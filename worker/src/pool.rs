@@ -1,4 +1,4 @@
-//! The worker's loop: tasks from the queue, so many at once, until it is told to stop.
+//! The worker's loop: tasks from the queue, a limited number at once, until it is stopped.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,31 +14,30 @@ use tracing::Instrument;
 
 use crate::given_up::stand_still;
 
-/// How long a task may lead on from scope to scope: others wait for its place.
+/// How long a task may continue from scope to scope: others wait for its place.
 const LEAD_MAX: Duration = Duration::from_secs(1);
 /// How soon a task whose scope could not be driven is tried again.
 const AGAIN_MS: u64 = 1_000;
-/// How soon a task is tried again for which there was no room to wait; longer each time.
+/// How soon a task is tried again if there was no room to wait; longer each time.
 const CROWDED_MS: u64 = 250;
 /// How long a task waits for a place before it asks again.
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
-/// How soon tasks that wait see that the worker is to stop.
+/// How soon waiting tasks see that the worker is stopping.
 const CLOSED_AGAIN: Duration = Duration::from_millis(200);
-/// How long handing back may take: the store and the queue are told.
+/// How long handing back may take: it involves the store and the queue.
 const HAND_BACK_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How many scopes are driven at once. One that waits for a call counts.
     pub concurrency: usize,
-    /// How many scopes a task may lead on to here, one after another; the others, and what comes after
-    /// these, are tasks of their own.
+    /// How many further scopes a task may continue with here, one after another; the others, and the
+    /// scopes after these, become their own tasks.
     pub local_scopes: usize,
     /// How often the queue hears that a task is still being worked on.
     pub progress: Duration,
-    /// How long what is under way may take when the worker is to stop. What isn't done by then is
-    /// handed back, and another worker goes on with it at once: a call that was under way is made
-    /// again with the same key.
+    /// How long work under way may take when the worker stops. Unfinished work is then handed back, and
+    /// another worker continues it at once: a call that was under way is made again with the same key.
     pub shutdown: Duration,
 }
 
@@ -54,7 +53,7 @@ impl Default for Settings {
 }
 
 /// Drives the scopes that the queue names until `stop` is done. Returns how many were handed back
-/// when the time for them was over.
+/// when their time was over.
 pub async fn run(
     driver: Arc<Driver>,
     tasks: Arc<dyn Tasks>,
@@ -102,7 +101,10 @@ pub async fn run(
     over.send_replace(true);
     if timeout(HAND_BACK_MAX, ended(&mut running)).await.is_err() {
         let unsaid = running.len();
-        tracing::warn!(unsaid, "others go on with these when their leases run out");
+        tracing::warn!(
+            unsaid,
+            "other workers continue these when their leases expire"
+        );
     }
     running.shutdown().await;
     left
@@ -112,11 +114,11 @@ async fn ended(running: &mut JoinSet<()>) {
     while running.join_next().await.is_some() {}
 }
 
-/// A task, and the scopes that it leads on to.
+/// A task, and the further scopes that it continues with.
 struct Lead {
     driver: Arc<Driver>,
     settings: Settings,
-    /// Closed when the worker is to stop.
+    /// Closed when the worker stops.
     places: Arc<Semaphore>,
     /// How many tasks may wait here for a place of their workflow.
     waiting: Arc<Semaphore>,
@@ -133,7 +135,7 @@ impl Lead {
         let mut next = Some(next);
         let until = Instant::now() + LEAD_MAX;
         for _ in 0..self.settings.local_scopes {
-            // Somebody else goes on where this worker is to stop.
+            // Another worker continues if this one is stopping.
             let goes_on = !self.places.is_closed() && Instant::now() < until;
             let Some(scope) = next.take_if(|_| goes_on) else {
                 break;
@@ -146,7 +148,7 @@ impl Lead {
         }
     }
 
-    /// Returns what goes on now, and isn't in the queue, with the place for it.
+    /// Returns the scope to continue with now, which isn't in the queue, with the place for it.
     async fn first(
         &self,
         task: Task,
@@ -225,7 +227,7 @@ impl Lead {
         self.driver.drive_until(&task.scope, stop).await
     }
 
-    /// Waits for a place of a workflow that has its share. Nothing: the worker is to stop, or too many wait, if the
+    /// Waits for a place of a workflow that has its share. None: the worker is stopping, or too many wait and the
     /// task can wait elsewhere.
     async fn place_for(
         &self,
@@ -238,7 +240,7 @@ impl Lead {
             Err(_) if elsewhere => return None,
             Err(_) => None,
         };
-        // Whoever was told may have had no use for it.
+        // The notified task may not have needed the place.
         let room = timeout(ROOM_AGAIN, shared.room(workflow));
         tokio::select! {
             _ = room => self.places.clone().acquire_owned().await.ok(),
@@ -246,7 +248,7 @@ impl Lead {
         }
     }
 
-    /// A scope that has no task. What cannot be driven gets one, which the queue watches.
+    /// Drives a scope that has no task. One that cannot be driven gets a task, which the queue watches.
     async fn go_on(&self, scope: ScopeRef) -> Option<ScopeRef> {
         let stop = over(self.is_over.clone());
         match self.driver.drive_until(&scope, stop).await {
@@ -267,7 +269,7 @@ async fn closed(places: &Semaphore) {
 }
 
 async fn over(mut is_over: watch::Receiver<bool>) {
-    // Who could say so lives as long as this.
+    // The sender lives as long as this.
     let _ = is_over.wait_for(|over| *over).await;
 }
 

@@ -24,12 +24,12 @@ use crate::pool;
 /// How many tasks are fetched ahead of those that are being worked on.
 const AHEAD_MAX: usize = 64;
 
-/// How many threads drive scopes: on one processor two, so that expressions that take long leave one to all others.
+/// How many threads drive scopes: two on one processor, so that slow expressions leave one to all others.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2))
 }
 
-/// Works until the process is asked to end; gives its exit code. Logging has been set up.
+/// Works until the process is asked to end; returns its exit code. Logging has been set up.
 ///
 /// # Errors
 /// The configuration cannot be used, or an address is taken.
@@ -71,7 +71,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
     })
 }
 
-/// Works until `stop` is done, then finishes or hands back what is under way.
+/// Works until `stop` is done, then finishes or hands back the work under way.
 ///
 /// # Errors
 /// The address is taken.
@@ -87,7 +87,10 @@ pub async fn work(
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
-    tracing::info!("health is told at http://{}/readyz", listener.local_addr()?);
+    tracing::info!(
+        "health is served at http://{}/readyz",
+        listener.local_addr()?
+    );
     let (stopping, stopped) = watch::channel(false);
     let nats = cluster.nats.clone();
     let served = tokio::spawn(health::serve(
@@ -117,7 +120,7 @@ pub async fn work(
     if left > 0 {
         tracing::warn!(
             left,
-            "these took too long, and are handed back: others go on with them"
+            "these took too long, and are handed back: other workers continue them"
         );
     }
     // Without a server it would wait for one.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::cargo;
 use crate::finding::Finding;
 
-/// Builds it; what mdBook warns of are findings. Links are checked without it.
+/// Builds it; mdBook's warnings are findings. Links are checked without it.
 pub fn check() -> Result<Vec<Finding>> {
     let built = Command::new("mdbook")
         .arg("build")

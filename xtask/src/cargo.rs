@@ -16,11 +16,12 @@ pub fn root() -> PathBuf {
 }
 
 /// The cargo that runs this program.
-fn program() -> OsString {
+pub fn program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-fn command(args: &[&str]) -> Command {
+/// Cargo with these arguments, in the repository's root.
+pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(program());
     command
         .args(args)
@@ -75,7 +76,7 @@ pub fn has(subcommand: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// The workspace's packages, without what they depend on.
+/// The workspace's packages, without their dependencies.
 pub fn members() -> Result<Metadata> {
     MetadataCommand::new()
         .cargo_path(program())

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo;
 
-/// Where the package has the command; the units of `deploy/systemd` are for one that was copied by hand.
+/// The place of the command in the package; the units of `deploy/systemd` are for one that was copied by hand.
 const BINARY: &str = "usr/bin/swirl";
 const COPIED: &str = "/usr/local/bin/swirl";
 
@@ -77,7 +77,7 @@ fn pack(root: &Path, binary: &Path, folder: &Path) -> Result<PathBuf> {
 const RELOAD: &str =
     "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n";
 
-/// What runs is stopped before the command goes; after an upgrade, restart it when it suits.
+/// Stops running units before the command is removed; after an upgrade, the operator restarts them.
 const STOP: &str = "#!/bin/sh\nset -e\nif [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then\n  \
                     systemctl stop swirl-coordinator.service 'swirl-worker@*.service' || true\nfi\n";
 
@@ -97,7 +97,7 @@ fn put(stage: &Path, path: &str, content: &[u8], mode: u32) -> Result<()> {
     let file = stage.join(path);
     if let Some(parent) = file.parent() {
         fs::create_dir_all(parent)?;
-        // Whatever the umask: the folders are the system's.
+        // Regardless of the umask, as these are system folders.
         for folder in parent.ancestors().take_while(|folder| *folder != stage) {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         }

@@ -1,5 +1,5 @@
-//! Runs the checks of `deploy/`, which are in Python: what they look at is YAML and servers, and who
-//! changes them need not know Rust.
+//! Runs the checks of `deploy/`, which are in Python: they check YAML and servers, and changing them
+//! requires no Rust.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! The dependency rule: which crate of the workspace may use which, and which crates stay free of
 //! IO. `ARCHITECTURE.md` says why.
 //!
-//! Dev-dependencies are free: tests may put together what the program may not.
+//! Dev-dependencies are free: tests may combine crates that the program may not.
 
 use anyhow::Result;
 use cargo_metadata::{DependencyKind, Metadata, Package};
@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, Metadata, Package};
 use crate::cargo;
 use crate::finding::Finding;
 
-/// What a crate may use of the workspace.
+/// The crates of the workspace that a crate may use.
 struct Row {
     name: &'static str,
     uses: &'static [&'static str],
@@ -25,7 +25,7 @@ const fn row(name: &'static str, uses: &'static [&'static str]) -> Row {
     }
 }
 
-/// One that puts a system together.
+/// A crate that puts a system together.
 const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
     Row {
         name,
@@ -38,15 +38,20 @@ const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
 const BACKENDS: &str = "shared/backends/";
 const BACKEND_USES: [&str; 2] = ["swirl-model", "swirl-ports"];
 
-/// Crates below this folder are nothing but tests: they may use everything and have no row.
+/// Crates below this folder contain only tests: they may use everything and have no row.
 const TESTS: &str = "tests/";
 
-/// One line a crate, in alphabetical order.
+/// One line per crate, in alphabetical order.
 const ROWS: [Row; 27] = [
     row("swirl-access", &["swirl-model"]),
     row(
         "swirl-authoring",
-        &["swirl-expr", "swirl-model", "swirl-spec"],
+        &[
+            "swirl-expr",
+            "swirl-model",
+            "swirl-presentation",
+            "swirl-spec",
+        ],
     ),
     top(
         "swirl-bench",
@@ -309,7 +314,7 @@ fn edges(metadata: &Metadata) -> Vec<Finding> {
     findings
 }
 
-/// What of the crates that `name` uses it may not use.
+/// The used crates that `name` may not use.
 fn edges_of(name: &str, uses: &[&str], backends: &[&str]) -> Vec<Finding> {
     let row = ROWS.iter().find(|row| row.name == name);
     if row.is_none() && !backends.contains(&name) {
@@ -329,9 +334,9 @@ fn edges_of(name: &str, uses: &[&str], backends: &[&str]) -> Vec<Finding> {
         .collect()
 }
 
-/// The ways on which something impure gets into a tree, from the output of
-/// `cargo tree --prefix depth`: each line is a depth, then a package. What is repeated stands
-/// without its own tree, and its first appearance has told the way already.
+/// The paths by which something impure gets into a tree, from the output of
+/// `cargo tree --prefix depth`: each line is a depth, then a package. A repeated package has no tree
+/// below it, and its first appearance has shown the path already.
 fn impure(name: &str, tree: &str) -> Vec<Finding> {
     let mut way: Vec<&str> = Vec::new();
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! What a check found, and where.
+//! The findings of checks, with their places.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Finding {
     /// A path relative to the repository, with a line where there is one, or a crate's name.
     pub place: String,
-    /// What is wrong and what to do about it.
+    /// The problem and its solution.
     pub message: String,
 }
 

@@ -1,6 +1,6 @@
-//! Licences, doubled versions and sources of what we depend on.
+//! Licences, duplicate versions and sources of dependencies.
 //!
-//! The rules stand in `deny.toml`, in cargo-deny's own syntax. cargo-deny is run where it is
+//! The rules are in `deny.toml`, in cargo-deny's own syntax. cargo-deny is run where it is
 //! installed; building it takes minutes, so the part of it that the file uses is carried out here
 //! as well. A key that isn't carried out here is an error, not a silence.
 
@@ -24,7 +24,7 @@ struct Rules {
     _advisories: Option<Advisories>,
     licenses: Licences,
     bans: Bans,
-    /// Read to insist that it is there: all that it can say is carried out always.
+    /// Read to require its presence: all of its rules are always applied.
     #[serde(rename = "sources")]
     _sources: Sources,
 }
@@ -89,14 +89,14 @@ struct Sources {
     unknown_git: Level,
 }
 
-/// Warnings are read by nobody: only `deny` is taken.
+/// Nobody reads warnings: only `deny` is accepted.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
     Deny,
 }
 
-/// What is built, for any of the targets.
+/// A package that is built for any of the targets.
 struct Built {
     name: String,
     version: Version,
@@ -218,7 +218,7 @@ fn licensees(names: &[String]) -> Result<Vec<Licensee>> {
     names.iter().map(parse).collect()
 }
 
-/// Why a package's licence doesn't do, if so.
+/// The reason why a package's licence isn't allowed, if so.
 fn refused(licence: Option<&str>, allowed: &[Licensee]) -> Option<String> {
     let Some(licence) = licence else {
         return Some("states no licence".to_owned());

@@ -9,12 +9,14 @@ mod cargo;
 mod deb;
 mod deploy;
 mod deps;
+mod editors;
 mod finding;
 mod licences;
 mod lint;
 mod openapi;
 mod optimised;
 mod scenarios;
+mod testing;
 mod tools;
 mod verify;
 
@@ -33,7 +35,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure the system beside its floor, optimised: `--help` of it says how much of it.
+    /// Measure the system and its floor, optimised: its `--help` says what can be measured.
     #[command(disable_help_flag = true)]
     Bench {
         #[arg(
@@ -62,7 +64,7 @@ enum Task {
         #[arg(long)]
         fail_fast: bool,
     },
-    /// Run a real cluster under faults, optimised: `--help` of it says for how long and which.
+    /// Run a real cluster under faults, optimised: its `--help` lists durations and faults.
     #[command(disable_help_flag = true)]
     Chaos {
         #[arg(
@@ -72,7 +74,7 @@ enum Task {
         )]
         arguments: Vec<String>,
     },
-    /// Run random workflows with faults, optimised: `--help` of it says how many and which.
+    /// Run random workflows with faults, optimised: its `--help` lists the options.
     #[command(disable_help_flag = true)]
     Simulate {
         #[arg(

@@ -1,6 +1,6 @@
-//! Lints the OpenAPI document of the API with what its users have: Redocly and Spectral.
+//! Lints the OpenAPI document of the API with common tools of its users: Redocly and Spectral.
 //!
-//! Both are programs of Node.js. Where there is no `npx`, or it cannot fetch them, they are left out, by name.
+//! Both are programs of Node.js. Without `npx`, or if it cannot fetch them, they are left out with a message.
 
 use std::process::{Command, Stdio};
 
@@ -43,7 +43,7 @@ impl Linter {
         command
             .args(["--yes", "--package", self.package, self.program])
             .env("PATH", tools::path())
-            // It reports to nobody.
+            // No telemetry.
             .env("REDOCLY_TELEMETRY", "off")
             .current_dir(cargo::root())
             .stdin(Stdio::null());

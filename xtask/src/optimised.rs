@@ -1,4 +1,4 @@
-//! Programs of this repository that are only worth running optimised as what is shipped: benchmarks,
+//! Programs of this repository that are only worth running with the optimisation of releases: benchmarks,
 //! chaos, simulation.
 
 use std::process::ExitCode;

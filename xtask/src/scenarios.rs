@@ -1,7 +1,7 @@
-//! Runs the scenario files through `swirl test`, and sees to it that all of them were run.
+//! Runs the scenario files through `swirl test`, and checks that all of them were run.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +16,12 @@ const FOLDERS: [&str; 2] = ["tests/conformance", "examples"];
 pub fn check(all: bool) -> Result<Vec<Finding>> {
     let root = cargo::root();
     let files = count(&root)?;
+    let closing = run(&program(all)?, &root)?;
+    judge(closing.as_deref(), files)
+}
+
+/// Builds `swirl`, and says where it is.
+pub fn program(all: bool) -> Result<PathBuf> {
     // Built with the tests' features where the tests have been built: nothing is built twice.
     match all {
         true => cargo::run(&["build", "--workspace", "--bins", "--tests", "--quiet"])?,
@@ -29,11 +35,8 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
         ])?,
     }
     let target = cargo::members()?.target_directory;
-    let program = target
-        .join("debug")
-        .join(format!("swirl{}", std::env::consts::EXE_SUFFIX));
-    let closing = run(program.as_std_path(), &root)?;
-    judge(closing.as_deref(), files)
+    let name = format!("swirl{}", std::env::consts::EXE_SUFFIX);
+    Ok(target.join("debug").join(name).into_std_path_buf())
 }
 
 /// How many scenario files there are.
@@ -84,7 +87,7 @@ fn run(program: &Path, root: &Path) -> Result<Option<String>> {
     Ok(closing)
 }
 
-/// An exit code of 0 isn't enough: the closing line must tell of every file.
+/// An exit code of 0 isn't enough: the closing line must count every file.
 fn judge(closing: Option<&str>, files: usize) -> Result<Vec<Finding>> {
     let Some(closing) = closing else {
         bail!("'swirl test' printed no closing line 'N passed, N failed'");

@@ -1,7 +1,7 @@
-//! Programs that the tests run: servers of their own, Python for the checks of `deploy/`.
+//! Programs that the tests run: servers, and Python for the checks of `deploy/`.
 //!
-//! Whatever Debian has of them is installed where this user may do so. Elsewhere the checks that need
-//! them are left out, by name; a CI server (`CI` in the environment) fails instead.
+//! Programs that Debian has are installed if this user may do so. Otherwise the checks that need them are
+//! left out with a message; a CI server (`CI` in the environment) fails instead.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo;
 use crate::finding::Finding;
+use crate::{cargo, testing};
 
 struct Tool {
     program: &'static str,
@@ -27,7 +27,7 @@ const fn tool(program: &'static str, package: &'static str, why: &'static str) -
     }
 }
 
-/// By program.
+/// The tools, by program.
 const TOOLS: [Tool; 8] = [
     tool("faketime", "faketime", "processes with clocks of their own"),
     tool("kcat", "kcat", "Kafka functions"),
@@ -96,12 +96,12 @@ fn missing() -> Vec<&'static Tool> {
     missing
 }
 
-/// Whether every tool is there: the checks that need one ask.
+/// Whether every tool is available.
 pub fn all_there() -> bool {
     missing().is_empty()
 }
 
-/// Installs what is missing, or says what is left out without it.
+/// Installs missing tools, or reports the checks that are left out without them.
 pub fn check() -> Result<Vec<Finding>> {
     let mut wanted = missing();
     wanted.extend(not_there(&OPTIONAL));
@@ -145,7 +145,7 @@ pub fn check() -> Result<Vec<Finding>> {
     Ok(Vec::new())
 }
 
-/// The command that installs packages; `None` where this user can't.
+/// The command that installs packages; `None` if this user can't.
 fn installer() -> Option<Command> {
     if !is_there("apt-get") {
         return None;
@@ -169,38 +169,35 @@ fn installer() -> Option<Command> {
     Some(command)
 }
 
-/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only those that
-/// stand beside their code.
+/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit
+/// tests.
 pub fn test() -> Result<()> {
-    // Not quiet: each test stands in the output, so that a CI can count them.
-    let all = ["test", "--workspace", "--no-fail-fast"];
-    // What only builds with the feature have.
+    let crates = with_servers()?;
+    // These are built with the feature only.
+    // Chosen from the workspace, so that nothing else is built anew with other features.
     let wasm = [
-        "test",
-        "--package",
-        "swirl-functions",
+        "--workspace",
         "--features",
-        "wasm",
+        "swirl-functions/wasm",
         "--test",
         "custom",
     ];
     if all_there() {
-        let rest = cargo::run(&all);
-        return cargo::run(&wasm).and(rest);
+        let rest = testing::run(&["--workspace"], &crates);
+        return testing::run(&wasm, &crates).and(rest);
     }
-    let crates = with_servers()?;
     println!("without their integration tests: {}", crates.join(", "));
-    let mut rest: Vec<&str> = all.to_vec();
-    let mut beside: Vec<&str> = vec!["test", "--no-fail-fast", "--lib", "--bins"];
+    let mut rest: Vec<&str> = vec!["--workspace"];
+    let mut beside: Vec<&str> = vec!["--lib", "--bins"];
     for name in &crates {
         rest.extend(["--exclude", name]);
         beside.extend(["--package", name]);
     }
-    let first = cargo::run(&rest);
-    cargo::run(&beside).and(first)
+    let first = testing::run(&rest, &crates);
+    testing::run(&beside, &crates).and(first)
 }
 
-/// The crates whose tests start servers, and the one that does it for them.
+/// The crates whose tests start servers, and the crate that starts them.
 fn with_servers() -> Result<Vec<String>> {
     const SERVERS: &str = "swirl-servers";
     let metadata = cargo::members()?;
@@ -217,7 +214,7 @@ fn with_servers() -> Result<Vec<String>> {
     Ok(crates)
 }
 
-/// `None`: the check is run. Else the reason why it is left out.
+/// The reason why a check is left out; `None` if it is run.
 pub fn left_out(check: &Path) -> Option<String> {
     (!all_there()).then(|| format!("left out: {} needs tools that are missing", check.display()))
 }

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{book, cargo, deploy, deps, licences, lint, openapi, scenarios, tools};
+use crate::{book, cargo, deploy, deps, editors, licences, lint, openapi, scenarios, tools};
 
 struct Step {
     name: &'static str,
     about: &'static str,
-    /// What it found; an error if it could not be run to its end. `true`: the step runs as a part
+    /// Returns the findings; an error if it could not be run to its end. `true`: the step runs as a part
     /// of all, after the tests have been built.
     run: fn(bool) -> Result<Vec<Finding>>,
 }
 
 /// In the order in which they run: what is quick and fails often comes first.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -84,6 +84,11 @@ const STEPS: [Step; 12] = [
         name: "scenarios",
         about: "the conformance suite and the examples' scenarios",
         run: scenarios::check,
+    },
+    Step {
+        name: "editors",
+        about: "the VS Code extension is packaged, and drives 'swirl lsp' (by node and npm)",
+        run: editors::check,
     },
     Step {
         name: "doc",
@@ -155,15 +160,15 @@ pub fn run(names: &[String], fail_fast: bool) -> ExitCode {
         .collect();
     let total = seconds(begun.elapsed());
     if failed.is_empty() {
-        println!("verify: everything is in order ({total})");
+        println!("verify: all steps passed ({total})");
         ExitCode::SUCCESS
     } else {
-        println!("verify: not in order: {} ({total})", failed.join(", "));
+        println!("verify: failed: {} ({total})", failed.join(", "));
         ExitCode::FAILURE
     }
 }
 
-/// Prints what a step came to; true if it is well.
+/// Prints the result of a step; true if it passed.
 fn report(result: Result<Vec<Finding>>) -> bool {
     match result {
         Ok(mut findings) => {

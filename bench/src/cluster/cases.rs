@@ -1,4 +1,4 @@
-//! What is measured of the real system, each row with the floor that it is compared with.
+//! The measurements of the real system, each row with the floor that it is compared with.
 
 use std::time::{Duration, Instant};
 
@@ -18,25 +18,25 @@ use crate::plan::Plan;
 #[derive(Debug, Clone)]
 pub struct Case {
     pub name: String,
-    /// What is counted.
+    /// The unit of the count.
     pub unit: &'static str,
     pub figure: Figure,
-    /// Which floor it is to be compared with.
+    /// The floor that it is compared with.
     pub floor: Option<Floor>,
-    /// How many messages of an instance are under way at once: so many times as many as instances
-    /// the floor must have, too.
+    /// How many messages of an instance are under way at once: the floor must have this many times as
+    /// many as instances.
     pub width: usize,
-    /// What else was seen.
+    /// Further observations.
     pub note: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Floor {
-    /// A message a transition.
+    /// One message per transition.
     Message,
-    /// Ten transitions a message, one commit.
+    /// Ten transitions per message, one commit.
     TenLocal,
-    /// Ten transitions a message, a commit each.
+    /// Ten transitions per message, one commit for each.
     TenCommits,
 }
 
@@ -91,7 +91,7 @@ pub async fn all(plan: &Plan, setup: &Setup, say: &mut dyn FnMut(&Case)) -> Resu
 
 type Add<'a> = &'a mut dyn FnMut(Case);
 
-/// The first thing that a new cluster does.
+/// The first instance on a new cluster.
 async fn cold(cluster: &Cluster, started: Duration, add: Add<'_>) -> Result<()> {
     let mut client = Client::open(cluster.api()).await?;
     client.deploy(&workflows::pure("first"), None).await?;
@@ -188,7 +188,7 @@ async fn chains(plan: &Plan, cluster: &Cluster, add: Add<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where each transition has a message of its own.
+/// Each transition has its own message.
 async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> {
     let setup = Setup {
         a_message_each: true,
@@ -208,7 +208,7 @@ async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> 
     for in_flight in plan.in_flight() {
         let figure = repeated(plan, &cluster, &messages, in_flight).await?;
         let each = messages_each(&cluster, &messages).await?;
-        // More would be repeats, and no transitions.
+        // More would be repeats, not transitions.
         ensure!(
             each == workflows::TRANSITIONS as f64,
             "an instance took {each} messages, not {}",

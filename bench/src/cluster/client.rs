@@ -1,4 +1,4 @@
-//! What is asked of the API.
+//! A client of the API.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ impl Client {
         })
     }
 
-    /// Deploys a definition; `service` is the OpenAPI document of what it calls.
+    /// Deploys a definition; `service` is the OpenAPI document of its service.
     pub async fn deploy(&mut self, definition: &Value, service: Option<&str>) -> Result<()> {
         let mut whole = json!({"document": definition.to_string()});
         if let Some(service) = service {
@@ -38,7 +38,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts an instance and waits for its result; it must be a completed one.
+    /// Starts an instance and waits for its result; it must complete.
     pub async fn run(&mut self, workflow: &str, input: &[u8]) -> Result<Value> {
         let path = format!("/api/v1/workflows/{workflow}/instances?wait=PT60S");
         let (status, answer) = self.link.request("POST", &path, &[JSON], input).await?;
@@ -77,7 +77,7 @@ impl Client {
         Ok(!found.context("no listing")?.is_empty())
     }
 
-    /// Until all instances of the workflow have ended.
+    /// Waits until all instances of the workflow have ended.
     pub async fn until_none(&mut self, workflow: &str, limit: Duration) -> Result<()> {
         let begun = Instant::now();
         while self.any_running(workflow).await? {

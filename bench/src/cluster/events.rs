@@ -1,5 +1,5 @@
 //! Events in, events out: each caller publishes an event to NATS, and waits for the event that the
-//! instance which had it produces at its end.
+//! instance with this event produces at its end.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<()>>>>;
 
-/// Hears what instances produce.
+/// Receives the events that instances produce.
 #[derive(Clone)]
 pub struct Hub {
     nats: async_nats::Client,
@@ -46,7 +46,7 @@ impl Hub {
                 let key = event["data"]["key"].as_str().unwrap_or_default();
                 let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(told) = waiting.remove(key) {
-                    // Who has given up needs no answer.
+                    // A caller that has given up needs no answer.
                     let _ = told.send(());
                 }
             }
@@ -54,7 +54,7 @@ impl Hub {
         Ok(hub)
     }
 
-    /// The next key is this number's.
+    /// The next key has this number.
     pub fn skip_to(&self, number: usize) {
         self.next.store(number, Ordering::Relaxed);
     }
@@ -125,7 +125,7 @@ pub async fn creating(
     closed_loop(callers, seconds, &cluster.meter()).await
 }
 
-/// Events for so many of the instances that wait.
+/// Events for this many of the waiting instances.
 pub async fn answering(
     cluster: &Cluster,
     hub: &Hub,

@@ -1,4 +1,4 @@
-//! How cost grows with what an instance holds, does and has around it.
+//! How cost grows with the data, the work and the surroundings of an instance.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::waits::fill;
 use super::{cases, workflows};
 use crate::plan::Plan;
 
-/// One thing that grows, and what it costs at each size.
+/// A growing quantity, and the cost at each size.
 #[derive(Debug, Clone)]
 pub struct Growth {
     pub title: &'static str,
@@ -73,7 +73,7 @@ async fn sizes(plan: &Plan, cluster: &Cluster) -> Result<Growth> {
     })
 }
 
-/// The median time of an instance, divided among so many parts.
+/// The median time of an instance, divided by this many parts.
 async fn each(cluster: &Cluster, work: &Work, parts: usize) -> Result<f64> {
     let count = (2_000 / parts).clamp(1, 20);
     let figure = results_of(cluster, work, 1, count).await?;
@@ -134,7 +134,7 @@ async fn crowds(plan: &Plan, setup: &Setup) -> Result<[Growth; 2]> {
     let (mut alone, mut many, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut there = 0;
     for crowd in plan.crowds() {
-        // Those that had their events are gone: the next ones have new keys.
+        // Instances that had their events are gone: the next ones have new keys.
         let filled = fill(&cluster, "wait", there, crowd).await?;
         bytes.push((crowd as f64, filled.overhead()));
         let single = (crowd / 10).clamp(10, 200);

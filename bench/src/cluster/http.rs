@@ -1,5 +1,5 @@
-//! A client of HTTP/1.1 that keeps its connection and takes little of the processors: they are the
-//! system's.
+//! A client of HTTP/1.1 that keeps its connection and uses little processor time: it is for the
+//! system under test.
 
 use std::net::SocketAddr;
 

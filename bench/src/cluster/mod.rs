@@ -1,4 +1,4 @@
-//! The real system: release processes of `swirl` on servers of the run's own, used over HTTP and
+//! The real system: release processes of `swirl` on the run's own servers, used over HTTP and
 //! NATS as any client would.
 
 mod cases;

@@ -22,13 +22,13 @@ pub struct Setup {
     pub workers: usize,
     /// `appendfsync always` instead of every second.
     pub always: bool,
-    /// Each scope gets a message of its own, also where its worker could go on with it, or where the coordinator
-    /// could carry it out.
+    /// Each scope gets its own message, even if its worker could continue with it, or if the coordinator could
+    /// carry it out.
     pub a_message_each: bool,
 }
 
 pub struct Cluster {
-    // Dropped in this order: who uses the servers first.
+    // Dropped in this order: users of the servers first.
     coordinator: Node,
     workers: Vec<Node>,
     pub servers: Servers,
@@ -81,12 +81,12 @@ impl Cluster {
         meter
     }
 
-    /// Ends the coordinator; nobody keeps time until [`Cluster::start_coordinator`].
+    /// Ends the coordinator; no timers run until [`Cluster::start_coordinator`].
     pub fn stop_coordinator(&mut self) -> Result<()> {
         self.coordinator.kill()
     }
 
-    /// Another one; returns how long it took until it was ready.
+    /// Starts another one; returns how long it took until it was ready.
     pub async fn start_coordinator(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         let folder = self.folder.path();
@@ -144,7 +144,7 @@ impl Node {
         })
     }
 
-    /// Until it says that it is ready.
+    /// Waits until it reports that it is ready.
     async fn ready(&self) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < READY_MAX {
@@ -170,7 +170,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // At the end there is nobody left to hear of an error.
+        // At the end there is nowhere to report an error.
         let _ = self.kill();
     }
 }

@@ -1,4 +1,4 @@
-//! The service that workflows call: it answers at once, and takes as little of the processors as an
+//! The service that workflows call: it answers at once, and uses as little processor time as an
 //! HTTP server can.
 
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub async fn start() -> Result<SocketAddr> {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                // A client that goes away is none of our business.
+                // A client may go away.
                 let _ = serve(stream).await;
             });
         }

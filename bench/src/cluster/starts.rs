@@ -18,7 +18,7 @@ const END_MAX: Duration = Duration::from_secs(120);
 pub struct Work {
     pub workflow: String,
     pub input: Arc<Vec<u8>>,
-    /// What the output must be, as far as it is known.
+    /// The expected output, if it is known.
     pub output: Option<Value>,
 }
 
@@ -79,7 +79,7 @@ pub async fn results(
     closed_loop(callers, seconds, &cluster.meter()).await
 }
 
-/// The same for so many instances.
+/// The same for this many instances.
 pub async fn results_of(
     cluster: &Cluster,
     work: &Work,
@@ -105,7 +105,7 @@ impl Caller for Starter {
     }
 }
 
-/// Starts so many instances without waiting for their results; counted until all have ended. The
+/// Starts this many instances without waiting for their results; counted until all have ended. The
 /// times are those of the answers to the starts.
 pub async fn started(
     cluster: &Cluster,

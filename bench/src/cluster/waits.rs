@@ -1,4 +1,4 @@
-//! Instances that wait: many of them, what each takes of Redis' memory, and timers that are due.
+//! Waiting instances: many of them, the memory of Redis for each, and timers that are due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::process::Cluster;
 use super::starts::{Work, started};
 use crate::measure::{Caller, Figure, counted};
 
-/// How many starts are under way at once where many instances are to wait.
+/// How many starts are under way at once to bring many instances to their wait.
 const STARTING: usize = 64;
-/// How long so many may take to come to their wait.
+/// How long they may take to reach their wait.
 const SETTLE_MAX: Duration = Duration::from_secs(300);
 
 struct Numbered {
@@ -38,11 +38,11 @@ impl Caller for Numbered {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
-    /// Instances a second that came to their wait.
+    /// Instances per second that reached their wait.
     pub rate: f64,
     /// Bytes of Redis' memory by instance.
     pub bytes: f64,
-    /// Of these what is kept of it: names and values of the fields of its record, header and waits,
+    /// The part of these that is its data: names and values of the fields of its record, header and waits,
     /// and the lines of its history.
     pub stored: f64,
     /// The input as it was given.
@@ -50,13 +50,13 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Beyond what is kept of it.
+    /// Bytes beyond its stored data.
     pub fn overhead(&self) -> f64 {
         self.bytes - self.stored
     }
 }
 
-/// Brings so many instances to their wait; `first` is the number of the first one's key.
+/// Brings this many instances to their wait; `first` is the number of the first one's key.
 pub async fn fill(
     cluster: &Cluster,
     workflow: &str,
@@ -87,7 +87,7 @@ pub async fn fill(
     })
 }
 
-/// How many instances are looked at to see what is kept of each.
+/// How many instances are examined for their stored data.
 const SAMPLES: usize = 50;
 
 /// The mean of some active instances of a workflow.
@@ -142,7 +142,7 @@ async fn size_of(
     Ok(pairs + history.iter().map(Vec::len).sum::<usize>())
 }
 
-/// Until no task is left: whatever is to wait waits.
+/// Waits until no task is left: then all instances wait.
 async fn settle(cluster: &Cluster) -> Result<()> {
     let context = async_nats::jetstream::new(cluster.servers.nats_link.clone());
     let mut stream = context.get_stream("SWIRL_default_TASKS").await?;
@@ -156,8 +156,8 @@ async fn settle(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Timers that became due while nobody kept time: how fast they are fired, and their instances
-/// brought to their ends. Also says after which time the coordinator that fires them was ready.
+/// Timers that became due while no coordinator ran: how fast they are fired, and their instances
+/// ended. Also returns after which time the coordinator that fires them was ready.
 pub async fn overdue(
     cluster: &mut Cluster,
     workflow: &str,
@@ -196,7 +196,7 @@ pub async fn overdue(
     Ok((figure, ready))
 }
 
-/// Instances that sleep for a second, each of them waited for: how much longer it took.
+/// Instances that sleep for a second, each with a waiting client: how much longer it took.
 pub async fn late(cluster: &Cluster, workflow: &str, in_flight: usize) -> Result<Figure> {
     let work = Work::new(workflow, &json!({}));
     let mut figure = super::starts::results_of(cluster, &work, in_flight, in_flight * 3).await?;
@@ -205,7 +205,7 @@ pub async fn late(cluster: &Cluster, workflow: &str, in_flight: usize) -> Result
     Ok(figure)
 }
 
-/// Many starts that nobody waits for.
+/// Many starts without waiting for their results.
 pub async fn burst(cluster: &Cluster, work: &Work, count: usize) -> Result<Figure> {
     started(cluster, work, STARTING, count).await
 }

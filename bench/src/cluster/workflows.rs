@@ -1,11 +1,11 @@
-//! The workflows that are run.
+//! The workflows of the benchmarks.
 
 use serde_json::{Value, json};
 
 /// How many states a chain has.
 pub const CHAIN: usize = 10;
-/// How many transitions an instance of [`messages`] takes: its start, and in each state one of the
-/// branch and one of the join.
+/// The transitions of an instance of [`messages`]: its start, and in each state one of the branch and
+/// one of the join.
 pub const TRANSITIONS: usize = 1 + 2 * CHAIN;
 
 fn definition(id: &str, rest: Value) -> Value {
@@ -46,8 +46,8 @@ pub fn pure(id: &str) -> Value {
     definition(id, json!({"states": states}))
 }
 
-/// Ten states with one branch each: the branch is a scope of its own, and so is what comes after it. Every
-/// transition of these needs a message, unless the worker goes on by itself.
+/// Ten states with one branch each: the branch is a separate scope. Every transition of these needs a
+/// message, unless the worker continues by itself.
 pub fn messages(id: &str) -> Value {
     let states = (0..CHAIN).map(|index| {
         let (way, to) = next(index, CHAIN - 1, "S");
@@ -77,7 +77,7 @@ pub fn calls(id: &str) -> Value {
     definition(id, json!({"functions": functions, "states": states}))
 }
 
-/// An iteration for each element of `items`, each a scope of its own.
+/// An iteration for each element of `items`, each a separate scope.
 pub fn foreach(id: &str) -> Value {
     definition(
         id,

@@ -1,5 +1,5 @@
 //! The embedded store's floor: batches of records written to the same kind of store and synced,
-//! with one sync for all that wait, as the journal does it.
+//! with one sync for all waiting writers, as in the journal.
 
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -34,7 +34,7 @@ impl Writer {
 
 #[async_trait]
 impl Caller for Writer {
-    /// An instance of pure states: two commits or one, of about what the embedded store writes.
+    /// An instance of pure states: two commits or one, of about the size that the embedded store writes.
     async fn once(&mut self) -> Result<()> {
         self.number += 1;
         if self.at_once {
@@ -59,7 +59,7 @@ impl Caller for Writer {
     }
 }
 
-/// Instances a second, if an instance were its two commits and nothing else, or one.
+/// Instances per second, if an instance were only its two commits, or one.
 pub async fn run(folder: &Path, at_once: bool, in_flight: usize, seconds: f64) -> Result<Figure> {
     let db = Database::builder(folder.join("floor"))
         .worker_threads(1)

@@ -1,4 +1,4 @@
-//! What the servers and crates can do at best: bare loops that leave out everything an engine does.
+//! The upper limits of the servers and crates: bare loops that leave out everything an engine does.
 
 pub mod disk;
 pub mod parts;

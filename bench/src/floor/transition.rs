@@ -1,8 +1,8 @@
-//! One durable transition a message: pull, read the record, commit it by a script if its revision
-//! is the one that was read, publish the next message, acknowledge. So many messages go round.
+//! One durable transition per message: pull, read the record, commit it by a script if its revision
+//! is the one that was read, publish the next message, acknowledge. A fixed number of messages circulates.
 //!
-//! Where a message stands for ten local transitions, it leads to one commit or to ten: the
-//! transitions themselves cost nothing here.
+//! A message for ten local transitions leads to one commit or to ten: the transitions themselves cost
+//! nothing here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use redis::aio::MultiplexedConnection;
 use crate::measure::Figure;
 use crate::servers::Servers;
 
-/// What a commit does to a record, and to the list of what is to be done next.
+/// The script of a commit: it changes a record, and the list of further work.
 const COMMIT: &str = "\
 if redis.call('HGET', KEYS[1], 'rev') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'rev', ARGV[1] + 1, 'record', ARGV[2])
@@ -40,7 +40,7 @@ struct Loop {
     times: std::sync::Mutex<Vec<Duration>>,
 }
 
-/// Messages a second, and how long one goes round.
+/// Messages per second, and the time of one round.
 pub async fn run(
     servers: &Servers,
     commits: u64,
@@ -106,7 +106,7 @@ pub async fn run(
     Ok(figure)
 }
 
-/// About what a small instance's record is: 500 bytes.
+/// About the size of a small instance's record: 500 bytes.
 fn record() -> Vec<u8> {
     let data = "x".repeat(300);
     let record = serde_json::json!({
@@ -117,7 +117,7 @@ fn record() -> Vec<u8> {
     record.to_string().into_bytes()
 }
 
-/// An empty work queue, as that of tasks.
+/// An empty work queue, like that of tasks.
 async fn stream(servers: &Servers, in_flight: usize) -> Result<pull::Stream> {
     let context = jetstream::new(servers.nats_link.clone());
     // There is none at first.

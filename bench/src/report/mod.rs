@@ -1,4 +1,4 @@
-//! The report: tables in Markdown, plots as SVG beside it.
+//! The report: tables in Markdown, plots as SVG next to it.
 
 mod plot;
 
@@ -15,14 +15,14 @@ pub struct Report {
     plots: Vec<(String, String)>,
 }
 
-/// Transitions or instances a second that the bare loops came to.
+/// Transitions or instances per second of the bare loops.
 #[derive(Debug, Clone)]
 pub struct FloorRow {
     pub name: &'static str,
     pub kind: Option<Floor>,
     pub unit: &'static str,
     pub figure: Figure,
-    /// The same at the end of the run, where it was measured again.
+    /// The same at the end of the run, if it was measured again.
     pub again: Option<f64>,
 }
 
@@ -141,7 +141,7 @@ impl Report {
     }
 }
 
-/// At as many messages in flight, or where the floor has none such, at the nearest number.
+/// The ratio at the same number of messages in flight, or at the nearest number that the floor has.
 fn ratio(case: &Case, floors: &[FloorRow]) -> String {
     let Some(kind) = case.floor else {
         return String::new();

@@ -18,6 +18,11 @@ use crate::terminal::{Output, Terminal};
 /// Longer than a server waits for the end of an instance.
 const TIMEOUT: Duration = Duration::from_secs(100);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Shorter than servers keep a connection that says nothing: whether a request is carried out that is sent at the moment
+/// in which one is closed, nobody knows.
+const IDLE_MAX: Duration = Duration::from_secs(5);
+/// How many rows of a listing are asked for at once: as many as a server gives.
+const PAGE: &str = "1000";
 
 pub struct Client {
     http: reqwest::Client,
@@ -25,20 +30,20 @@ pub struct Client {
     namespace: Option<String>,
 }
 
-/// What the server said.
+/// The server's response.
 pub struct Answer {
     pub status: u16,
     pub body: Value,
 }
 
-/// Why there is no answer that counts.
+/// A failed attempt: there is no usable answer.
 struct Failed {
     failure: Failure,
-    /// What is said if it is the last attempt: a refusal is an answer, too.
+    /// The result of the request if this is the last attempt: a refusal is an answer, too.
     result: anyhow::Result<Answer>,
 }
 
-/// What is asked.
+/// A request, so that it can be sent again.
 struct Asked<'a> {
     method: Method,
     path: &'a [&'a str],
@@ -50,7 +55,7 @@ struct Asked<'a> {
 
 impl Client {
     /// # Errors
-    /// A URL is none, or a file cannot be used.
+    /// A URL is not valid, or a file cannot be used.
     pub fn new(target: &Target) -> anyhow::Result<Client> {
         let servers = Servers::new(&target.urls)?;
         let mut headers = HeaderMap::new();
@@ -64,13 +69,14 @@ impl Client {
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
-            // A token is for these servers only.
+            // The token must not reach any other server.
             .redirect(reqwest::redirect::Policy::none())
             .tls_backend_preconfigured(tls::config(target.ca.as_deref())?)
             .tls_info(true)
             .connect_timeout(CONNECT_MAX)
+            .pool_idle_timeout(IDLE_MAX)
             .timeout(TIMEOUT);
-        // A proxy would ask its own machine.
+        // For a proxy, localhost would be the proxy's own machine.
         let is_here =
             |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         if servers.all().iter().all(is_here) {
@@ -83,17 +89,17 @@ impl Client {
         })
     }
 
-    /// Makes no request again.
+    /// Turns retries off.
     #[must_use]
     pub fn once(mut self) -> Client {
         self.servers.once();
         self
     }
 
-    /// The answer to a `GET` of a path at the root, with its headers. It isn't asked again.
+    /// The response to a `GET` of a path at the root, with its headers. It isn't retried.
     ///
     /// # Errors
-    /// Nobody answers.
+    /// No server answers.
     pub async fn look(&self, path: &str) -> anyhow::Result<reqwest::Response> {
         let attempts = self.servers.attempts(Repeat::Never);
         let base = attempts.server();
@@ -102,7 +108,7 @@ impl Client {
     }
 
     /// # Errors
-    /// Nobody answers, or not in JSON. An answer that refuses is none.
+    /// No server answers, or the answer is not JSON. A refusal is not an error.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
         self.ask(&Asked {
             method: Method::GET,
@@ -113,6 +119,36 @@ impl Client {
             repeat: Repeat::Safe,
         })
         .await
+    }
+
+    /// All pages of a listing as one answer, whose rows are in the member `rows`.
+    ///
+    /// # Errors
+    /// As for [`Client::get`].
+    pub async fn get_pages(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        rows: &str,
+    ) -> anyhow::Result<Answer> {
+        let mut query = query.to_vec();
+        query.push(("limit", PAGE));
+        let mut whole = self.get(path, &query).await?;
+        while let Some(next) = whole.body["next"].as_str() {
+            let mut query = query.clone();
+            query.push(("after", next));
+            let mut page = self.get(path, &query).await?;
+            if page.refused() {
+                return Ok(page);
+            }
+            let mut all = whole.body[rows].take();
+            if let (Some(all), Some(new)) = (all.as_array_mut(), page.body[rows].as_array_mut()) {
+                all.append(new);
+            }
+            page.body[rows] = all;
+            whole = page;
+        }
+        Ok(whole)
     }
 
     /// Deletes.
@@ -193,7 +229,7 @@ impl Client {
         Ok(url)
     }
 
-    /// Asks until one of the servers answers, as long as that is safe.
+    /// Sends the request until one of the servers answers, as long as repeating it is safe.
     async fn ask(&self, asked: &Asked<'_>) -> anyhow::Result<Answer> {
         let mut attempts = self.servers.attempts(asked.repeat);
         loop {
@@ -241,7 +277,7 @@ impl Client {
         });
         let result = parsed.map(|body| Answer { status, body });
         match (status, result) {
-            // A server's own, or of a proxy that cannot reach it.
+            // From the server itself, or from a proxy that cannot reach it.
             (502..=504, result) => Err(Failed {
                 failure: Failure::Unsure(Some(after)),
                 result,
@@ -284,7 +320,7 @@ fn failed(base: &Url, error: &reqwest::Error) -> (Failure, anyhow::Error) {
     (Failure::Unsure(None), error)
 }
 
-/// What to do about a failure of TLS, as rustls words it.
+/// A hint for a TLS failure, recognized by the wording of rustls.
 fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
     let says = |part: &str| reason.contains(part);
     if says("UnknownIssuer") || says("CaUsedAsEndEntity") {

@@ -10,15 +10,15 @@ use super::Client;
 
 /// The length of an id, in digits.
 const DIGITS: usize = 24;
-/// So many instances are named where one could be meant.
+/// The number of instances listed when a name is ambiguous.
 const NAMED_MAX: usize = 5;
 
 impl Client {
-    /// The instance that is meant: the beginning of an id stands for the one whose id begins so.
+    /// Resolves the beginning of an id to the one instance whose id begins with it.
     /// An unknown name stays as it is: the server refuses it.
     ///
     /// # Errors
-    /// Nobody answers, or several ids begin so.
+    /// No server answers, or several ids begin with it.
     pub async fn instance(&self, name: &str) -> anyhow::Result<String> {
         if !may_begin_an_id(name) {
             return Ok(name.to_owned());

@@ -16,7 +16,7 @@ pub struct Timeout {
     timeout: Option<Duration>,
 }
 
-/// The exit code of who waited in vain.
+/// The exit code when the wait timed out.
 pub const TIMED_OUT: u8 = 3;
 
 /// The patience of one command.
@@ -60,7 +60,7 @@ impl Patience {
         self.is_away = false;
     }
 
-    /// True the first time: whoever waits may be told.
+    /// True the first time: the user may be notified then.
     ///
     /// # Errors
     /// The server has been away for too long.

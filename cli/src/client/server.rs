@@ -16,7 +16,7 @@ const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// Which servers a command talks to.
 #[derive(Debug, clap::Args)]
 pub struct Server {
-    /// The server's URL; several, with commas between them, stand for one another.
+    /// The server's URL; of several, separated by commas, any may be used.
     #[arg(
         long,
         env = "SWIRL_SERVER",
@@ -26,7 +26,7 @@ pub struct Server {
     )]
     server: Vec<String>,
 
-    /// The namespace that is meant; the server refuses if it serves another one.
+    /// The namespace to use; the server refuses if it serves another one.
     #[arg(long, env = "SWIRL_NAMESPACE", value_name = "NAME")]
     namespace: Option<String>,
 
@@ -34,7 +34,7 @@ pub struct Server {
     credentials: Credentials,
 }
 
-/// Who we are, and whom we trust.
+/// The client's credentials, and the certificates that it trusts.
 #[derive(Debug, clap::Args)]
 pub struct Credentials {
     /// The token. Other users of this machine can see flags: use the variable, or a file.
@@ -51,7 +51,7 @@ pub struct Credentials {
     #[arg(long, env = "SWIRL_TOKEN_FILE", value_parser = path, value_name = "PATH")]
     token_file: Option<PathBuf>,
 
-    /// Certificates in PEM that sign the server's, beside those of this machine.
+    /// CA certificates in PEM for the server's certificate, in addition to those of this machine.
     #[arg(long, env = "SWIRL_CA_FILE", value_parser = path, value_name = "PATH")]
     ca_file: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ impl Server {
     /// Runs a command's requests.
     ///
     /// # Errors
-    /// Those of the command; and a URL that is none, or a file that cannot be read.
+    /// Those of the command; and a URL that is not valid, or a file that cannot be read.
     pub fn run<F: Future<Output = anyhow::Result<u8>>>(
         &self,
         command: impl FnOnce(Client) -> F,
@@ -78,7 +78,7 @@ impl Credentials {
     /// # Errors
     /// The token is given twice, or its file cannot be read.
     pub fn target(&self, urls: &[String], namespace: Option<String>) -> anyhow::Result<Target> {
-        // A variable that is empty is one that isn't there.
+        // An empty variable counts as absent.
         let token = self
             .token
             .clone()

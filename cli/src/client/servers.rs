@@ -1,4 +1,4 @@
-//! The servers that stand for one another: which is asked, and when a request is made again.
+//! Interchangeable servers: which one is asked, and when a request is retried.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use reqwest::Url;
 
-/// How long a request is made again: longer than the others need to notice that one is gone.
+/// How long a request is retried: longer than the other servers need to notice that one is gone.
 const AGAIN_MAX: Duration = Duration::from_secs(15);
 /// The pause once all have failed: at first, and at most.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Whether a request may be made again of which nobody knows if it was carried out.
+/// Whether a request may be repeated when it is unknown whether it was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// The second time changes nothing.
+    /// Repeating it changes nothing.
     Safe,
-    /// Only if it reached nobody.
+    /// Only if it reached no server.
     Never,
 }
 
 /// How an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// Nobody takes the connection.
+    /// Nothing accepts the connection.
     Unreached,
-    /// It broke off, or somebody says that it may be tried again, perhaps not before that.
+    /// The connection broke, or the server allows a retry, perhaps only after this time.
     Unsure(Option<Duration>),
     /// Another attempt would fail as well.
     Hopeless,
@@ -41,7 +41,7 @@ pub struct Servers {
 
 impl Servers {
     /// # Errors
-    /// There is none, or one that is no URL.
+    /// There is none, or one of them is not a valid URL.
     pub fn new(urls: &[String]) -> anyhow::Result<Servers> {
         let given = urls.iter().map(|url| url.trim());
         let all: Vec<Url> = given
@@ -58,7 +58,7 @@ impl Servers {
         })
     }
 
-    /// No request is made again.
+    /// Turns retries off.
     pub fn once(&mut self) {
         self.again_max = Duration::ZERO;
     }
@@ -88,7 +88,9 @@ fn parse(url: &str) -> anyhow::Result<Url> {
     let parsed = Url::parse(&whole).ok();
     parsed
         .filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
-        .with_context(|| format!("'{url}' is no URL of a server, such as http://127.0.0.1:8080"))
+        .with_context(|| {
+            format!("'{url}' is not the URL of a server, such as http://127.0.0.1:8080")
+        })
 }
 
 /// The attempts of one request.
@@ -110,7 +112,7 @@ impl Attempts<'_> {
     pub fn again(&mut self, failure: Failure) -> Option<Duration> {
         let count = self.servers.all.len();
         let allowed = match failure {
-            // A server alone that isn't there is most likely not meant, or not started.
+            // A single server that doesn't answer is most likely a wrong address, or not started.
             Failure::Unreached => count > 1,
             Failure::Unsure(_) => self.repeat == Repeat::Safe,
             Failure::Hopeless => false,

@@ -7,7 +7,7 @@ use swirl_config::Secret;
 /// A server as a client is made for it.
 #[derive(Debug)]
 pub struct Target {
-    /// Servers that stand for one another.
+    /// Interchangeable servers.
     pub urls: Vec<String>,
     pub namespace: Option<String>,
     pub token: Option<Secret>,
@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// One that asks for no token.
+    /// A server that requires no token.
     pub fn open(url: &str) -> Target {
         Target {
             urls: vec![url.to_owned()],

@@ -54,8 +54,8 @@ pub struct Args {
     #[arg(long, short, default_value = "{}", value_name = "JSON")]
     pub args: String,
 
-    /// Shows the request and sends nothing. Documents that describe the function are read all the same,
-    /// and a token of OAuth2 is not asked for.
+    /// Shows the request and sends nothing. Documents that describe the function are still read,
+    /// and no OAuth2 token is requested.
     #[arg(long)]
     pub dry_run: bool,
 
@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A host that documents may be fetched from, beside this machine; may be given again.
+    /// A host besides this machine that documents may be fetched from; may be given again.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
@@ -122,7 +122,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         );
     }
     if args.timeout.is_some() {
-        // The time that is given holds in place of those of the definition.
+        // The given time replaces those of the definition.
         for action in &mut deployment.workflow.actions {
             action.timeout = None;
         }
@@ -133,9 +133,8 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         bail!("{}", lines.join("\n"));
     }
     if arguments.to_string().contains("${") {
-        terminal.message(
-            "note: expressions in '--args' are not evaluated: they are sent as they stand",
-        );
+        terminal
+            .message("note: expressions in '--args' are not evaluated: they are sent as they are");
     }
     let (auth, secrets) = credentials(&loader, &deployment.workflow, &function).await?;
     let request = CallRequest {
@@ -192,7 +191,7 @@ fn find(workflow: &Workflow, name: &str) -> anyhow::Result<Arc<Function>> {
     };
     if function.kind == FunctionKind::Expression {
         bail!(
-            "the function '{name}' is an expression: it is evaluated by the runtime, and calls nobody"
+            "the function '{name}' is an expression: it is evaluated by the runtime, and calls no service"
         );
     }
     Ok(Arc::new(function.clone()))
@@ -236,7 +235,7 @@ async fn credentials(
     Ok((Some(auth), Arc::new(Redactor::new(all))))
 }
 
-/// Of this call alone.
+/// A key for this call alone.
 fn key() -> anyhow::Result<String> {
     let number = getrandom::u64().map_err(|error| anyhow!("no random number: {error}"))?;
     Ok(format!("swirl-call-{number:016x}"))

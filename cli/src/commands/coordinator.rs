@@ -5,10 +5,10 @@ use swirl_config::{Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Prob
 use crate::logging;
 use crate::terminal::Terminal;
 
-/// Coordinates a cluster: API, events, timers, schedules, and what got stuck.
+/// Coordinates a cluster: API, events, timers, schedules, and recovery of stuck instances.
 ///
-/// Any number of coordinators share the work; none is special, and when one dies the others take its
-/// part over within seconds. CloudEvents are taken from the subjects of 'events.subjects' and over
+/// Any number of coordinators share the work; none is special, and when one dies the others take over
+/// its part within seconds. CloudEvents are taken from the subjects of 'events.subjects' and over
 /// HTTP; the HTTP API is at 'coordinator.listen'.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -29,7 +29,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     swirl_coordinator::process::run(&config)
 }
 
-/// The configuration; without one, what is wrong has been said.
+/// The configuration; None once its problems have been reported.
 pub fn configuration(loaded: Result<Loaded, Problems>, terminal: &Terminal) -> Option<Config> {
     match loaded {
         Ok(loaded) => {

@@ -7,10 +7,10 @@ use swirl_presentation::timeline::shown;
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
-/// Messages that could not be used: looks at them, sends them again, drops them.
+/// Lists, shows, resends and drops messages that could not be used.
 ///
-/// A message becomes a dead letter when it is no CloudEvent, when an event is too large to be published, and
-/// when a task failed twenty times: then its instance is suspended. Mend what the reason says, then retry.
+/// A message becomes a dead letter when it is not a CloudEvent, when an event is too large to be published, and
+/// when a task failed twenty times: then its instance is suspended. Fix what the reason says, then retry.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,7 +30,7 @@ enum What {
     List(List),
     /// Shows one with its headers and payload.
     Show(One),
-    /// Sends the message again and drops the letter; an instance that was suspended for it goes on.
+    /// Sends the message again and drops the letter; an instance that was suspended for it continues.
     Retry(One),
     /// Drops one.
     Drop(One),

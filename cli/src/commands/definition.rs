@@ -21,14 +21,14 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Task {
-    /// Lists all definitions, in the order of deployment.
+    /// Lists all definitions by workflow, and those of one in the order of deployment.
     List(List),
     /// Prints a definition's document as it was deployed.
     #[command(disable_version_flag = true)]
     Show(Show),
-    /// Deletes a definition: nothing starts of it any more.
+    /// Deletes a definition: no new instances of it start.
     ///
-    /// It is refused while instances of it run or have failed. Its id and version never mean another
+    /// It is refused while instances of it run or have failed. Its id and version never stand for other
     /// content: only the same document can be deployed again.
     #[command(disable_version_flag = true)]
     Delete(Delete),
@@ -64,7 +64,7 @@ struct Delete {
     #[arg(value_name = "VERSION")]
     version: String,
 
-    /// Delete it although instances are there: they go on to their end.
+    /// Delete it even if it has instances: they continue to their end.
     #[arg(long)]
     force: bool,
 
@@ -75,7 +75,9 @@ struct Delete {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.task {
         Task::List(list) => list.server.run(async |client| {
-            let answer = client.get(&["definitions"], &[]).await?;
+            let answer = client
+                .get_pages(&["definitions"], &[], "definitions")
+                .await?;
             answer.show(terminal, listed)
         }),
         Task::Show(show) => show.server.run(async |client| {
@@ -100,7 +102,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 
 fn deleted(body: &Value) -> String {
     let on = match body["instances"].as_u64() {
-        Some(count) if count > 0 => format!("; {count} instances go on to their end"),
+        Some(count) if count > 0 => format!("; {count} instances continue to their end"),
         _ => String::new(),
     };
     let (id, version) = (shown(&body["id"]), shown(&body["version"]));

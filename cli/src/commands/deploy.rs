@@ -21,11 +21,11 @@ use crate::terminal::{Output, Terminal};
 /// Deploys definitions to a server.
 ///
 /// A definition is immutable under its id and version: deploying the same again changes nothing, and
-/// another content is refused. Exit code 1 when some were refused.
+/// different content is refused. Exit code 1 when some were refused.
 ///
 /// Files that a definition refers to are sent with it: relative paths are relative to its folder.
-/// So are documents that this machine serves (`http://localhost/...`). What it refers to elsewhere on the web is fetched
-/// by the server.
+/// So are documents that this machine serves (`http://localhost/...`). The server fetches documents from
+/// elsewhere on the web.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -83,7 +83,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-/// Files as they are given, and all definitions of folders.
+/// The given files, and all definitions in the given folders.
 fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
     let mut files = Vec::new();
@@ -105,8 +105,8 @@ fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files that a document refers to, by URI. What cannot be found is left to the server, which
-/// says what is wrong.
+/// The files that a document refers to, by URI. A file that cannot be found is left to the server, which
+/// reports it.
 fn files_of(document: &str, file: &Path, given: &[(String, String)]) -> Vec<(String, String)> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let files = OnlyFiles(FileResources::new(folder, Limits::default().bytes_max).anywhere());
@@ -126,7 +126,7 @@ struct OnlyFiles(FileResources);
 
 impl Resources for OnlyFiles {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
-        // By default nothing but this machine is asked.
+        // By default documents are fetched from this machine only.
         if fetch::is_http(uri)
             && let Ok(http) = HttpResources::new(HttpOptions::default())
             && let Ok(content) = http.get(uri)

@@ -12,7 +12,7 @@ use swirl_deployment::DocumentReader;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 
-use crate::arguments::{loader, secrets};
+use crate::arguments::{LimitArgs, loader, secrets};
 use crate::dev::{Folder, Log};
 use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
@@ -25,12 +25,13 @@ const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 /// Runs the whole system in one process, for a folder of definitions.
 ///
 /// All definitions of the folder are deployed (*.sw.yaml, *.sw.yml and *.sw.json, recursively), and
-/// again when their files change: under the same version in place of the former content, unless
-/// instances of that are there. What a removed file defined starts nothing any more. The HTTP API takes starts, CloudEvents and further definitions; the
-/// other commands talk to it. There is no authentication: whoever reaches the port may do everything,
-/// and so it listens on this machine only unless '--no-auth' says that this is meant.
+/// again when their files change. The new content replaces the old under the same version, unless the
+/// old one has instances. Definitions of removed files start no new instances. The HTTP API takes
+/// starts, CloudEvents and further definitions; the other commands talk to it. There is no
+/// authentication: anyone who can reach the port may do everything. It therefore listens on this
+/// machine only, unless '--no-auth' is given.
 ///
-/// Instances are kept in the folder .swirl of the folder, and go on when this command is started
+/// Instances are kept in the folder's subfolder .swirl, and continue when this command is started
 /// again after Ctrl-C or a crash.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -48,12 +49,12 @@ pub struct Args {
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     listen: SocketAddr,
 
-    /// Listen on an address that other machines reach, though there is no authentication.
+    /// Listen on an address that other machines can reach, without authentication.
     #[arg(long)]
     no_auth: bool,
 
-    /// A host name by which the API is called, beside localhost and addresses; may be given again.
-    /// Requests for any other are refused: a web page whose name leads here could else do everything.
+    /// A host name for the API, besides localhost and IP addresses; may be given again. Requests for
+    /// any other host are refused: otherwise a web page could rebind its own name to this address.
     #[arg(long, value_name = "HOST")]
     api_host: Vec<String>,
 
@@ -74,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME=VALUE")]
     secret: Vec<String>,
 
-    /// A host that documents may be fetched from, beside this machine; may be given again.
+    /// A host besides this machine that documents may be fetched from; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -82,10 +83,13 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     otlp: Option<String>,
 
-    /// An attribute with which CloudEvents address an instance, beside swirlinstanceid, such as
+    /// An attribute with which CloudEvents address an instance, besides swirlinstanceid, such as
     /// kogitoprocrefid.
     #[arg(long, value_name = "NAME", value_parser = swirl_ports::addressed::attribute)]
     instance_attribute: Option<String>,
+
+    #[command(flatten)]
+    limits: LimitArgs,
 
     #[command(flatten)]
     functions: FunctionArgs,
@@ -96,12 +100,12 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     if !args.folder.is_dir() {
-        bail!("{} is no folder", args.folder.display());
+        bail!("{} is not a folder", args.folder.display());
     }
     if !args.listen.ip().is_loopback() && !args.no_auth {
         bail!(
             "other machines can reach {}, and there is no authentication: listen on 127.0.0.1, or \
-             say '--no-auth' if whoever reaches the port may do everything; 'swirl coordinator' \
+             say '--no-auth' if anyone who can reach the port may do everything; 'swirl coordinator' \
              knows tokens",
             args.listen
         );
@@ -121,7 +125,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 async fn serve(args: &Args) -> anyhow::Result<u8> {
-    // Before anything else: who starts a second server is told so at once.
+    // Before anything else, so that starting a second server fails at once.
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -138,6 +142,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     };
     let mut node = Node::new(
         store.as_deref(),
+        args.limits.options(),
         loader.lower(),
         loader.caller.clone(),
         secrets,
@@ -205,7 +210,7 @@ fn telemetry(args: &Args) -> swirl_telemetry::Settings {
     }
 }
 
-/// The store lies among the definitions, which people keep in version control; what ran is no part of them.
+/// The store lies among the definitions, which people keep in version control: instances don't belong there.
 fn keep_out_of_git(store: &std::path::Path) {
     let path = store.join(".gitignore");
     if path.exists() {

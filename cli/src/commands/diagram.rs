@@ -10,8 +10,8 @@ use crate::terminal::Terminal;
 
 /// Draws a workflow.
 ///
-/// States with their actions, events and timeouts, transitions with their conditions; ways of
-/// errors are dashed, compensation is dotted. The same definition always gives the same picture.
+/// It shows states with their actions, events and timeouts, and transitions with their conditions.
+/// Error transitions are dashed, compensation is dotted. The same definition always gives the same picture.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What it is written as; by default what the name of the file given with -o says, else svg.
+    /// The output format; by default that of the file name given with -o, else svg.
     #[arg(long, value_enum)]
     format: Option<Form>,
 
@@ -31,7 +31,7 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// As the library names them.
+/// The library's formats as values of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// An SVG image, readable on light and dark backgrounds.

@@ -5,11 +5,11 @@ use crate::doctor::{self, Report};
 use crate::terminal::{Output, Terminal};
 use swirl_config::{All, Config, Flags, Loaded, Problems, Process};
 
-/// Looks whether a cluster can work: configuration, files, Redis, NATS, and a coordinator's API.
+/// Checks whether a cluster can work: configuration, files, Redis, NATS, and a coordinator's API.
 ///
 /// Takes the same file, variables and flags as 'swirl worker' and 'swirl coordinator', and connects to
 /// the same servers with the same rights. Nothing is changed anywhere. With '--server' the API is
-/// looked at, too. Exit code 1 if something is wrong; warnings are none.
+/// checked, too. Exit code 1 if something is wrong; warnings don't count.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -18,11 +18,11 @@ Examples:
   swirl doctor --config swirl.toml --server https://swirl.example.org --token-file ops.token
   swirl doctor --config swirl.toml --output json")]
 pub struct Args {
-    /// Look at what this process needs [default: what both need].
+    /// Check what this process needs [default: what both need].
     #[arg(long = "for", value_enum, value_name = "PROCESS")]
     process: Option<Who>,
 
-    /// Servers whose API is looked at, too.
+    /// Servers whose API is checked, too.
     #[arg(long, env = "SWIRL_SERVER", value_delimiter = ',', value_name = "URL")]
     server: Vec<String>,
 
@@ -105,12 +105,12 @@ fn partly<'p>(
     match found {
         Some(_) => report.warning(
             "configuration",
-            "what follows was looked at without the settings that are wrong",
+            "the following was checked without the invalid settings",
             "look again when they are right",
         ),
         None => report.warning(
             "configuration",
-            "nothing else was looked at: too little of it is valid",
+            "nothing else was checked: too few settings are valid",
             "look again when it is right",
         ),
     }

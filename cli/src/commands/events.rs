@@ -7,7 +7,7 @@ use super::send_event::{outcome, read};
 use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 
-/// Looks at events: which came, and who would take one.
+/// Shows recent events, and explains which instances would receive one.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,13 +21,13 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Lists the last events that a server took in since it started, newest first.
+    /// Lists the last events that a server received since it started, newest first.
     ///
-    /// Each coordinator of a cluster knows those that it took in itself.
+    /// Each coordinator of a cluster knows only those that it received itself.
     Recent(Recent),
-    /// Says who would take an event, and which attribute keeps the others from it.
+    /// Says which instances would receive an event, and which attribute excludes the others.
     ///
-    /// The event is not sent. Running instances are looked at, newest first, up to 500.
+    /// The event is not sent. Running instances are examined, newest first, up to 500.
     Explain(Explain),
 }
 
@@ -103,17 +103,17 @@ fn explained(body: &Value) -> String {
             None => String::new(),
         };
         let (id, event) = (shown(&row["instance"]), shown(&row["event"]));
-        line(format!("taken by {id} ({}){state}, as {event}", of(row)));
+        line(format!("received by {id} ({}){state}, as {event}", of(row)));
     }
     if all("starts").is_empty() && all("takenBy").is_empty() {
-        line("nobody would take it".to_owned());
+        line("nothing would receive it".to_owned());
     }
     for row in all("notTakenBy") {
         let whom = match row["instance"].as_str() {
             Some(_) => format!("{} ({})", shown(&row["instance"]), of(row)),
-            None => format!("{} starts nothing", of(row)),
+            None => format!("{}, which starts nothing", of(row)),
         };
-        line(format!("not taken: {whom}"));
+        line(format!("not received by {whom}"));
         for why in row["why"].as_array().into_iter().flatten() {
             line(format!("  {}", shown(&why["text"])));
         }
@@ -123,7 +123,7 @@ fn explained(body: &Value) -> String {
     }
     if body["complete"] == false {
         line(format!(
-            "only the newest {} running instances were looked at: name one with --instance",
+            "only the newest {} running instances were examined: name one with --instance",
             shown(&body["instancesSeen"])
         ));
     }
@@ -149,14 +149,14 @@ mod tests {
         }));
         insta::assert_snapshot!(text, @r"
         starts pair 1, as Left, together with others
-        taken by 2f6c (order 2) in state Wait, as Paid
-        not taken: 88ab (order 2)
+        received by 2f6c (order 2) in state Wait, as Paid
+        not received by 88ab (order 2)
           its 'order' is '7', and '8' is expected
-        not taken: audit 1 starts nothing
+        not received by audit 1, which starts nothing
           it has no 'user'
         it would be kept for instances that wait for it later
-        only the newest 500 running instances were looked at: name one with --instance
+        only the newest 500 running instances were examined: name one with --instance
         ");
-        assert_eq!(explained(&json!({})), "nobody would take it\n");
+        assert_eq!(explained(&json!({})), "nothing would receive it\n");
     }
 }

@@ -11,7 +11,7 @@ use swirl_scenario::discover;
 use super::validate;
 use crate::terminal::{Output, Terminal};
 
-/// More than any document may have: what stdin is read up to.
+/// The most that is read from stdin: more than any document may have.
 const STDIN_BYTES_MAX: u64 = 16 << 20;
 
 /// Formats definitions and scenario files, YAML and JSON.
@@ -19,8 +19,8 @@ const STDIN_BYTES_MAX: u64 = 16 << 20;
 /// Comments, the order of keys and the meaning stay: each result is read again and compared with the original, and where they
 /// differ the file is left as it is, with a message. Formatting twice changes nothing.
 ///
-/// Exit code 0 when all files are formatted, 1 when a file is no YAML or JSON or, with --check, not formatted, 2 when a file
-/// could not be read or written.
+/// Exit code 0 when all files are formatted, 1 when a file is not valid YAML or JSON or, with --check, not formatted, 2 when
+/// a file could not be read or written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

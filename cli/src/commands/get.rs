@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The longest value in a line, in characters; JSON output has all of it.
 const VALUE_CHARS_MAX: usize = 2000;
 
-/// Shows an instance: where it stands, and its state data.
+/// Shows an instance: its progress and its state data.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -49,7 +49,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-/// As JSON: one line a change.
+/// As JSON: one line per change.
 async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut last = Value::Null;

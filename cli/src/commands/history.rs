@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Shows what happened to an instance.
 ///
-/// One line an entry: the time since the start, the branch (none for the main path), what happened.
+/// One line per entry: the time since the start, the branch (none for the main path), what happened.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long)]
     data: bool,
 
-    /// Go on until the instance is no longer running.
+    /// Follow the history until the instance is no longer running.
     #[arg(long, short)]
     follow: bool,
 
@@ -54,7 +54,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 /// All pages of a history, as one answer.
-async fn whole(id: &str, client: &Client) -> anyhow::Result<Answer> {
+///
+/// # Errors
+/// The server could not be asked.
+pub async fn whole(id: &str, client: &Client) -> anyhow::Result<Answer> {
     let path = ["instances", id, "history"];
     let mut whole = client.get(&path, &[]).await?;
     while whole.body["more"] == true {
@@ -78,7 +81,7 @@ fn entries(body: &Value) -> &[Value] {
     body["entries"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// As JSON: one line an entry.
+/// As JSON: one line per entry.
 async fn follow(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut timeline = Timeline::new(terminal.colours(), args.data);

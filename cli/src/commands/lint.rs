@@ -13,10 +13,11 @@ use super::validate::{self, Read};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
 
-/// Finds what is valid in a definition, and probably not meant.
+/// Finds parts of a definition that are valid, but probably a mistake.
 ///
-/// Such as waits that may never end, retries without a delay, or functions that nothing calls. 'swirl explain RULE' says more
-/// about a rule. A rule is switched off by --allow, or for a part of a definition by 'metadata: {lintAllow: RULE}' there.
+/// Examples are waits that may never end, retries without a delay, and functions that nothing calls. 'swirl explain RULE'
+/// says more about a rule. A rule is switched off by --allow, or for a part of a definition by 'metadata: {lintAllow: RULE}'
+/// there.
 ///
 /// Exit code 0 when nothing was found, 1 when something was or a definition isn't valid, 2 when a file could not be read.
 #[derive(Debug, clap::Args)]
@@ -43,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     offline: bool,
 
-    /// A host from which documents may be fetched, beside this machine; may be given again.
+    /// A host besides this machine that documents may be fetched from; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 

@@ -44,11 +44,11 @@ pub struct Args {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// That a query means.
+    /// Matched by a query.
     #[arg(long, value_name = "QUERY")]
     query: Option<String>,
 
-    /// Go on where another listing ended, or after this instance.
+    /// Continue where another listing ended, or after this instance.
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 
@@ -98,7 +98,7 @@ fn text(body: &Value) -> String {
     text
 }
 
-/// The status of an instance as people see it: of those that run, some wait, and some are suspended.
+/// The status of an instance as shown to people: of those that run, some wait, and some are suspended.
 pub(super) fn status(row: &Value) -> String {
     if row["suspended"] == true {
         "suspended".to_owned()

@@ -1,11 +1,12 @@
 //! `swirl lsp`
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
-use lsp_server::{Connection, Message, Notification, Response};
+use lsp_server::Connection;
 use serde_json::json;
-use swirl_authoring::lsp::{Session, Source};
+use swirl_authoring::lsp::{Session, Source, serve};
 use swirl_deployment::RESOURCE_BYTES_MAX;
 use swirl_spec::resource::{FileResources, Resources};
 use url::Url;
@@ -48,47 +49,8 @@ pub fn run(_: &Args, _: &Terminal) -> anyhow::Result<u8> {
     connection
         .initialize_finish(id, about)
         .context("the editor did not begin")?;
-    serve(&connection)?;
+    serve(&connection, Arc::new(Files))?;
     drop(connection);
     threads.join().context("the editor could not be reached")?;
     Ok(0)
-}
-
-fn serve(connection: &Connection) -> anyhow::Result<()> {
-    let mut session = Session::new(Box::new(Files));
-    loop {
-        let message = match connection.receiver.try_recv() {
-            Ok(message) => message,
-            Err(_) => {
-                // Nothing waits: now somebody has time to read findings.
-                for params in session.findings() {
-                    let method = "textDocument/publishDiagnostics".to_owned();
-                    connection
-                        .sender
-                        .send(Notification { method, params }.into())?;
-                }
-                match connection.receiver.recv() {
-                    Ok(message) => message,
-                    Err(_) => return Ok(()),
-                }
-            }
-        };
-        match message {
-            Message::Request(request) => {
-                if connection.handle_shutdown(&request)? {
-                    return Ok(());
-                }
-                let response = match session.answer(&request.method, &request.params) {
-                    Ok(result) => Response::new_ok(request.id, result),
-                    Err((code, message)) => Response::new_err(request.id, code, message),
-                };
-                connection.sender.send(response.into())?;
-            }
-            Message::Notification(notification) => {
-                session.notify(&notification.method, &notification.params);
-            }
-            // We ask nothing.
-            Message::Response(_) => {}
-        }
-    }
 }

@@ -15,16 +15,16 @@ use crate::terminal::{Output, Terminal};
 /// Rewrites a definition of another edition as one of edition 0.8.
 ///
 /// The new document behaves as the old one: it is read again and compared before anything is
-/// written. Anything that edition 0.8 cannot say is reported with its place, and nothing is written then: the
-/// document goes on running as it is, since each edition is run.
+/// written. Anything that edition 0.8 cannot express is reported with its place, and nothing is written then:
+/// the document still runs as it is, since every edition is supported.
 ///
-/// Documents that the definition refers to for its functions, events and the like become part of
+/// Documents that the definition refers to, such as for its functions and events, become part of
 /// it. Names of retry policies and comments are lost.
 ///
-/// Branches and iterations that run several states become definitions of their own, which the new
+/// Branches and iterations that run several states become separate definitions, which the new
 /// one runs as sub-workflows; they are written with it into a folder.
 ///
-/// Exit code 0 when the document was written, 1 when 0.8 cannot say it or it isn't valid, 2 when a
+/// Exit code 0 when the document was written, 1 when 0.8 cannot express it or it isn't valid, 2 when a
 /// file could not be read or written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     to: To,
 
-    /// How it is written; by default what the name of the file given with -o says, else yaml.
+    /// The output format; by default that of the file name given with -o, else yaml.
     #[arg(long, value_enum)]
     output_format: Option<OutputFormat>,
 
@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long = "out", short, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
 
-    /// An assumption that the definition doesn't state. `objects`: functions give objects or
+    /// An assumption that the definition doesn't state. `objects`: functions return objects or
     /// nothing. In 0.1 any other result replaces the state data, and 0.8 has no short form of that.
     #[arg(long, value_enum, value_name = "WHAT")]
     assume: Vec<Assumption>,
@@ -125,7 +125,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             }
         }
         if let (Ok(migrated), Format::Json) = (&done, format) {
-            // In YAML they stand above the document.
+            // In YAML the notes are above the document.
             for note in &migrated.notes {
                 terminal.message(&format!("note: {note}"));
             }
@@ -197,7 +197,7 @@ fn told(file: &Path, edition: &str, obstacles: &[Obstacle]) -> String {
         count => format!("{count} points"),
     };
     text.push_str(&format!(
-        "{file}: edition 0.8 cannot say this ({count}); the document was not written, and goes on running as edition {edition}\n"
+        "{file}: edition 0.8 cannot say this ({count}); the document was not written, and still runs as edition {edition}\n"
     ));
     text
 }

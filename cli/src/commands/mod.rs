@@ -23,6 +23,7 @@ mod migrate;
 mod new;
 mod operate;
 mod record;
+mod replay;
 mod run;
 mod schedule;
 mod schema;
@@ -41,9 +42,9 @@ use crate::terminal::{Colour, Output, Terminal};
 
 /// Runs Serverless Workflow definitions, durably.
 ///
-/// Results go to stdout, messages to stderr. Exit codes: 0 when all went well, 1 when what was
-/// asked for failed (a workflow, a test, a validation), 2 when it could not be tried (a file that
-/// cannot be read, an option that does not exist).
+/// Results go to stdout, messages to stderr. Exit codes: 0 for success, 1 when the workflow, test,
+/// validation or request failed, 2 when it could not be tried (a file that cannot be read, an option
+/// that does not exist).
 #[derive(Debug, Parser)]
 #[command(name = "swirl", version, propagate_version = true, after_long_help = EXAMPLES)]
 pub struct Cli {
@@ -99,6 +100,7 @@ enum Command {
     Migrate(migrate::Args),
     New(new::Args),
     Record(record::Args),
+    Replay(replay::Args),
     Rerun(operate::Rerun),
     Resume(operate::Resume),
     Retry(operate::Retry),
@@ -115,7 +117,7 @@ enum Command {
     Worker(worker::Args),
 }
 
-/// Carries out the command line of this process.
+/// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let terminal = Terminal {
@@ -150,6 +152,7 @@ pub fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args, &terminal),
         Command::New(args) => new::run(&args, &terminal),
         Command::Record(args) => record::run(&args, &terminal),
+        Command::Replay(args) => replay::run(&args, &terminal),
         Command::Rerun(args) => operate::rerun(&args, &terminal),
         Command::Resume(args) => operate::resume(&args, &terminal),
         Command::Retry(args) => operate::retry(&args, &terminal),
@@ -169,7 +172,7 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             if terminal.output == Output::Json {
-                // As the refusals of a server.
+                // In the form of a server's refusals.
                 let body = serde_json::json!({
                     "title": "Command failed",
                     "code": "command-failed",

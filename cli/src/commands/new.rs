@@ -10,9 +10,9 @@ use swirl_authoring::templates::{self, TEMPLATES, Template};
 
 use crate::terminal::{Output, Terminal};
 
-/// Begins a workflow: a definition, and a scenario that passes.
+/// Creates a workflow: a definition, and a scenario that passes.
 ///
-/// The files are NAME.sw.yaml and NAME.scenario.yaml. Nothing that is there is overwritten.
+/// The files are NAME.sw.yaml and NAME.scenario.yaml. Existing files are not overwritten.
 ///
 /// Exit code 0 when they were written, 2 when not.
 #[derive(Debug, clap::Args)]
@@ -23,15 +23,15 @@ Examples:
   swirl new order --openapi shop.yaml      # with a function for each operation of the document
   swirl new --list                         # all templates, with a line about each")]
 pub struct Args {
-    /// The workflow's id; the files are called so.
+    /// The workflow's id, and the name of its files.
     #[arg(required_unless_present = "list")]
     name: Option<String>,
 
-    /// The template to begin with.
+    /// The template to start from.
     #[arg(long, short, value_name = "TEMPLATE", default_value = TEMPLATES[0].name, value_parser = PossibleValuesParser::new(TEMPLATES.iter().map(|template| template.name)))]
     template: String,
 
-    /// Where the files go; it is made if it isn't there.
+    /// The folder for the files; it is created if it doesn't exist.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
 

@@ -15,7 +15,7 @@ pub struct Cancel {
     of: Of,
 }
 
-/// Lets an instance pause: nothing of it goes on until it is resumed.
+/// Suspends an instance: nothing in it continues until it is resumed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  swirl suspend 2f6c0d9b")]
 pub struct Suspend {
@@ -23,7 +23,7 @@ pub struct Suspend {
     of: Of,
 }
 
-/// Lets a suspended instance go on.
+/// Resumes a suspended instance.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  swirl resume 2f6c0d9b")]
 pub struct Resume {
@@ -31,7 +31,7 @@ pub struct Resume {
     of: Of,
 }
 
-/// Lets a faulted instance go on at what failed.
+/// Retries what failed in a faulted instance.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  swirl retry 2f6c0d9b")]
 pub struct Retry {
@@ -39,7 +39,7 @@ pub struct Retry {
     of: Of,
 }
 
-/// Lets a faulted instance go on after the action that failed.
+/// Continues a faulted instance after the action that failed.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Example:
@@ -48,12 +48,12 @@ pub struct Skip {
     #[command(flatten)]
     of: Of,
 
-    /// What is taken as the action's result: JSON as it is, '@FILE', or '-' for stdin.
+    /// The value to use as the action's result: JSON as it is, '@FILE', or '-' for stdin.
     #[arg(long, default_value = "null", value_name = "JSON")]
     result: String,
 }
 
-/// Lets a faulted instance go on at a state, with its data as it is.
+/// Continues a faulted instance at a state, with its data as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Example:\n  swirl rerun 2f6c0d9b --state Charge")]
 pub struct Rerun {
@@ -71,7 +71,7 @@ struct Of {
     #[arg(value_name = "ID")]
     id: String,
 
-    /// Why, for the instance's history.
+    /// The reason, for the instance's history.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 

@@ -16,10 +16,10 @@ use super::validate::Read;
 use crate::client::{Answer, Client, Server};
 use crate::terminal::{Output, Terminal};
 
-/// So many sub-workflows and continuations belong to a recording at most.
+/// The most instances of one recording, with its sub-workflows and continuations.
 const INSTANCES_MAX: usize = 1000;
 
-/// Makes a scenario file of an instance: what happened becomes a test.
+/// Makes a scenario file from an instance: its history becomes a test.
 ///
 /// The scenario has the calls with their answers and times, the events that came, what operators did, and
 /// expects the outcome, with sub-workflows. Values of secrets are cut out: '***' stands for each. Its run in
@@ -52,11 +52,11 @@ pub struct Args {
     out: Option<PathBuf>,
 
     /// A definition that the scenario names as a file, so that the test follows its changes; may be given
-    /// again. Others stand in the scenario as they were deployed.
+    /// again. The scenario contains the others as they were deployed.
     #[arg(long, value_name = "FILE")]
     definition: Vec<PathBuf>,
 
-    /// Writes what the server says of the instance to a file as it is, and makes no scenario.
+    /// Writes the server's export of the instance to a file, and makes no scenario.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "definition", "from"])]
     export: Option<PathBuf>,
 
@@ -123,7 +123,7 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
             }
             continue;
         }
-        let history = client.get(&["instances", &id, "history"], &[]).await?;
+        let history = super::history::whole(&id, client).await?;
         if history.refused() {
             return Ok(Err(history));
         }
@@ -165,7 +165,7 @@ async fn fetched(
         false => client.get(&exact, &query).await?,
     };
     if found.status == 404 && !id.version.is_empty() {
-        // Instances show what became of a version that is an expression.
+        // For a version that is an expression, the instances show its value.
         let other = client.get(&latest, &query).await?;
         let version = other.body["version"].as_str().unwrap_or_default();
         if !other.refused() && version.contains("${") {
@@ -197,13 +197,7 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
     let files = files(&args.definition, &path)?;
     let made = match record::record(export, &files, &path) {
         Ok(made) => made,
-        Err(RecordError::Missing(reasons)) => {
-            for reason in &reasons {
-                terminal.message(&format!("error: {reason}"));
-            }
-            return Ok(1);
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return missing(error, terminal),
     };
     let text = format::format(made.text.as_bytes()).unwrap_or_else(|_| made.text.clone());
     if let Some(out) = &args.out {
@@ -225,6 +219,20 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
     terminal.message(&format!(
         "error: the scenario does not pass: its run differs from what was recorded\n{differences}"
     ));
+    Ok(1)
+}
+
+/// Says what a history doesn't hold: exit code 1.
+///
+/// # Errors
+/// All others.
+pub fn missing(error: RecordError, terminal: &Terminal) -> anyhow::Result<u8> {
+    let RecordError::Missing(reasons) = error else {
+        return Err(error.into());
+    };
+    for reason in &reasons {
+        terminal.message(&format!("error: {reason}"));
+    }
     Ok(1)
 }
 

@@ -20,7 +20,7 @@ use swirl_spec::render::{self, Colour};
 use swirl_spec::resource::FileResources;
 
 use super::validate::{Read, human};
-use crate::arguments::{json_argument, loader, secrets};
+use crate::arguments::{LimitArgs, json_argument, loader, secrets};
 use crate::functions::{FunctionArgs, GivenArgs};
 use crate::logging;
 use crate::node::Node;
@@ -32,19 +32,19 @@ const EVENT_HELD: Duration = Duration::from_secs(10);
 
 /// Runs a workflow and prints its output.
 ///
-/// The output is JSON on stdout, and nothing else is. Exit code 1 when the workflow ends otherwise
-/// than completed; its error goes to stderr then. Exit code 2 when it could not be started.
+/// The output is JSON, and stdout has nothing else. Exit code 1 when the workflow ends without
+/// completing; its error goes to stderr then. Exit code 2 when it could not be started.
 ///
 /// A workflow that continues as another one ('continueAs') is followed to the end of the last. When
-/// the instance has ended, the command prints its output, and then waits for what the run started and
-/// nobody awaits: calls and sub-workflows with 'invoke: async', instances that its events started.
+/// the instance has ended, the command prints its output. It then waits for everything else that the
+/// run started: calls and sub-workflows with 'invoke: async', instances that its events started.
 ///
-/// An event that cannot be published, a sub-workflow that cannot be started: what could not be carried
-/// out for a second is named on stderr. After 30 s the command gives up, with exit code 1.
+/// An effect that could not be carried out for a second, such as publishing an event or starting a
+/// sub-workflow, is named on stderr. After 30 s the command gives up, with exit code 1.
 ///
-/// With '--store' the instance outlives this process: after a crash or Ctrl-C the same command goes
-/// on where it stopped, and says so. A function call that was under way is made again with the same
-/// Idempotency-Key.
+/// With '--store' the instance outlives this process: after a crash or Ctrl-C the same command
+/// continues where it stopped, and says so. A function call that was under way is made again with the
+/// same Idempotency-Key.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -80,19 +80,22 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub event: Vec<PathBuf>,
 
-    /// A host that documents may be fetched from, beside this machine; may be given again.
+    /// A host besides this machine that documents may be fetched from; may be given again.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
     /// Exit when the instance has ended, even if async calls or sub-workflows are still under way:
-    /// they are lost, or with '--store' go on with the next run.
+    /// they are lost, or with '--store' continue with the next run.
     #[arg(long)]
     pub no_wait: bool,
 
-    /// An attribute with which CloudEvents address an instance, beside swirlinstanceid, such as
+    /// An attribute with which CloudEvents address an instance, besides swirlinstanceid, such as
     /// kogitoprocrefid.
     #[arg(long, value_name = "NAME", value_parser = swirl_ports::addressed::attribute)]
     instance_attribute: Option<String>,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
 
     #[command(flatten)]
     pub functions: FunctionArgs,
@@ -108,7 +111,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .iter()
         .map(read_event)
         .collect::<anyhow::Result<Vec<_>>>()?;
-    // Nothing but what is told at the end, unless SWIRL_LOG says more.
+    // Only the outcome is reported, unless SWIRL_LOG says more.
     logging::start("off", logging::Form::text());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(swirl_worker::process::threads())
@@ -135,6 +138,7 @@ async fn run_one(
     loader.secrets = secrets.clone();
     let mut node = Node::new(
         args.store.as_deref(),
+        args.limits.options(),
         loader.lower(),
         loader.caller.clone(),
         secrets,
@@ -207,7 +211,7 @@ async fn run_one(
     Ok(code)
 }
 
-/// Sends an event as soon as somebody waits for one: most events reach only those who wait already.
+/// Sends an event as soon as an instance waits for one: most events reach only instances that already wait.
 async fn send(
     node: &Node,
     id: &InstanceId,
@@ -248,7 +252,7 @@ fn told(id: &InstanceId) -> String {
     format!("told/{id}")
 }
 
-/// Reads a definition's file with all that it refers to; or says why it cannot be run, as it is shown to
+/// Reads a definition's file with all that it refers to; or returns why it cannot be run, as shown to
 /// people.
 pub(super) fn load(
     loader: &Loader,
@@ -279,7 +283,7 @@ pub(super) fn load(
     }))
 }
 
-/// The workflow's id and version; or why it is not deployed, as it is shown to people.
+/// The workflow's id and version; or why it is not deployed, as shown to people.
 async fn deploy(
     loader: &Loader,
     service: &Service,
@@ -315,7 +319,7 @@ async fn deploy(
 }
 
 /// Starts an instance, or finds the one that the same command started before and whose outcome
-/// nobody has seen: then the second value is true.
+/// was not yet printed: then the second value is true.
 async fn start(
     node: &Node,
     workflow: &str,
@@ -350,7 +354,7 @@ async fn start(
 }
 
 /// Waits for the end of an instance and of those that it continues as, and gives the last of them.
-/// A continuation is there before the instance that it continues has ended.
+/// A continuation exists before the instance that it continues has ended.
 async fn follow_chain(
     node: &Node,
     first: &InstanceId,

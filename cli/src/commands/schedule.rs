@@ -24,15 +24,15 @@ pub struct Args {
 enum Task {
     /// Lists the schedules of the latest versions, with what they start next.
     List(List),
-    /// Lets the schedule of a workflow start nothing, in any version, until it is resumed.
+    /// Pauses the schedule of a workflow, in all versions, until it is resumed.
     Pause(Of),
-    /// Lets the schedule go on; what it missed meanwhile isn't made up for.
+    /// Resumes the schedule; starts that it missed meanwhile are not made up for.
     Resume(Of),
-    /// Starts an instance now, beside those that the schedule starts.
+    /// Starts an instance now, in addition to those that the schedule starts.
     Fire(Of),
-    /// Starts what the schedule had in a time that is over.
+    /// Starts the instances that the schedule had in a past period.
     ///
-    /// An instant's start isn't made twice: asking once more goes on where a request failed.
+    /// An instant's start isn't made twice: repeating the command continues where a request failed.
     Backfill(Backfill),
 }
 
@@ -81,7 +81,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             format!("the schedule of {} is paused\n", shown(&body["id"]))
         }),
         Task::Resume(of) => of.post("resume", terminal, |body| {
-            format!("the schedule of {} goes on\n", shown(&body["id"]))
+            format!("the schedule of {} is resumed\n", shown(&body["id"]))
         }),
         Task::Fire(of) => of.fire(terminal),
         Task::Backfill(backfill) => backfill.run(terminal),
@@ -92,8 +92,9 @@ impl List {
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
         let next = self.next.to_string();
         self.server.run(async |client| {
-            let answer = client.get(&["schedules"], &[("next", &next)]).await?;
-            answer.show(terminal, |body| {
+            let query = [("next", next.as_str())];
+            let answer = client.get_pages(&["schedules"], &query, "schedules");
+            answer.await?.show(terminal, |body| {
                 let rows = body["schedules"].as_array().into_iter().flatten();
                 rows.map(row).collect()
             })
@@ -110,7 +111,7 @@ impl Of {
     ) -> anyhow::Result<u8> {
         self.server.run(async |client| {
             let path = ["workflows", self.workflow.as_str(), "schedule", word];
-            // Once more changes nothing.
+            // Repeating it changes nothing.
             let answer = client.post(&path, &[], &[], Vec::new(), Repeat::Safe);
             answer.await?.show(terminal, text)
         })

@@ -13,9 +13,9 @@ use crate::text::table;
 
 /// Prints the JSON Schema of an edition, for editors.
 ///
-/// It accepts what the reader accepts: the reader itself is asked what may stand where. Names that are not
-/// defined, states that nothing reaches and wrong expressions are found by 'swirl validate' and 'swirl lsp'
-/// only. The schema is written in draft 7.
+/// It accepts what the reader accepts: it is made from the reader itself. Only 'swirl validate' and
+/// 'swirl lsp' find undefined names, unreachable states and wrong expressions. The schema is written in
+/// draft 7.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -54,7 +54,7 @@ const NAMES: [(&str, Edition); 9] = [
     ("0.9", Edition::V0_9),
 ];
 
-/// What the name alone doesn't say.
+/// A description of an edition, as its name alone says too little.
 fn about(edition: Edition) -> &'static str {
     match edition {
         Edition::V0_1Early => "the early draft of 0.1, October 2019",

@@ -11,8 +11,8 @@ use crate::terminal::Terminal;
 
 /// Sends CloudEvents to a server.
 ///
-/// When it returns, what came of the events is committed. An event is known by its source and id:
-/// sending it again changes nothing.
+/// When it returns, the effects of the events are committed. An event is identified by its source and
+/// id: sending it again changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -58,14 +58,14 @@ pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The outcome of an event, a line each; the first says what became of itself.
+/// The outcome of an event, one fact per line; the first is about the event itself.
 pub(super) fn outcome(event: &Value, became: &str) -> String {
     let (source, id) = (shown(&event["source"]), shown(&event["id"]));
     let mut text = format!("{source} {id} {became}\n");
     let mut line = |told: String| text.push_str(&format!("  {told}\n"));
     let all = |name: &str| event[name].as_array().map_or(&[][..], Vec::as_slice);
     if event["duplicate"] == true {
-        line("it was taken in before, so nothing was done".to_owned());
+        line("it was received before, so nothing was done".to_owned());
     }
     for started in all("started") {
         let (workflow, id) = (shown(&started["workflow"]), shown(&started["id"]));
@@ -78,7 +78,7 @@ pub(super) fn outcome(event: &Value, became: &str) -> String {
         line(format!("waits for others to start {}", shown(workflow)));
     }
     for reason in all("reasons") {
-        line(format!("nobody took it: {}", shown(reason)));
+        line(format!("nothing received it: {}", shown(reason)));
     }
     if event["kept"] == true {
         line("it is kept for instances that wait for it later".to_owned());
@@ -106,9 +106,9 @@ mod tests {
           waits for others to start pair
           it is kept for instances that wait for it later
         /shop 8 accepted
-          nobody took it: no deployed workflow consumes the type 't'
+          nothing received it: no deployed workflow consumes the type 't'
         /shop 7 accepted
-          it was taken in before, so nothing was done
+          it was received before, so nothing was done
         ");
     }
 }

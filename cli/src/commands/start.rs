@@ -13,14 +13,14 @@ use crate::terminal::{Output, Terminal};
 
 /// How long one request waits for the end.
 const WAIT: Duration = Duration::from_secs(30);
-/// How soon a server that is away is asked again.
+/// The pause before an unreachable server is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts an instance on a server.
 ///
 /// Prints its id. With '--wait' the id goes to stderr at once, and the output to stdout at the end,
-/// however long that takes; a server that is away meanwhile is asked again. Exit code 1 when the
-/// instance ended otherwise than completed.
+/// however long that takes; a server that is unreachable meanwhile is asked again. Exit code 1 when
+/// the instance ended without completing.
 #[derive(Debug, clap::Args)]
 #[command(
     disable_version_flag = true,
@@ -45,7 +45,7 @@ pub struct Args {
     #[command(flatten)]
     timeout: Timeout,
 
-    /// The same key gives the same instance [default: one that is drawn].
+    /// The same key gives the same instance [default: a random key].
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
@@ -83,10 +83,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-/// By which a start can be asked for again when nobody knows whether it was carried out.
+/// A random key, so that a start can be repeated when it is unknown whether it was carried out.
 pub(super) fn drawn_key() -> anyhow::Result<String> {
     let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes).context("no key can be drawn")?;
+    getrandom::fill(&mut bytes).context("no random key can be made")?;
     Ok(format!("drawn-{:032x}", u128::from_be_bytes(bytes)))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use swirl_scenario::coverage::{Coverage, Covering, Kind, lcov};
+use swirl_scenario::coverage::{Coverage, Covering, Kind, html, lcov};
 use swirl_scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
 use swirl_scenario::run::VirtualRunner;
 use swirl_scenario::suite::{self, Results};
@@ -18,9 +18,9 @@ use crate::terminal::{Output, Terminal};
 
 /// Runs scenario files in virtual time.
 ///
-/// A scenario plays the outside world for a workflow and says what must come of it: the answers of
-/// its functions, the events that arrive, the output, the calls and their times. A month of sleep
-/// takes no time, and two runs of a file give the same result.
+/// A scenario simulates the outside world of a workflow, such as the answers of its functions and the
+/// events that arrive. It states the expected outcome: the output, the calls and their times. A month
+/// of sleep takes no time, and two runs of a file give the same result.
 ///
 /// Exit code 0 when all passed, 1 when some failed, 2 when a file could not be read.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,7 @@ Examples:
   swirl test tests/                             # *.scenario.yaml and *.scenario.json, recursively
   swirl test --filter refund --watch tests/
   swirl test --coverage --lcov coverage.info tests/
+  swirl test --coverage-html coverage.html tests/
   swirl test --junit results.xml tests/
   swirl test --cluster --nats nats://127.0.0.1:4222 --redis redis://127.0.0.1:6379 tests/")]
 pub struct Args {
@@ -41,18 +42,22 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// Runs those only whose name or file contains this text, in any case.
+    /// Runs only those whose name or file contains this text, ignoring case.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
 
-    /// Shows what of the definitions ran: states, ways between them, error paths, retries, timeouts; and
-    /// in which lines what didn't stands.
+    /// Shows which parts of the definitions ran (states, transitions, error paths, retries, timeouts), and
+    /// the lines of those that didn't.
     #[arg(long)]
     pub coverage: bool,
 
     /// Writes the coverage for editors and services, in the format of LCOV.
     #[arg(long, value_name = "FILE")]
     pub lcov: Option<PathBuf>,
+
+    /// Writes the coverage as a page, with the diagrams of the definitions.
+    #[arg(long, value_name = "FILE")]
+    pub coverage_html: Option<PathBuf>,
 
     /// Runs again whenever a document in the folders of the scenarios changes.
     #[arg(long, conflicts_with = "cluster")]
@@ -141,9 +146,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     run_with(args, terminal, &ClusterRunner::new(settings)?)
 }
 
-/// Runs the scenarios and tells about them.
+/// Runs the scenarios and reports their results.
 pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow::Result<u8> {
-    for path in args.junit.iter().chain(&args.lcov) {
+    for path in args
+        .junit
+        .iter()
+        .chain(&args.lcov)
+        .chain(&args.coverage_html)
+    {
         check_writable(path)?;
     }
     let jobs = if args.cluster { args.jobs.into() } else { 1 };
@@ -152,7 +162,7 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
         failed: None,
     };
     let covering = Covering::new(runner);
-    let wants_coverage = args.coverage || args.lcov.is_some();
+    let wants_coverage = args.coverage || args.lcov.is_some() || args.coverage_html.is_some();
     let runner = if wants_coverage { &covering } else { runner };
     let filter = args.filter.as_deref();
     let results = suite::run(&args.paths, runner, jobs, filter, &mut listener);
@@ -180,10 +190,13 @@ pub fn run_with(args: &Args, terminal: &Terminal, runner: &dyn Runner) -> anyhow
     if let Some(path) = &args.lcov {
         std::fs::write(path, lcov(&coverage)).with_context(|| cannot_be_written(path))?;
     }
+    if let Some(path) = &args.coverage_html {
+        std::fs::write(path, html(&coverage)).with_context(|| cannot_be_written(path))?;
+    }
     Ok(results.tally.exit_code())
 }
 
-/// Known before anything runs. What an earlier run has written stays until this one is over.
+/// Checked before anything runs. The file of an earlier run stays until this one is over.
 fn check_writable(path: &Path) -> anyhow::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let opened = options.append(true).create(true).open(path);
@@ -194,7 +207,7 @@ fn cannot_be_written(path: &Path) -> String {
     format!("{} cannot be written", path.display())
 }
 
-/// Tells each result as it comes.
+/// Prints each result as it comes.
 struct Listener<'t> {
     terminal: &'t Terminal,
     failed: Option<std::io::Error>,

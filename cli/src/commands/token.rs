@@ -11,13 +11,13 @@ use swirl_coordinator::access::{Role, Token, TokenEntry, draw, hash};
 
 use crate::terminal::{Output, Terminal};
 
-/// A token that somebody thought out would be found by trying.
+/// Short tokens, which people make up, could be guessed.
 const CHARS_MIN: usize = 32;
 const CHARS_MAX: usize = 4096;
 
 /// Makes tokens for the API of 'swirl coordinator'.
 ///
-/// A coordinator knows a token by its hash only. Its entry belongs into the file of
+/// A coordinator knows only the hash of a token. Its entry belongs in the file of
 /// 'auth.tokens_file', which coordinators read again when it changes.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -36,27 +36,27 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Draws a new token, and shows it this once with its entry.
+    /// Creates a random token, and shows it this once with its entry.
     Create(Create),
-    /// Prints the hash of a token that comes from stdin.
+    /// Prints the hash of a token read from stdin.
     Hash,
 }
 
 #[derive(Debug, clap::Args)]
 struct Create {
-    /// Whose token it is; coordinators name it in their messages.
+    /// The owner of the token; coordinators name it in their messages.
     #[arg(long, value_name = "NAME")]
     name: String,
 
-    /// What it allows: viewer, operator, deployer or admin; may be given again.
+    /// The role that it grants: viewer, operator, deployer or admin; may be given again.
     #[arg(long, required = true, value_name = "ROLE")]
     role: Vec<Role>,
 
-    /// The only namespace that it is good for; may be given again [default: all].
+    /// The only namespace that it is valid for; may be given again [default: all].
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
 
-    /// Until when it is good, such as 2030-01-31T09:00:00Z [default: for ever].
+    /// When it expires, such as 2030-01-31T09:00:00Z [default: never].
     #[arg(long, value_name = "INSTANT")]
     expires: Option<String>,
 
@@ -89,7 +89,7 @@ fn create(args: &Create, terminal: &Terminal) -> anyhow::Result<()> {
         namespaces: args.namespace.clone(),
         expires: args.expires.clone(),
     };
-    // What coordinators would refuse is refused here.
+    // An entry that coordinators would refuse is refused here.
     Token::try_from(&entry)?;
     if let Some(path) = &args.write {
         write(path, &token).with_context(|| format!("{} cannot be written", path.display()))?;
@@ -126,7 +126,7 @@ fn text(token: Option<&str>, entry: &TokenEntry) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A file that is there already isn't touched, and nobody else may read the new one.
+/// An existing file isn't touched, and only its owner may read the new one.
 fn write(path: &Path, token: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -4,48 +4,51 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use swirl_authoring::lint;
 use swirl_deployment::fetch;
 use swirl_deployment::{GivenOr, Loader, Missing, RESOURCE_BYTES_MAX, Text};
 use swirl_embedded::SystemClock;
 use swirl_functions::types::{Checks, Settings as FunctionSettings};
 use swirl_ports::Clock;
 use swirl_scenario::discover;
-use swirl_spec::diagnostic::Severity;
+use swirl_spec::diagnostic::{Code, Diagnostic, Severity};
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
+use swirl_spec::source::{self, Limits};
 use swirl_spec::{Options, Reading};
 
 use crate::arguments::{loader, secrets};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
 
-/// How a definition's file name ends: what is looked for in folders.
+/// The endings of definitions' file names, which are searched for in folders.
 pub const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
 
 /// Checks definitions.
 ///
-/// All findings are shown at once, each with its place, a code and what to do; 'swirl explain CODE'
-/// says more. Also shown is which edition of the language a definition was taken for, and why.
+/// All findings are shown at once, each with its place, a code and a hint; 'swirl explain CODE'
+/// says more. It also shows as which edition of the language a definition was read, and why.
 ///
 /// The documents that describe functions are loaded, from files and from the web as a deployment would,
-/// and the arguments of calls are checked against them. One that cannot be had is told, and is no
-/// fault of the definition.
+/// and the arguments of calls are checked against them. A document that is unavailable is reported, and
+/// doesn't make the definition invalid. Definitions that nothing refers to are warnings; 'swirl lint' has
+/// more rules of this kind.
 ///
-/// Exit code 0 when all are valid (warnings aside, unless --deny-warnings is given), 1 when some are not, 2 when a file could not be
-/// read.
+/// Exit code 0 when all are valid (warnings aside, unless --deny-warnings is given), 1 when some are not,
+/// 2 when a file could not be read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   swirl validate order.sw.yaml
   swirl validate workflows/                     # *.sw.yaml, *.sw.yml and *.sw.json, recursively
-  swirl validate --deny-warnings order.sw.yaml  # no loose forms
+  swirl validate --deny-warnings order.sw.yaml  # no loose forms, nothing unused
   swirl validate workflows/ --output sarif > findings.sarif")]
 pub struct Args {
     /// Files, or folders that are searched.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Exit with 1 for warnings too, and for files of functions that aren't there.
+    /// Exit with 1 for warnings too, and for missing files of functions.
     #[arg(long)]
     deny_warnings: bool,
 
@@ -54,7 +57,7 @@ pub struct Args {
     #[arg(long)]
     offline: bool,
 
-    /// A host from which documents may be fetched, beside this machine; may be given again.
+    /// A host besides this machine that documents may be fetched from; may be given again.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -65,15 +68,15 @@ pub struct Args {
 /// A definition's file as it was read.
 pub struct Read {
     pub file: PathBuf,
-    /// What lines and columns refer to.
+    /// The text that lines and columns refer to.
     pub text: String,
     pub reading: Reading,
-    /// Documents of functions that could not be had.
+    /// Documents of functions that were unavailable.
     pub missing: Vec<Missing>,
 }
 
 impl Read {
-    /// Reads a definition; what it refers to is looked for among files.
+    /// Reads a definition; the documents that it refers to are searched for among files.
     ///
     /// # Errors
     /// The file itself cannot be read.
@@ -106,12 +109,31 @@ impl Read {
         })
     }
 
-    /// Looks at operations that are built in.
+    /// Checks the operations that are built in.
     fn check_operations(&mut self) {
         if let Some(workflow) = &self.reading.workflow {
             for finding in Text::new(self.text.as_bytes()).built_in(workflow) {
                 self.reading.diagnostics.push(finding);
             }
+        }
+    }
+
+    /// Looks for what is defined and never used. What real documents leave behind is harmless: a warning here, and
+    /// nothing at deployment.
+    fn check_unused(&mut self) {
+        let Some(workflow) = &self.reading.workflow else {
+            return;
+        };
+        let Ok(root) = source::parse(self.text.as_bytes(), &Limits::default()) else {
+            return;
+        };
+        let mut found = lint::lint(workflow, &root, &[]);
+        found.retain(|finding| finding.rule.name == lint::UNUSED_DEFINITION.name);
+        for finding in found {
+            let code = Code::of_rule(finding.rule.name);
+            let warning = Diagnostic::at(Severity::Warning, code, finding.place, finding.message);
+            let diagnostics = &mut self.reading.diagnostics;
+            diagnostics.push(warning.with_hint(finding.hint));
         }
     }
 
@@ -135,7 +157,7 @@ impl Read {
         self.reading.workflow.is_some() && !self.reading.diagnostics.has_errors()
     }
 
-    /// What isn't clean: a file that a function needs and that isn't there is the definition's own
+    /// Whether `--deny-warnings` fails: a missing file of a function is the definition's own
     /// fault, a document on the web may only be out of reach.
     fn denied(&self) -> bool {
         let mut findings = self.reading.diagnostics.iter();
@@ -188,6 +210,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         match Read::file_with(&file, &given) {
             Ok(mut read) => {
                 read.check_operations();
+                read.check_unused();
                 if let Some(loader) = &loader {
                     read.check_calls(loader, &given);
                 }
@@ -317,6 +340,24 @@ mod tests {
         let json: Value = serde_json::from_str(&as_json(&[read])).unwrap();
         assert_eq!(json["valid"], false);
         assert_eq!(json["files"][0]["edition"], "0.8");
+    }
+
+    #[test]
+    fn what_is_unused_is_a_warning() {
+        let unused = GOOD.replace("states:", "errors: [{name: Refused, code: '402'}]\nstates:");
+        let mut read = read(&unused);
+        assert!(read.valid() && !read.denied());
+        read.check_unused();
+        assert!(read.valid() && read.denied());
+        insta::assert_snapshot!(human(&read, false), @r"
+        w.sw.yaml:4:10: warning[unused-definition]: nothing refers to the error 'Refused'
+        4 | errors: [{name: Refused, code: '402'}]
+          |          ^
+          = hint: remove it, or use it
+
+        w.sw.yaml: 1 warning
+        w.sw.yaml: valid, with warnings (edition 0.8, because 'specVersion' is '0.8')
+        ");
     }
 
     #[test]

@@ -4,12 +4,12 @@ use swirl_config::{Flags, WorkerFlags};
 
 use crate::terminal::Terminal;
 
-/// Works for a cluster: drives instances and calls functions.
+/// Works for a cluster: runs instances and calls functions.
 ///
 /// Any number of workers share the work that NATS hands out; the state is in Redis. A worker may be
-/// started, stopped or killed at any moment: on SIGTERM and Ctrl-C it finishes what is under way,
-/// and what it cannot finish in time another worker goes on with. The address of 'worker.listen'
-/// tells whether it lives (/healthz) and whether it can work (/readyz).
+/// started, stopped or killed at any moment. On SIGTERM and Ctrl-C it finishes what is under way, and
+/// another worker continues what it cannot finish in time. The address of 'worker.listen' says whether
+/// it lives (/healthz) and whether it can work (/readyz).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -16,9 +16,9 @@ use swirl_service::Deletion;
 use crate::client::findings;
 use crate::commands::validate::ENDINGS;
 
-/// How often the folder is looked at.
+/// How often the folder is scanned.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a document that was refused is read again: what it refers to may be there now.
+/// How often a document that was refused is read again: files that it refers to may exist by then.
 const AGAIN: Duration = Duration::from_secs(5);
 
 pub struct Folder {
@@ -26,13 +26,13 @@ pub struct Folder {
     api: Api,
     reader: DocumentReader,
     known: BTreeMap<PathBuf, Known>,
-    /// What was last wrong with the folder itself.
+    /// The last problem with the folder itself.
     trouble: Option<String>,
 }
 
 struct Known {
     stamp: Option<(SystemTime, u64)>,
-    /// What it defines, as far as it was deployed.
+    /// The definition in the file, if it was deployed.
     id: Option<DefinitionId>,
     again: Option<(Again, Instant)>,
 }
@@ -40,9 +40,9 @@ struct Known {
 /// Why a document is to be read again though its file is the same.
 #[derive(Clone, PartialEq)]
 enum Again {
-    /// It was refused: what it refers to may be there now.
+    /// It was refused: files that it refers to may exist by now.
     Refused(Vec<Value>),
-    /// Instances of the former document are there.
+    /// The former document has instances.
     InUse(usize),
 }
 
@@ -57,7 +57,7 @@ impl Folder {
         }
     }
 
-    /// Looks at the folder for ever.
+    /// Watches the folder for ever.
     pub async fn watch(mut self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -101,7 +101,7 @@ impl Folder {
         }
     }
 
-    /// What a removed file defined starts nothing any more: neither by schedule, nor by event, nor by
+    /// Definitions of removed files start no new instances: neither by schedule, nor by event, nor by
     /// request.
     async fn forget(&mut self, files: &[PathBuf]) {
         let gone = self.known.extract_if(.., |file, _| !files.contains(file));
@@ -112,7 +112,7 @@ impl Folder {
         let all = self.deployed().await;
         for (file, known) in gone {
             let name = file.display().to_string();
-            // All versions: else an earlier one would be the latest again.
+            // All versions: otherwise an earlier one would be the latest again.
             let of_file =
                 |head: &&DefinitionHead| head.name == name || known.id.as_ref() == Some(&head.id);
             for head in all.iter().filter(of_file) {
@@ -131,7 +131,7 @@ impl Folder {
         }
     }
 
-    /// Those of a file that was removed while nobody looked.
+    /// Forgets the files that were removed while nothing watched the folder.
     pub async fn forget_removed(&self) {
         for head in self.deployed().await {
             let file = Path::new(&head.name);
@@ -149,17 +149,18 @@ impl Folder {
     async fn delete(&self, name: &str, id: &DefinitionId) {
         match self.api.service.delete(&*self.api.queries, id, true).await {
             Ok(Deletion::Deleted(0)) => {
-                tracing::info!("{name} is gone: {id} starts nothing any more");
+                tracing::info!("{name} is gone: {id} starts no new instances");
             }
             Ok(Deletion::Deleted(instances)) => tracing::info!(
-                "{name} is gone: {id} starts nothing any more; {instances} instances go on to their end"
+                "{name} is gone: {id} starts no new instances; {instances} instances continue to their end"
             ),
             Ok(Deletion::InUse(_) | Deletion::Unknown) => tracing::info!("{name} is gone"),
             Err(error) => tracing::error!("{name} is gone, but {id} cannot be deleted: {error}"),
         }
     }
 
-    /// What it defines, and why it is to be read again. The same as `before` isn't told again.
+    /// The deployed definition, and why the file must be read again. The same reason as `before` isn't
+    /// logged again.
     async fn deploy(
         &self,
         file: &Path,

@@ -1,5 +1,5 @@
-//! What instances do, as log lines. The store is looked at a few times a second: a line comes a moment later,
-//! and has the time when it happened.
+//! The activity of instances, as log lines. The store is polled a few times a second: a line comes a moment
+//! later, and has the time when it happened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const FOLLOWED_MAX: usize = 100;
 
 pub struct Log {
     queries: Arc<dyn InstanceQueries>,
-    /// How many history entries were told, and whether the instance had ended then.
+    /// The number of history entries that were logged, and whether the instance had ended then.
     told: HashMap<InstanceId, (usize, bool)>,
 }
 
@@ -28,7 +28,7 @@ impl Log {
         }
     }
 
-    /// Takes what has happened so far as told.
+    /// Treats what has happened so far as logged.
     pub async fn skip(&mut self) {
         let found = self.followed().await.unwrap_or_default();
         for summary in &found {
@@ -39,11 +39,11 @@ impl Log {
         }
         let running = found.iter().filter(|found| !found.status.ended()).count();
         if running > 0 {
-            tracing::info!("{running} instances of before go on");
+            tracing::info!("{running} earlier instances continue");
         }
     }
 
-    /// Tells for ever.
+    /// Logs for ever.
     pub async fn follow(mut self) {
         loop {
             tokio::time::sleep(LOOK).await;

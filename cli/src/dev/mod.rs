@@ -1,4 +1,4 @@
-//! `swirl dev`: a folder's definitions, kept deployed; what their instances do, as log lines.
+//! `swirl dev`: a folder's definitions, kept deployed; the activity of their instances, as log lines.
 
 mod folder;
 mod log;

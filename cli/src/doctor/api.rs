@@ -45,7 +45,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
             report.warning("api", message, "use the same version everywhere");
         }
         None => {
-            let message = format!("{url} is no Swirl server");
+            let message = format!("{url} is not a Swirl server");
             return report.error("api", message, hint);
         }
     }
@@ -73,7 +73,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
             report.error("api-access", answer.refusal(), hint);
         }
         Ok(_) if target.token.is_some() => report.ok("api-access", "the token is accepted"),
-        Ok(_) => report.ok("api-access", "instances can be looked at without a token"),
+        Ok(_) => report.ok("api-access", "instances can be read without a token"),
         Err(error) => report.error("api-access", format!("{error:#}"), hint),
     }
 }

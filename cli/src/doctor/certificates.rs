@@ -1,4 +1,4 @@
-//! How long certificates are good for.
+//! How long certificates are valid.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use x509_cert::der::Decode;
 use super::report::Report;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// From here on it is time to renew one.
+/// Within this time of its end, a certificate should be renewed.
 const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// A file of certificates in PEM; `name` is the setting that names it.

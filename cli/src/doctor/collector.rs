@@ -10,7 +10,7 @@ use swirl_config::Config;
 
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// Whether somebody listens: a collector says nothing before it is sent something.
+/// Checks only that it accepts connections: a collector says nothing before it is sent something.
 pub async fn collector(report: &mut Report, config: &Config) {
     let Some(endpoint) = &config.telemetry.otlp_endpoint else {
         return;
@@ -24,7 +24,7 @@ pub async fn collector(report: &mut Report, config: &Config) {
     match timeout(ANSWER_MAX, TcpStream::connect((plain, port))).await {
         Ok(Ok(_)) => report.ok("collector", format!("somebody listens at {host}:{port}")),
         Ok(Err(error)) => {
-            let message = format!("nobody listens at {host}:{port}: {error}");
+            let message = format!("nothing listens at {host}:{port}: {error}");
             report.error("collector", message, hint);
         }
         Err(_) => report.error("collector", format!("{host}:{port} doesn't answer"), hint),

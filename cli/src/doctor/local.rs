@@ -1,4 +1,4 @@
-//! What is on this machine: files that settings name, and who may use the API.
+//! Checks of this machine: the files that settings name, and the access to the API.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::certificates;
 use super::report::Report;
 
 const PROVIDER_MAX: Duration = Duration::from_secs(15);
-/// From here on it is time to replace a token.
+/// Within this time of its end, a token should be replaced.
 const SOON_MS: u64 = 14 * 24 * 60 * 60 * 1000;
 
 pub async fn local(report: &mut Report, config: &Config, processes: &[Process]) {
@@ -88,7 +88,7 @@ fn coordinator(report: &mut Report, config: &Config) {
         None => {}
     }
     if config.auth.mode == AuthMode::Off && !settings.listen.ip().is_loopback() {
-        let message = format!("who reaches {} may do everything", settings.listen);
+        let message = format!("anyone who can reach {} may do everything", settings.listen);
         report.warning(
             "auth.mode",
             message,
@@ -109,7 +109,11 @@ async fn access(report: &mut Report, config: &Config) {
             }
             if all.is_empty() && config.auth.oidc.is_none() {
                 let hint = "'swirl token create' makes one";
-                report.warning("auth.tokens", "nobody can come in: there is no token", hint);
+                report.warning(
+                    "auth.tokens",
+                    "nobody can use the API: there is no token",
+                    hint,
+                );
             }
             for token in all.iter() {
                 expiry(report, token);

@@ -1,4 +1,4 @@
-//! What `swirl doctor` looks at. It changes nothing anywhere, and each look has a limit.
+//! The checks of `swirl doctor`. They change nothing anywhere, and each has a time limit.
 
 mod api;
 mod certificates;

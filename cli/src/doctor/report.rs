@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The results of the checks, for people and for programs.
 
 use serde_json::{Value, json};
 use swirl_ports::{Finding, Severity};
@@ -6,7 +6,7 @@ use swirl_ports::{Finding, Severity};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     Ok,
-    /// Not as one would expect in production.
+    /// Unusual in production.
     Warning,
     /// Something doesn't work, or will not for long.
     Error,
@@ -22,14 +22,14 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What for programs doesn't change, such as `redis-eviction`.
+    /// A stable name for programs, such as `redis-eviction`.
     pub name: String,
     pub status: Status,
     pub message: String,
-    /// What to do.
+    /// Advice for fixing it.
     pub hint: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Report {
         self.add(name, Status::Error, message, Some(hint));
     }
 
-    /// What a backend finds, under the name of its server.
+    /// Adds a backend's finding, under the name of its server.
     pub fn find(&mut self, server: &str, finding: Finding) {
         let status = match finding.severity {
             Severity::Warning => Status::Warning,
@@ -76,7 +76,7 @@ impl Report {
         });
     }
 
-    /// Whether nothing is in the way.
+    /// Whether no check has failed.
     pub fn healthy(&self) -> bool {
         self.count(Status::Error) == 0
     }
@@ -137,15 +137,15 @@ mod tests {
         report.ok("a", "is well");
         report.warning("b", "is odd", "look at it");
         assert!(report.healthy());
-        report.error("c", "is broken", "mend it");
+        report.error("c", "is broken", "fix it");
         assert!(!report.healthy());
         assert_eq!(
             report.text(false),
             "ok       a: is well\n\
              warning  b: is odd\n         = hint: look at it\n\
-             error    c: is broken\n         = hint: mend it\n\
+             error    c: is broken\n         = hint: fix it\n\
              3 checks: 1 errors, 1 warnings\n"
         );
-        assert_eq!(report.json()["checks"][2]["hint"], "mend it");
+        assert_eq!(report.json()["checks"][2]["hint"], "fix it");
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::report::Report;
 
-/// How long all that is asked of one server may take.
+/// The time limit for all checks of one server.
 const SERVER_MAX: Duration = Duration::from_secs(30);
 /// A difference between clocks that is worth a warning.
 const SKEW_MS: i64 = 1_000;

@@ -20,7 +20,7 @@ pub struct Document {
 
 /// The document as the scenario has it.
 pub fn plain(scenario: &Scenario, source: &WorkflowSource) -> Result<Document, RunError> {
-    // A file goes as it is: what is wrong with it may be lost when it is read and written again.
+    // A file is sent unchanged: its mistakes may be lost when it is read and written again.
     let text = match source {
         WorkflowSource::Inline(_) => value(source)?.to_string(),
         WorkflowSource::Path(path) => std::fs::read_to_string(path)
@@ -66,11 +66,11 @@ pub fn mocked(
         .collect();
     let mut all: Vec<(String, String)> = scenario.resources.clone().into_iter().collect();
     if functions.is_empty() {
-        // There is nothing to answer.
+        // It has no functions.
     } else if edition >= Some(Edition::V0_5) || defines_operations(&document) {
         document["functions"] = Value::Array(functions);
     } else {
-        // An older edition: what it names is looked up among the functions that are given (decision 54).
+        // An older edition: its names are looked up among the given functions (decision 54).
         if let Some(named) = document.get_mut("functions").and_then(Value::as_array_mut) {
             for function in named.iter_mut().filter_map(Value::as_object_mut) {
                 function.insert("type".to_owned(), json!("given"));
@@ -93,7 +93,7 @@ pub fn mocked(
 }
 
 /// Whether the functions of a document of an older edition are defined as they are from 0.5 on. One that names
-/// another document in their place has none of its own.
+/// another document in their place defines none itself.
 fn defines_operations(document: &Value) -> bool {
     match document.get("functions") {
         Some(Value::Array(functions)) => functions.iter().all(|function| {

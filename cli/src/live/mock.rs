@@ -28,7 +28,7 @@ pub struct Call {
     pub function: String,
     pub arguments: Data,
     pub key: String,
-    /// No answer has said what became of it: another call with this key is a retry (decision 95).
+    /// It got no answer: another call with this key is a retry (decision 95).
     pub open: bool,
 }
 
@@ -122,7 +122,7 @@ async fn answer(State(mock): State<Mock>, Json(asked): Json<Asked>) -> Response 
                 Answered::Return { .. } => false,
                 Answered::Error { error, .. } => leaves_outcome_open(error),
             };
-            // A caller that goes before the answer is there drops this, and the call stays open.
+            // A caller that leaves before the answer drops this, and the call stays open.
             let response = respond(answered, now).await;
             mock.note(|seen| seen.calls[place].open = open);
             response

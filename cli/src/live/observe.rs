@@ -1,4 +1,4 @@
-//! What came of a run, from the store, the mock and NATS.
+//! The outcome of a run, from the store, the mock and NATS.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +70,7 @@ pub async fn observe(
     // Whether the last call with a key was open.
     let mut keys = HashMap::new();
     for call in mock.calls()? {
-        // A repeat has the same key, and is no call of its own. A retry may have it, too.
+        // A repeat has the same key, and is not a call of its own. A retry may have it, too.
         if keys.insert(call.key, call.open).unwrap_or(true) {
             calls.entry(call.instance).or_default().push(ObservedCall {
                 function: call.function,

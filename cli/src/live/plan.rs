@@ -1,4 +1,4 @@
-//! What a scenario does to the cluster, in real time.
+//! Carries out the steps of a scenario on the cluster, in real time.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Actor<'_> {
                 let answer = self.api.post(&path, &query, &headers, body, repeat).await;
                 let answer = answer.map_err(failed)?;
                 match answer.status {
-                    // Whoever asked is told; the world goes on without the instance.
+                    // The refusal goes to the caller; the scenario continues without the instance.
                     200..300 | 409 | 422 => Ok(()),
                     _ => Err(failed(format!(
                         "a start was refused: {}",
@@ -102,7 +102,7 @@ impl Actor<'_> {
         let answer = answer.await;
         let answer = answer.map_err(failed)?;
         match answer.status {
-            // As in virtual time, an instance that isn't in a state for it stays as it is.
+            // As in virtual time, an instance in an unsuitable state stays as it is.
             200..300 | 409 => Ok(()),
             _ => Err(failed(format!("{word}: {}", answer.body["detail"]))),
         }

@@ -1,4 +1,4 @@
-//! One scenario after another, each in a namespace of its own.
+//! Runs one scenario after another, each in its own namespace.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::client::{Client, Target};
 
 /// A scenario that takes longer in virtual time is skipped.
 const VIRTUAL_MAX_MS: i64 = 10_000;
-/// What must hold must hold still after so long.
+/// Expectations that hold must still hold after this time.
 const SETTLE: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -65,7 +65,7 @@ impl Runner for ClusterRunner {
         if let Some(why) = cannot(scenario) {
             return Err(RunError::Skipped(why.to_owned()));
         }
-        // What comes of it in virtual time says how long it takes, and when it is over.
+        // The run in virtual time shows how long it takes, and when it is over.
         let imagined = VirtualRunner.run(scenario)?;
         if imagined.stopped_ms > VIRTUAL_MAX_MS {
             let why = "it takes more than ten seconds of virtual time";
@@ -193,7 +193,7 @@ async fn refuse(scenario: &Scenario, api: &Client) -> Result<(), RunError> {
             return Ok(());
         }
     }
-    Err(failed("the API took what is refused in virtual time"))
+    Err(failed("the API accepted what is refused in virtual time"))
 }
 
 async fn send(api: &Client, document: &Document) -> Result<crate::client::Answer, RunError> {
@@ -203,8 +203,8 @@ async fn send(api: &Client, document: &Document) -> Result<crate::client::Answer
     sent.map_err(failed)
 }
 
-/// Looks until all that is expected holds, and still holds a moment later. If it never does, what
-/// was seen last tells the differences.
+/// Polls until all expectations hold, and still hold a moment later. If they never do, the last
+/// observation shows the differences.
 async fn until_well(
     scenario: &Scenario,
     imagined: &Observed,
@@ -214,7 +214,7 @@ async fn until_well(
     produced: &Produced,
 ) -> Result<Observed, RunError> {
     let virtual_ms = u64::try_from(imagined.stopped_ms).unwrap_or(0);
-    // What never happens in virtual time must not happen here: so long is waited for it.
+    // Events that never happen in virtual time must not happen here: this is how long to wait for them.
     let quiet = !imagined
         .instances
         .iter()
@@ -242,10 +242,10 @@ async fn until_well(
     }
 }
 
-/// Calls of one virtual instant stand in the order of branches and iterations (decision 71). In
-/// real time they come in any, so that such calls are put into that order if they are the same ones.
+/// Calls of one virtual instant are in the order of branches and iterations (decision 71). In
+/// real time they come in any order, so such calls are sorted into that order if they are the same ones.
 fn in_order(seen: &mut Observed, imagined: &Observed) {
-    // What the API answers to a start or an operator is seen to where it is sent.
+    // The API's answers to starts and operators are checked where those are sent.
     seen.refused_starts.clone_from(&imagined.refused_starts);
     seen.idle.clone_from(&imagined.idle);
     for (seen, imagined) in seen.instances.iter_mut().zip(&imagined.instances) {
@@ -270,7 +270,7 @@ fn in_order(seen: &mut Observed, imagined: &Observed) {
     }
 }
 
-/// Nothing of the scenario stays on the servers. What cannot be removed does no harm.
+/// Removes everything of the scenario from the servers. Anything that cannot be removed does no harm.
 async fn clean_up(nats: &async_nats::Client, namespace: &str, redis: &Redis) {
     let streams = swirl_nats::Streams::new(
         nats.clone(),

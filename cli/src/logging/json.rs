@@ -1,7 +1,7 @@
-//! Lines of JSON: an object each, with all that is known of it at the top.
+//! Lines of JSON: one object each, with all fields at the top level.
 //!
-//! Of an instance that is `instance`, `scope`, `workflow` and `trace_id`, whoever logs: they come from
-//! the spans that are entered. What a message itself says wins over them.
+//! For an instance these are `instance`, `scope`, `workflow` and `trace_id`, in every module that logs:
+//! they come from the spans that are entered. The message's own fields take precedence.
 
 use std::fmt;
 

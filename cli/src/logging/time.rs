@@ -31,7 +31,7 @@ impl FormatTime for Happened {
     }
 }
 
-/// Always with three digits of a second, so that lines stand below each other.
+/// Always with three decimals, so that lines are aligned.
 fn text(at: Timestamp) -> String {
     let whole = at.to_string();
     let Some(begun) = whole.strip_suffix('Z') else {

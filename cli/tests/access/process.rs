@@ -40,7 +40,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Certificates of an authority of our own, and a file of tokens.
+/// Certificates of a private authority, and a file of tokens.
 pub struct Files(tempfile::TempDir);
 
 impl Files {
@@ -95,7 +95,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// With TLS; `access` are the flags that say who may come in.
+    /// With TLS; `access` are the flags that control access.
     pub fn start(files: &Files, access: &[&str]) -> Coordinator {
         let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
         let settings = [
@@ -128,7 +128,7 @@ impl Coordinator {
             }
         };
         let kept = log.clone();
-        // Read on, or the process blocks once the pipe is full.
+        // Keep reading, or the process blocks once the pipe is full.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 kept.lock().unwrap().push_str(&format!("{line}\n"));

@@ -38,7 +38,7 @@ impl Provider {
         let config = tls(files);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that doesn't trust us breaks off.
+                // A client that doesn't trust the certificate closes the connection.
                 let _ = answer(stream, &config, &discovery, &keys);
             }
         });
@@ -149,7 +149,7 @@ fn a_provider_says_who_may_come_in() {
     let text = String::from_utf8_lossy(&examined.stdout);
     let well = format!("auth.oidc: {} has 1 keys that can be used", provider.issuer);
     assert!(text.contains(&well), "{text}");
-    // Without the authority's certificate the provider isn't believed.
+    // Without the authority's certificate the provider isn't trusted.
     let untrusted: Vec<&str> = settings[..settings.len() - 2].to_vec();
     let examined = ask(&[&about, &untrusted[..]].concat(), &["staff"]);
     let text = String::from_utf8_lossy(&examined.stdout);

@@ -197,7 +197,7 @@ fn tokens_are_made() {
     assert_eq!(mode & 0o777, 0o600);
     assert!(
         !stdout(&written).contains(token.trim()),
-        "it stands in the file"
+        "it is in the file"
     );
     let entry: toml::Table = toml::from_str(&stdout(&written)).unwrap();
     let entry = &entry["tokens"][0];
@@ -242,7 +242,7 @@ fn nobody_is_let_in_by_mistake() {
         assert_eq!(refused.status.code(), Some(2));
         stderr(&refused)
     };
-    assert!(coordinator(&[]).contains("nobody could come in"));
+    assert!(coordinator(&[]).contains("nobody could log in"));
     let none = coordinator(&["--auth-tokens-file", "/no/such/file"]);
     assert!(none.contains("/no/such/file cannot be read"), "{none}");
     let wrong = r#"[{"name": "ci", "hash": "blake3:00", "roles": ["root"]}]"#;

@@ -1,4 +1,4 @@
-//! What becomes of definitions when the files of the folder change.
+//! Definitions follow the changes of the folder's files.
 
 use std::path::Path;
 
@@ -59,9 +59,9 @@ async fn files_are_replaced_and_removed() {
     let new = started(&dev, "two").await;
     assert_eq!(new["scopes"][0]["state"], "Changed", "{new:#}");
 
-    // What a removed file defined starts nothing any more.
+    // The definition of a removed file starts nothing any more.
     std::fs::remove_file(path.join("two.sw.yaml")).unwrap();
-    dev.said("two:1 starts nothing any more; 1 instances go on to their end")
+    dev.said("two:1 starts no new instances; 1 instances continue to their end")
         .await;
     let start = "/api/v1/workflows/two/instances";
     dev.post(start, &[JSON], "{}")
@@ -69,7 +69,7 @@ async fn files_are_replaced_and_removed() {
         .refused(404, "unknown-workflow");
     dev.kill();
 
-    // Nor if it was removed while nobody looked.
+    // Nor if it was removed while no process watched.
     std::fs::remove_file(path.join("three.sw.yaml")).unwrap();
     let dev = Dev::of(command(path)).await;
     let listed = dev.get("/api/v1/definitions").await.is(200);

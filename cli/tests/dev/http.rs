@@ -1,4 +1,4 @@
-//! A client that remembers what it saw, so that a test can tell what it left out.
+//! A client that remembers the answers, so that a test can find what it left out.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Answer {
     pub status: u16,
     pub headers: reqwest::header::HeaderMap,
     pub text: String,
-    /// Null for what is no JSON.
+    /// Null if it is not valid JSON.
     pub body: Value,
 }
 
@@ -42,7 +42,7 @@ impl Answer {
         self.body
     }
 
-    /// Refused as problems are: with the media type, the status and the code in the body.
+    /// A refusal with the media type of problems, and with the status and the code in the body.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Value {
         assert_eq!(
@@ -67,6 +67,8 @@ impl Http {
             client: reqwest::Client::builder()
                 .tls_backend_preconfigured(swirl_functions::http::tls().unwrap())
                 .timeout(TIMEOUT)
+                // A server closes a connection on which nothing was asked for ten seconds.
+                .pool_idle_timeout(Duration::from_secs(5))
                 .no_proxy()
                 .build()
                 .unwrap(),

@@ -1,5 +1,5 @@
-//! The process is killed at twenty random points of an order's way, and started again: the end is
-//! the same, no event is lost or taken twice, no produced event has two ids, and calls are only
+//! The process is killed at twenty random points while it runs an order, and started again: the end
+//! is the same, no event is lost or consumed twice, no produced event has two ids, and calls are only
 //! repeated under their key.
 //!
 //! `SWIRL_TEST_SEED` repeats the points of a run.
@@ -22,14 +22,14 @@ const POINTS: usize = 20;
 /// Actions that call a function.
 const CALLS: [&str; 3] = ["charge", "echo", "flaky"];
 
-/// Who places orders. The server may be away, or die before it answers: then the same is sent again.
+/// Places orders. The server may be away, or die before it answers: then the same is sent again.
 struct Client {
     http: Http,
-    /// Where the server is; another port after each start.
+    /// The server's address; another port after each start.
     url: Mutex<String>,
 }
 
-/// What is known of a run of an order.
+/// The observed outcome of an order.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     output: Value,
@@ -75,7 +75,7 @@ impl Client {
         list["instances"].as_array().unwrap().clone()
     }
 
-    /// The instance of this order, once it stands there.
+    /// The instance of this order, once it is as wanted.
     async fn until(&self, order: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
         let what = format!("{order}, {what}");
         eventually(what, async || {
@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-/// What the shop received for an order: calls and their different keys, by action.
+/// The shop's calls for an order with their different keys, by action.
 async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<String>> {
     let base = format!("http://{address}");
     let calls = shop
@@ -171,7 +171,7 @@ async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<
 
 /// Kills the process after a time; sometimes its successor too, while it takes up what was left.
 async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Duration>) -> Dev {
-    // Time has to pass: what the process is at when it is killed.
+    // Time has to pass: it decides at which point the process is killed.
     tokio::time::sleep(after).await;
     dev.kill();
     if let Some(after) = again {
@@ -248,7 +248,7 @@ async fn killed_at_twenty_points() {
             repeated += keys_of.len() - different.len();
         }
         // Each attempt of the history has its key, and no call came under another. Attempts that were
-        // answered with 503 are one call, whose outcome nobody knows. The process may be killed before it
+        // answered with 503 are one call, whose outcome is unknown. The process may be killed before it
         // records such an answer: then the same attempt gets the next one, and the history has fewer.
         let mut attempts = outcome.attempts.clone();
         let tried = attempts.insert("flaky".to_owned(), 1);

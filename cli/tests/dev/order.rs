@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Dev, demo};
 
-/// The payment is above what the demo service takes, so that all is undone.
+/// The payment is more than the demo service accepts, so that all is compensated.
 pub const ORDER: &str = r#"
 id: order
 version: "1.0.0"
@@ -99,7 +99,7 @@ pub fn waits_for_approval(order: &Value) -> bool {
     order["scopes"][0]["waitsFor"][0]["name"] == "Approved"
 }
 
-/// Sent through a file, by the command that users have for it.
+/// Sends an event from a file with `swirl send-event`.
 fn send(dev: &Dev, folder: &Path, kind: &str, order: &str) {
     let event = event(kind, order);
     let file = folder.join("event.json");

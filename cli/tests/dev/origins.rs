@@ -18,7 +18,7 @@ async fn pages_of_origins_that_the_command_names_may_use_the_api() {
     named.args(["--cors-origin", PAGE, "--cors-origin", OTHER]);
     let dev = Dev::of(named).await;
     for origin in [PAGE, OTHER] {
-        // As a browser asks before a page may send JSON.
+        // The preflight request of a browser before a page may send JSON.
         let asks = [
             ("origin", origin),
             ("sec-fetch-site", "cross-site"),
@@ -49,7 +49,7 @@ async fn pages_of_origins_that_the_command_names_may_use_the_api() {
     }
     dev.kill();
 
-    // A name with a path or without a scheme is no origin.
+    // A name with a path or without a scheme is not an origin.
     for bad in ["localhost:5173", "http://localhost:5173/app", ""] {
         let output = command(folder.path())
             .args(["--cors-origin", bad])

@@ -1,4 +1,4 @@
-//! `swirl dev` as a process of its own, and the service that its workflows call.
+//! `swirl dev` as a separate process, and the service that its workflows call.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub struct Dev {
     process: Child,
     pub url: String,
     pub http: Arc<Http>,
-    /// What it wrote to standard error.
+    /// Its output on standard error.
     pub log: Arc<Mutex<String>>,
 }
 
@@ -37,7 +37,7 @@ impl Dev {
         Dev::of(command(folder)).await
     }
 
-    /// Returns when the process says where its API is.
+    /// Returns when the process has printed the address of its API.
     pub async fn of(mut command: Command) -> Dev {
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
@@ -45,7 +45,7 @@ impl Dev {
         let (there, url) = tokio::sync::oneshot::channel();
         let mut there = Some(there);
         let kept = log.clone();
-        // Reads on to the end, or the process blocks once the pipe is full.
+        // Reads to the end, or the process blocks once the pipe is full.
         std::thread::spawn(move || {
             while let Some(Ok(line)) = lines.next() {
                 if let Some((_, url)) = line.split_once("the API is at ")
@@ -118,7 +118,7 @@ impl Dev {
         sent.await.unwrap()
     }
 
-    /// Asks again until the answer is as wanted.
+    /// Repeats the request until the answer is as wanted.
     pub async fn until(&self, path: &str, what: &str, there: impl Fn(&Value) -> bool) -> Value {
         let last = Mutex::new(Value::Null);
         let what = std::fmt::from_fn(|f| write!(f, "{what}: {:#}", last.lock().unwrap()));
@@ -130,7 +130,7 @@ impl Dev {
         .await
     }
 
-    /// One of the commands that talk to a server, as people call it: exit code, output, messages.
+    /// Runs a command that talks to this server: exit code, output, messages.
     pub fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
             .args(arguments)
@@ -145,7 +145,7 @@ impl Dev {
         )
     }
 
-    /// One of the commands that talk to a server.
+    /// The JSON output of a command that talks to this server.
     pub fn swirl(&self, arguments: &[&str]) -> Value {
         let output = Command::new(env!("CARGO_BIN_EXE_swirl"))
             .args(arguments)

@@ -1,4 +1,4 @@
-//! `swirl record`: what happened becomes a scenario that passes as it is.
+//! `swirl record`: a history becomes a scenario that passes unchanged.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,10 +17,10 @@ use swirl_servers::eventually;
 use crate::http::JSON;
 use crate::process::{Dev, command};
 
-/// Every so many calls that change something, one is refused.
+/// One in this many calls that change something is refused.
 const BUSY_EVERY: usize = 5;
 
-/// The shop of the examples, which is busy now and then, and what carries out other types of functions.
+/// The shop of the examples, which is sometimes busy, and services for other types of functions.
 async fn services() -> String {
     let calls = Arc::new(AtomicUsize::new(0));
     let connectors = Router::new().route("/connect", post(connected));
@@ -134,7 +134,7 @@ async fn instances(dev: &Dev) -> Vec<String> {
     let bought = json!({"order": "H-1", "item": "book", "quantity": 2, "name": "Ada"});
     ids.push(start(dev, "http-service", bought).await);
 
-    // The rest waits on.
+    // The rest keeps waiting.
     for (n, id) in asked.iter().enumerate().take(6) {
         let path = format!("/api/v1/instances/{id}");
         dev.until(&path, "the wait", |body| {
@@ -150,7 +150,7 @@ async fn instances(dev: &Dev) -> Vec<String> {
     ids
 }
 
-/// What events start, and go on with.
+/// Instances that are started and continued by events.
 async fn by_events(dev: &Dev) -> Vec<String> {
     let event = |kind: &str, id: &str, attribute: &str, value: String, data: Value| {
         json!({"specversion": "1.0", "id": format!("{id}-{value}"), "type": kind, attribute: value, "data": data,
@@ -250,7 +250,7 @@ async fn fifty_instances_of_the_examples_pass_as_they_are() {
     let (mut retried, mut consumed, mut faulted, mut waiting) = (0, 0, 0, 0);
     for id in &ids {
         let path = format!("/api/v1/instances/{id}");
-        // What waits for an event that will not come stays as it is.
+        // An instance that waits for an event that will not come stays as it is.
         let waits = |body: &Value| !body["scopes"][0]["waitsFor"].is_null();
         let body = eventually("an end", async || {
             let body = dev.get(&path).await.is(200);
@@ -284,7 +284,160 @@ async fn fifty_instances_of_the_examples_pass_as_they_are() {
         "{said}"
     );
     assert_eq!(code, Some(0));
-    // They are laid out as all files are.
+    // They are formatted like all other files.
     let (code, said) = swirl(&["fmt", "--check", scenarios.path().to_str().unwrap()]);
     assert_eq!(code, Some(0), "{said}");
+}
+
+const PAYMENT: &str = r#"id: payment
+version: "1.0.0"
+specVersion: "0.8"
+secrets: [shop]
+functions:
+  - {name: score, type: credit, operation: score}
+states:
+  - name: Charge
+    type: operation
+    actions:
+      - functionRef: {refName: score, arguments: {sum: "${ .sum }", key: "${ $SECRETS.shop }"}}
+        actionDataFilter: {toStateData: "${ .scored }"}
+    transition: Decide
+  - name: Decide
+    type: switch
+    dataConditions:
+      - {condition: "${ .scored.score > 600 }", transition: Accept}
+    defaultCondition: {transition: Refuse}
+  - {name: Accept, type: inject, data: {accepted: true}, end: true}
+  - {name: Refuse, type: inject, data: {accepted: false}, end: true}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_finds_where_a_changed_definition_goes_another_way() {
+    const SECRET: &str = "k3y-of-the-shop";
+    let folder = tempfile::tempdir().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let service = services().await;
+    std::fs::write(folder.path().join("payment.sw.yaml"), PAYMENT).unwrap();
+    let mut dev = command(folder.path());
+    dev.arg("--connector");
+    dev.arg(format!("credit=http://{service}/connect"));
+    dev.arg("--secret").arg(format!("shop={SECRET}"));
+    let dev = Dev::of(dev).await;
+    let id = start(&dev, "payment", json!({"sum": 7})).await;
+    let path = format!("/api/v1/instances/{id}");
+    dev.until(&path, "the end", |body| body["status"] == "completed")
+        .await;
+    let export = files.path().join("payment.json");
+    let export = export.to_str().unwrap();
+    let (code, _, said) = dev.run(&["record", &id, "--export", export]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!std::fs::read_to_string(export).unwrap().contains(SECRET));
+
+    let changed = files.path().join("payment.sw.yaml");
+    let changed = changed.to_str().unwrap();
+    let replay = |text: &str, more: &[&str]| {
+        std::fs::write(changed, text).unwrap();
+        let arguments = [&["replay", export, "--definition", changed], more].concat();
+        let (code, said) = swirl(&arguments);
+        assert!(!said.contains(SECRET), "{said}");
+        (code, said)
+    };
+    let (code, said) = replay(PAYMENT, &[]);
+    assert!(
+        said.starts_with(&format!("same: {id} of payment:1.0.0 goes the same way")),
+        "{said}"
+    );
+    assert_eq!(code, Some(0));
+    // The same of the server.
+    let (code, said, _) = dev.run(&["replay", "--id", &id, "--definition", changed]);
+    assert_eq!(
+        (code, said.starts_with("same: ")),
+        (Some(0), true),
+        "{said}"
+    );
+
+    for (from, to, state, expected, got, more) in [
+        (
+            "> 600",
+            "> 701",
+            "Decide",
+            "state Accept",
+            "state Refuse",
+            "/accepted: expected true, got false",
+        ),
+        (
+            "${ .sum }",
+            "${ .sum + 1 }",
+            "Charge",
+            "action score completed",
+            "action score completed",
+            "/data/arguments/sum: expected 7, got 8",
+        ),
+        (
+            "transition: Decide",
+            "transition: Note\n  - {name: Note, type: inject, data: {noted: 1}, transition: Decide}",
+            "Charge",
+            "state Decide",
+            "state Note",
+            "/noted: not expected, got 1",
+        ),
+        (
+            "refName: score,",
+            "refName: rate,",
+            "Charge",
+            "action score",
+            "action rate",
+            "no answer is recorded for rate",
+        ),
+    ] {
+        assert!(PAYMENT.contains(from));
+        let mut text = PAYMENT.replace(from, to);
+        if to.contains("rate") {
+            text = text.replace(
+                "functions:\n",
+                "functions:\n  - {name: rate, type: credit, operation: rate}\n",
+            );
+        }
+        let (code, said) = replay(&text, &[]);
+        assert_eq!(code, Some(1), "{said}");
+        let line = text
+            .lines()
+            .position(|line| line.contains(&format!("name: {state}")))
+            .unwrap()
+            + 1;
+        let place = format!("  in state '{state}' ({changed}:{line}):\n");
+        let ends = |word: &str, text: &str| {
+            let mut lines = said
+                .lines()
+                .filter(|line| line.trim_start().starts_with(word));
+            lines.next().is_some_and(|line| line.ends_with(text))
+        };
+        assert!(said.contains(&place), "{place}\n{said}");
+        assert!(
+            ends("expected", expected) && ends("got", got) && said.contains(more),
+            "{said}"
+        );
+    }
+
+    let (code, said) = replay(&PAYMENT.replace("> 600", "> 701"), &["--output", "json"]);
+    assert_eq!(code, Some(1));
+    let json: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&json["same"], &json["different"]), (&json!(0), &json!(1)));
+    assert_eq!(
+        json["replays"][0]["first"]["actual"]["entry"]["name"],
+        "Refuse"
+    );
+    // A replay that isn't possible says why.
+    let (code, said) = replay("id: payment\n", &[]);
+    assert!(said.contains("missing-property"), "{said}");
+    assert_eq!(code, Some(1));
+    let (code, said) = replay(&PAYMENT.replace("id: payment", "id: other"), &[]);
+    assert!(said.contains("the recording is of payment"), "{said}");
+    assert_eq!(code, Some(2));
+    let history = dev.get(&format!("{path}/history")).await.is(200);
+    let alone = files.path().join("history.json");
+    std::fs::write(&alone, history.to_string()).unwrap();
+    let (code, said) = swirl(&["replay", alone.to_str().unwrap(), "--definition", changed]);
+    assert!(said.contains("swirl record ID --export FILE"), "{said}");
+    assert_eq!(code, Some(2));
 }

@@ -1,5 +1,5 @@
-//! What one instance is called, and what it sends, is called so by nobody else: not in another namespace, not in another
-//! installation on the same servers, and not by the next instance of the same key.
+//! The ids of an instance, and of what it sends, are unique: across namespaces, across installations on
+//! the same servers, and for the next instance of the same key.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,7 +12,7 @@ use swirl_servers::{NatsOptions, NatsServer, PATIENCE, RedisServer, eventually};
 use crate::processes::Cluster;
 use crate::service::Service;
 
-/// Two accounts: each has streams of its own.
+/// Two accounts: each has its own streams.
 const ACCOUNTS: &str = "accounts {
     A { jetstream: enabled, users: [{user: a, password: p}] }
     B { jetstream: enabled, users: [{user: b, password: p}] }
@@ -39,11 +39,11 @@ struct Known {
     trace: String,
 }
 
-/// Starts an instance by the key that all start theirs by.
+/// Starts an instance with the key that all tests use.
 async fn started(cluster: &Cluster, user: &str, events: &str, input: &Value) -> Known {
     let service = Service::serve().await;
     let mut definition = charge();
-    // Each round has a service of its own, and so a version.
+    // Each round has its own service, and so its own version.
     let version = format!("{}.0.0", input["round"]);
     definition["version"] = json!(version);
     cluster.deploy(&definition, &service.document()).await;
@@ -67,7 +67,7 @@ async fn started(cluster: &Cluster, user: &str, events: &str, input: &Value) -> 
     let event: Value = serde_json::from_slice(&event.unwrap().payload).unwrap();
     let passed = service.passed();
     let [[idempotency_key, traceparent]] = &passed[..] else {
-        panic!("called otherwise than once: {passed:?}");
+        panic!("not called exactly once: {passed:?}");
     };
     Known {
         instance: answer["id"].as_str().unwrap().to_owned(),

@@ -1,4 +1,4 @@
-//! What is logged of an instance says whose it is, at the top of each line.
+//! Log lines about an instance name it, at the top level of each line.
 
 use serde_json::{Value, json};
 

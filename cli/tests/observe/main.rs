@@ -1,4 +1,4 @@
-//! What a cluster of real processes tells of itself: metrics, traces, logs.
+//! The telemetry of a cluster of real processes: metrics, traces, logs.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod ids;

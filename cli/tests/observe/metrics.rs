@@ -1,4 +1,4 @@
-//! Each metric that is documented is there, with a value that fits what was done.
+//! Each documented metric exists, with a value that fits what was done.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -49,7 +49,7 @@ fn wait() -> Value {
     })
 }
 
-/// What Prometheus reads of all processes.
+/// The metrics of all processes, as Prometheus reads them.
 struct Scraped(String);
 
 impl Scraped {
@@ -61,7 +61,7 @@ impl Scraped {
         Scraped(text)
     }
 
-    /// The sum of what has this name and these labels; nothing if there is none.
+    /// The sum of the series with this name and these labels; None if there are none.
     fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let values = self.0.lines().filter_map(|line| {
             let (series, value) = line.rsplit_once(' ')?;
@@ -86,7 +86,7 @@ fn listed() -> BTreeSet<String> {
         .collect()
 }
 
-/// Prometheus refuses all that a process tells if a single series has a label twice.
+/// Prometheus refuses all metrics of a process if a single series has a label twice.
 fn taken_by_prometheus(process: &str, text: &str) {
     let mut count = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -308,7 +308,7 @@ async fn every_metric_is_told_of() {
     }
     assert_eq!(checked, listed());
 
-    // Over OTLP the same, of each process under its own name.
+    // The same over OTLP, for each process under its own name.
     cluster.coordinator.stop().await;
     cluster.workers[0].stop().await;
     let sent = receiver.metrics();

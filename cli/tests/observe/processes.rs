@@ -28,7 +28,7 @@ pub struct Process {
 }
 
 impl Cluster {
-    /// One coordinator, and so many workers. `flags` are for all of them.
+    /// One coordinator, and this many workers. `flags` are for all of them.
     pub async fn start(workers: usize, flags: &[&str]) -> Cluster {
         let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
         let urls = [redis.url(), nats.url()];
@@ -73,7 +73,7 @@ impl Cluster {
             Process { url, log, child }
         };
         let coordinator = start("coordinator", 0, &["--auth-mode", "off"]);
-        // One scope at a time: what is to be done at once is spread over the workers.
+        // One scope at a time, so that concurrent work is spread over the workers.
         let one = &["--worker-concurrency", "1"];
         let workers = (0..workers)
             .map(|number| start("worker", number, one))
@@ -129,7 +129,7 @@ impl Cluster {
             .to_owned()
     }
 
-    /// What all of its processes have logged.
+    /// The logs of all of its processes.
     pub fn logs(&self) -> String {
         let all = self.workers.iter().chain([&self.coordinator]);
         all.map(|process| format!("{}:\n{}\n", process.url, process.log()))
@@ -170,7 +170,7 @@ impl Process {
         .await;
     }
 
-    /// What it has logged.
+    /// Its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }
@@ -224,7 +224,7 @@ fn client() -> reqwest::Client {
     builder.no_proxy().build().unwrap()
 }
 
-/// What is waited for, and what a process has logged.
+/// A description of the awaited condition, with the log of a process.
 fn with_log(what: &str, log: &Path) -> impl Display {
     std::fmt::from_fn(move |f| {
         let log = std::fs::read_to_string(log).unwrap_or_default();

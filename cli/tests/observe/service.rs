@@ -1,4 +1,4 @@
-//! What the workflows of these tests call.
+//! The service that the workflows of these tests call.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use swirl_servers::PATIENCE;
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 
-/// A service whose `meet` answers two calls at a time, and whose `fail` never does well.
+/// A service whose `meet` answers two calls at a time, and whose `fail` never succeeds.
 #[derive(Clone)]
 pub struct Service {
     address: String,

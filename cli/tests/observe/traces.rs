@@ -1,4 +1,4 @@
-//! One instance is one trace, over two workers, an event of somebody else and calls over HTTP.
+//! One instance is one trace, over two workers, an external event and calls over HTTP.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -146,7 +146,7 @@ async fn one_trace_over_processes_events_and_calls() {
     let waited = attribute(named(&own, "receive Paid"), "swirl.wait.duration_ms");
     assert!(matches!(waited, Some(Kept::IntValue(_))), "{waited:?}");
 
-    // What went out leads back to the span that it was sent by.
+    // Outgoing requests and events carry the span that sent them.
     let called: HashSet<String> = calls(&own).map(|(_, span)| traceparent(span)).collect();
     assert_eq!(called, service.seen().into_iter().collect());
     let header = asked.headers.as_ref().unwrap().get("traceparent").unwrap();
@@ -154,7 +154,7 @@ async fn one_trace_over_processes_events_and_calls() {
     let event: Value = serde_json::from_slice(&asked.payload).unwrap();
     assert_eq!(event["traceparent"], traceparent(publish).as_str());
 
-    // What came in is linked, and is seen in the trace of who sent it. Who waits has no long span.
+    // A received event is linked to its sender's span, and is seen in the sender's trace. Waiting makes no long span.
     let receive = named(&own, "receive Paid");
     let links: Vec<_> = receive
         .links
@@ -188,7 +188,7 @@ fn called_by_conventions(span: &Span, address: &str) {
     }
 }
 
-/// What the API has answered, each in the trace of who asked or in one of its own; nobody asked for health.
+/// The API's requests, each in the client's trace or in its own; health checks have no span.
 fn served_by_conventions(served: &[(String, Span)]) {
     let named = |name: &str| -> Vec<&Span> {
         let spans = served.iter().map(|(_, span)| span);

@@ -30,8 +30,11 @@ struct Row {
 
 pub async fn index(visitor: Visitor, Query(done): Query<Done>) -> Answer {
     let shell = Shell::new(&visitor, "definitions", "Definitions").await?;
-    let found = visitor.asking.get(&["definitions"], &[]).await?;
-    let mut rows: Vec<Row> = list(&found, "definitions").iter().map(row).collect();
+    let found = visitor
+        .asking
+        .rows(&["definitions"], &[], "definitions")
+        .await?;
+    let mut rows: Vec<Row> = found.iter().map(row).collect();
     // By name, the newest version first.
     rows.reverse();
     rows.sort_by(|a, b| a.id.cmp(&b.id));

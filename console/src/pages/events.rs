@@ -24,7 +24,7 @@ struct Page {
     letters: Vec<Letter>,
 }
 
-/// An event and what came of it.
+/// An event and its effects.
 struct Came {
     at: String,
     id: String,
@@ -200,7 +200,7 @@ fn letter(letter: &Value) -> Letter {
     }
 }
 
-/// Sends an event, or says what would come of it.
+/// Sends an event, or explains what it would do.
 pub async fn send(visitor: Visitor, form: Form) -> Answer {
     let event = form.get("event").to_owned();
     let headers = [("content-type", "application/cloudevents+json")];

@@ -1,4 +1,4 @@
-//! One instance: what it does and why, where it has been, its data, and what can be done with it.
+//! One instance: its current activity, its history, its data, and the actions on it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -53,7 +53,7 @@ struct Page {
     states: Vec<String>,
 }
 
-/// The actions that are possible as it stands.
+/// The actions that are possible in its current status.
 struct May {
     cancel: bool,
     suspend: bool,
@@ -277,7 +277,7 @@ fn line(number: usize, entry: &Value) -> Line {
     }
 }
 
-/// The names of states that the main path has been in: where it can be sent back to.
+/// The names of states that the main path has been in, to which it can be sent back.
 fn states(history: &Value) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in list(history, "entries") {
@@ -290,7 +290,7 @@ fn states(history: &Value) -> Vec<String> {
     names
 }
 
-/// A picture without the style sheet that it brings along: pages have it once, in a file.
+/// A picture without its own style sheet: pages have it once, in a file.
 pub fn bare(svg: &str) -> String {
     let Some((before, rest)) = svg.split_once("<style>") else {
         return svg.to_owned();

@@ -1,4 +1,4 @@
-//! Instances, newest first: what is searched for stands in the address.
+//! Instances, newest first; the search is part of the address.
 
 use askama::Template;
 use axum::extract::Query;
@@ -35,7 +35,7 @@ struct Page {
     rows: Vec<Row>,
     /// Why the query cannot be carried out; empty if it can.
     wrong: String,
-    /// How many instances were looked at for this page.
+    /// The number of instances examined for this page.
     scanned: u64,
     /// The address of the next page; empty if there is none.
     next: String,
@@ -104,11 +104,11 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let definitions = visitor.asking.get(&["definitions"], &[]).await?;
-    let mut workflows: Vec<String> = list(&definitions, "definitions")
-        .iter()
-        .map(|row| text(row, "id"))
-        .collect();
+    let definitions = visitor
+        .asking
+        .rows(&["definitions"], &[], "definitions")
+        .await?;
+    let mut workflows: Vec<String> = definitions.iter().map(|row| text(row, "id")).collect();
     if !asked.workflow.is_empty() {
         workflows.push(asked.workflow.clone());
     }
@@ -158,7 +158,7 @@ fn row(row: &Value) -> Row {
         id,
         workflow: text(row, "workflow"),
         version: text(row, "version"),
-        // One that the client drew says nothing.
+        // A key drawn by the client says nothing.
         key: if key.starts_with("drawn-") {
             String::new()
         } else {

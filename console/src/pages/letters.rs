@@ -1,4 +1,4 @@
-//! A message that could not be used: looked at, sent again, dropped.
+//! A dead letter: shown, sent again, dropped.
 
 use askama::Template;
 use axum::extract::Path;

@@ -1,4 +1,4 @@
-//! One file a page, or a few that belong together.
+//! One file per page, or for a few that belong together.
 
 pub mod definitions;
 pub mod events;

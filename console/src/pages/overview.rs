@@ -1,4 +1,4 @@
-//! How things stand, at a glance.
+//! The state of the system, at a glance.
 
 use askama::Template;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Schedules: what they start next, paused or not; a start out of turn, and what a time that is over had.
+//! Schedules: their next starts, pausing, a start out of turn, and backfills of a past period.
 
 use askama::Template;
 use axum::extract::{Path, Query};
@@ -54,10 +54,13 @@ pub async fn show(visitor: Visitor, Query(done): Query<Done>) -> Answer {
 impl Page {
     async fn new(visitor: &Visitor) -> Result<Page, Failure> {
         let shell = Shell::new(visitor, "schedules", "Schedules").await?;
-        let found = visitor.asking.get(&["schedules"], &[("next", "3")]).await?;
+        let found = visitor
+            .asking
+            .rows(&["schedules"], &[("next", "3")], "schedules")
+            .await?;
         Ok(Page {
             shell,
-            rows: list(&found, "schedules").iter().map(row).collect(),
+            rows: found.iter().map(row).collect(),
             filled: None,
         })
     }

@@ -28,7 +28,7 @@ pub struct To {
 }
 
 pub async fn show(visitor: Visitor, Query(to): Query<To>) -> Answer {
-    // Where nobody is asked for a token there is nothing to sign in to.
+    // If the server requires no token there is nothing to sign in to.
     if visitor.asking.get(&["me"], &[]).await.is_ok() {
         return go_to(inside(&to.next));
     }
@@ -60,13 +60,13 @@ pub async fn sign_in(State(console): State<Console>, visitor: Visitor, form: For
             _ => format!("You are not signed in: {}.", refusal.detail),
         };
         let status = match refusal.status {
-            // That would ask for the sign-in once more.
+            // 401 would lead to the sign-in page again.
             StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
             other => other,
         };
         return self::form(status, visitor.csrf, form.get("next"), told);
     }
-    // A new name: who knows the one from before gains nothing.
+    // A new name: knowing the previous one is useless.
     let name = draw()?;
     console.sessions.end(&visitor.name);
     console.sessions.begin(&name, token, Instant::now());

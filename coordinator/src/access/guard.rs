@@ -1,4 +1,4 @@
-//! The question that is asked of each request: may its sender do this?
+//! Authorization of each request: may its sender do this?
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use swirl_access::{Need, Role};
 
 /// How often the file of tokens is read again.
 const READ_EVERY: Duration = Duration::from_secs(5);
-/// The longest token, in bytes: providers put much into theirs.
+/// The longest token, in bytes: tokens of providers can be large.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// Who sends a request.
+/// The sender of a request, once authenticated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// For messages: the token's name, or whom the provider names.
+    /// For messages: the token's name, or the provider's subject.
     pub name: String,
     pub roles: Vec<Role>,
 }
 
-/// Why a request is refused. None of it repeats what was sent.
+/// The reason why a request is refused. It never repeats what was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
     #[error("this needs a token, in the header 'Authorization: Bearer TOKEN'")]
@@ -32,7 +32,7 @@ pub enum Denied {
     /// With the reason.
     #[error("the token is not accepted: {0}")]
     Invalid(String),
-    /// Whoever sends it has sent too many that were not accepted.
+    /// The sender has sent too many tokens that were not accepted.
     #[error("too many tokens from this address were not accepted: try again in {} s", .0.as_secs())]
     TooMany(Duration),
     #[error("this needs the role {role}, and '{name}' has {has}")]
@@ -50,10 +50,10 @@ pub enum Denied {
     Provider(String),
 }
 
-/// Who may come in.
+/// Access to the API: authentication and authorization.
 pub struct Access {
     namespace: String,
-    /// None: whoever reaches the port may do everything.
+    /// None: anyone who can reach the port may do everything.
     guard: Option<Guard>,
 }
 
@@ -63,11 +63,11 @@ struct Guard {
     refusals: Refusals,
 }
 
-/// What is known of a sender before it is asked what it may do.
+/// An authenticated sender, before authorization.
 pub(super) struct Identity {
     pub name: String,
     pub roles: Vec<Role>,
-    /// None: not limited.
+    /// None: all namespaces.
     pub namespaces: Option<Vec<String>>,
 }
 
@@ -92,7 +92,7 @@ impl Access {
         }
     }
 
-    /// How many refused tokens an address may send at once; 0: as many as it likes.
+    /// How many refused tokens an address may send at once; 0: any number.
     #[must_use]
     pub fn refused_max(mut self, max: u32) -> Access {
         if let Some(guard) = &mut self.guard {
@@ -111,11 +111,11 @@ impl Access {
         &self.namespace
     }
 
-    /// `authorization` is the header of this name, if there is one; `peer` is who sends it, if that is
-    /// known.
+    /// Checks a request. `authorization` is the header of this name, if there is one; `peer` is the
+    /// sender's address, if it is known.
     ///
     /// # Errors
-    /// The sender may not do what it wants to.
+    /// The sender may not do this.
     pub async fn admit(
         &self,
         authorization: Option<&[u8]>,
@@ -165,7 +165,7 @@ impl Access {
 }
 
 impl Guard {
-    /// What is refused is counted, and after too much of that a token is looked at no further.
+    /// Refusals are counted. After too many, tokens of the address are refused without a full check.
     async fn identify(
         &self,
         authorization: Option<&[u8]>,
@@ -222,7 +222,7 @@ fn bearer(authorization: Option<&[u8]>) -> Result<&str, Denied> {
     if header.len() > TOKEN_BYTES_MAX {
         return Err(invalid("it is too long"));
     }
-    let header = std::str::from_utf8(header).map_err(|_| invalid("it is no text"))?;
+    let header = std::str::from_utf8(header).map_err(|_| invalid("it is not UTF-8 text"))?;
     let (scheme, token) = header.split_once(' ').unwrap_or((header, ""));
     let token = token.trim();
     if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
@@ -231,7 +231,7 @@ fn bearer(authorization: Option<&[u8]>) -> Result<&str, Denied> {
     Ok(token)
 }
 
-/// Whole ones, and not too few.
+/// Whole seconds, rounded up.
 fn in_seconds(wait: Duration) -> Duration {
     Duration::from_secs(wait.as_secs() + 1)
 }
@@ -244,7 +244,7 @@ fn words(roles: &[Role]) -> String {
     words.join(", ")
 }
 
-/// By the clock of this machine: it is what providers go by.
+/// By the clock of this machine: tokens have wall-clock times.
 fn now() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let ms = now.map_or(0, |now| now.as_millis());
@@ -267,7 +267,7 @@ async fn keep_tokens(tokens: &Arc<Tokens>) {
                     tracing::info!("the file of tokens has changed, and holds");
                 }
             }
-            // Once, and not every few seconds.
+            // Logged once, and not every few seconds.
             Err(error) if said.as_ref() != Some(&error) => {
                 tracing::error!(%error, "the file of tokens cannot be used: what it said before holds");
                 said = Some(error);
@@ -363,7 +363,7 @@ mod tests {
         }
         let elsewhere = ask("Bearer x", "10.0.0.2").await;
         assert!(matches!(elsewhere, Err(Denied::Invalid(_))));
-        // Also where it shares the address.
+        // Also if it shares the address.
         assert!(ask("Bearer see-secret", "10.0.0.1").await.is_ok());
         assert!(ask("Bearer see-secret", "10.0.0.2").await.is_ok());
     }

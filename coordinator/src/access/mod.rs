@@ -1,9 +1,9 @@
-//! Who may use the API: static tokens and those of an OpenID Connect provider, with roles.
+//! Access control of the API: static tokens and those of an OpenID Connect provider, with roles.
 //!
-//! What a route needs is said where the routes are listed; this module only answers whether whoever
-//! sends a header may have it. It never stores, logs or sends back a token: static ones are known by
-//! their hash, those of a provider by its keys. Files are read and the provider is asked by what the
-//! binary gives ([`ReadTokens`], [`Fetch`]).
+//! The list of routes states what each route needs; this module only answers whether the sender of a
+//! header may have it. It never stores, logs or sends back a token: static ones are known by
+//! their hash, those of a provider by its keys. Functions given by the binary read files and ask the
+//! provider ([`ReadTokens`], [`Fetch`]).
 
 mod guard;
 mod oidc;

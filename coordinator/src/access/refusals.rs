@@ -1,26 +1,26 @@
-//! How many refused tokens an address may send.
+//! The limit on refused tokens of an address.
 //!
-//! Each one takes a place; a place is free again after a while. Whose places are all taken is asked
-//! to wait, and its tokens are looked at only as far as that costs nothing: tokens of our own, and
-//! those of a provider that were good before. So whoever shares an address with a client that
-//! is wrong over and over, behind a proxy say, is seldom held up by it.
+//! Each one takes a place; a place is free again after a while. An address without a free place is asked
+//! to wait, and its tokens are checked only as far as that costs nothing: tokens of our own, and
+//! those of a provider that were valid before. So a client that shares an address with one that keeps
+//! sending wrong tokens, such as behind a proxy, is seldom held up by it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many refused tokens an address may send at once, if nothing else is said.
+/// The default for how many refused tokens an address may send at once.
 pub const REFUSED_MAX: u32 = 20;
-/// After how long a place is free again.
+/// The time after which a place is free again.
 const PLACE: Duration = Duration::from_secs(3);
 /// How many addresses are known at once.
 const PEERS_MAX: usize = 10_000;
-/// How many good tokens are known at once, at least.
+/// How many valid tokens are remembered at once, at least.
 const GOOD_MAX: usize = 10_000;
 
 pub(super) struct Refusals {
-    /// 0: as many as they like.
+    /// 0: any number.
     max: u32,
     state: Mutex<State>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Refusals {
 struct State {
     /// When all places of an address are free again.
     peers: HashMap<IpAddr, Instant>,
-    /// Hashes of tokens. Those that are seen again move on; the old ones are forgotten together.
+    /// Hashes of tokens. Those that are seen again move to the new set; the old set is dropped as a whole.
     good: HashSet<[u8; 32]>,
     good_before: HashSet<[u8; 32]>,
 }
@@ -46,7 +46,7 @@ impl Refusals {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long until this address may be wrong again; none if it may now.
+    /// The time until this address may send another wrong token; None if it may now.
     pub fn wait(&self, peer: IpAddr, now: Instant) -> Option<Duration> {
         if self.max == 0 {
             return None;
@@ -76,7 +76,7 @@ impl Refusals {
         *free_at = (*free_at).max(now) + PLACE;
     }
 
-    /// This token of a provider was good.
+    /// This token of a provider was valid.
     pub fn was_good(&self, token: &str) {
         if self.max == 0 {
             return;
@@ -90,7 +90,7 @@ impl Refusals {
             .insert(*blake3::hash(token.as_bytes()).as_bytes());
     }
 
-    /// Whether this token of a provider was good before. It may have expired since.
+    /// Whether this token of a provider was valid before. It may have expired since.
     pub fn is_known(&self, token: &str) -> bool {
         let hash = *blake3::hash(token.as_bytes()).as_bytes();
         let state = self.lock();
@@ -98,7 +98,7 @@ impl Refusals {
     }
 }
 
-/// Who has one IPv6 address has its whole network.
+/// The owner of one IPv6 address usually has its whole network.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {

@@ -16,7 +16,7 @@ pub struct Tokens {
 
 impl Tokens {
     /// # Errors
-    /// The file cannot be used, or two tokens are taken for one another.
+    /// The file cannot be used, or two tokens cannot be distinguished.
     pub fn new(fixed: Vec<Token>, read: Option<ReadTokens>) -> Result<Tokens, String> {
         let tokens = Tokens {
             fixed,
@@ -56,8 +56,8 @@ impl Tokens {
         found
     }
 
-    /// Reads the file once more; if that fails, what was known goes on holding. Says whether
-    /// anything has changed.
+    /// Reads the file again; if that fails, the known tokens stay valid. Returns whether anything has
+    /// changed.
     pub(super) fn read_again(&self) -> Result<bool, String> {
         let mut tokens = self.fixed.clone();
         if let Some(read) = &self.read {
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(tokens.read_again(), Ok(true));
         assert!(tokens.find("b").is_none() && tokens.find("c").is_some());
 
-        *file.lock().unwrap() = Err("it is no TOML".to_owned());
+        *file.lock().unwrap() = Err("it is not valid TOML".to_owned());
         assert!(tokens.read_again().is_err());
         assert!(tokens.find("a").is_some() && tokens.find("c").is_some());
 

@@ -1,4 +1,4 @@
-//! What is told of each request once it is answered, for metrics and traces.
+//! Reports each request once it is answered, for metrics and traces.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -8,18 +8,18 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Is told of each request. It must not block.
+/// Called for each request. It must not block.
 pub type Answers = Arc<dyn Fn(&Answered) + Send + Sync>;
 
 /// A request and how it was answered. Its query, body and credentials are not here.
 #[derive(Debug, Clone)]
 pub struct Answered {
-    /// `_OTHER`, unless it is one that is generally known.
+    /// `_OTHER`, unless it is a standard method.
     pub method: &'static str,
-    /// As in the OpenAPI document; none if nothing is at this path.
+    /// As in the OpenAPI document; None if nothing is at this path.
     pub route: Option<&'static str>,
     pub path: String,
-    /// What the client called this server.
+    /// The name by which the client addressed this server.
     pub host: Option<String>,
     pub traceparent: Option<String>,
     pub status: u16,
@@ -27,7 +27,7 @@ pub struct Answered {
     pub took: Duration,
 }
 
-/// Where the route is noted: it is not known before the request has come far within.
+/// Receives the route, which is known only once the router has matched the request.
 #[derive(Clone, Default)]
 struct Slot(Arc<OnceLock<&'static str>>);
 
@@ -70,7 +70,7 @@ impl Watched {
     }
 }
 
-/// Notes the route of a request that has come to it.
+/// Notes the route of a request that was matched by it.
 pub(super) async fn note(route: &'static str, request: Request, next: Next) -> Response {
     if let Some(Slot(slot)) = request.extensions().get() {
         let _ = slot.set(route);
@@ -83,7 +83,7 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// A client may send any word, and each would be a series of its own.
+/// A client may send any word, and each would become its own series.
 fn method(method: &Method) -> &'static str {
     match method.as_str() {
         "CONNECT" => "CONNECT",

@@ -1,4 +1,4 @@
-//! Mounts the web console beside the API. It is given the API's own router, and nothing else.
+//! Mounts the web console next to the API. It gets the API's router, and nothing else.
 
 use axum::Router;
 use axum::extract::Request;
@@ -10,13 +10,13 @@ use swirl_console::{CameFrom, Console};
 use super::answered;
 use crate::server::Peer;
 
-/// The console's pages, and the API for what isn't one of them. `secure`: browsers come over TLS.
+/// The console's pages, and the API for all other paths. `secure`: browsers connect over TLS.
 pub(super) fn mount(api: Router, secure: bool) -> Router {
     let asked = api.clone().layer(from_fn(told));
     let console = match Console::new(asked, secure) {
         Ok(console) => console,
         Err(error) => {
-            tracing::error!(error, "there is no console: no random numbers can be had");
+            tracing::error!(error, "there is no console: random numbers are unavailable");
             return api;
         }
     };
@@ -30,7 +30,7 @@ pub(super) fn mount(api: Router, secure: bool) -> Router {
         .fallback_service(api)
 }
 
-/// Where a page is asked from.
+/// Passes on the address that a page is requested from.
 async fn tell(mut request: Request, next: Next) -> Response {
     if let Some(Peer(peer)) = request.extensions().get().copied() {
         request.extensions_mut().insert(CameFrom(peer));
@@ -38,7 +38,7 @@ async fn tell(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Where what a page asks of the API comes from: tokens that are refused count for that address.
+/// Restores the visitor's address for the API: refused tokens count for that address.
 async fn told(mut request: Request, next: Next) -> Response {
     if let Some(CameFrom(peer)) = request.extensions().get().copied() {
         request.extensions_mut().insert(Peer(peer));

@@ -1,16 +1,16 @@
 //! Pages of other origins that may use the API (the CORS protocol of the Fetch standard).
 //!
-//! Whoever is named here is let in by name: an origin is compared as a whole and sent back, so no answer for one
-//! page serves another. Credentials are tokens, which a page sends of its own will; a browser is never told that
-//! it may add any (`Access-Control-Allow-Credentials`).
+//! Origins are allowed by name: an origin is compared as a whole and sent back, so an answer for one page
+//! doesn't serve another. Credentials are tokens, which a page sends itself; a browser is never allowed to
+//! add any (`Access-Control-Allow-Credentials`).
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// What a page may send.
+/// The methods that a page may use.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
-/// What it may read beside the body.
+/// The headers that a page may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static("location, retry-after, www-authenticate");
 
 /// How long a browser may remember the answer, in seconds.
@@ -24,7 +24,7 @@ pub(super) fn allowed(headers: &HeaderMap, origins: &[String]) -> Option<HeaderV
     is_allowed.then(|| origin.clone())
 }
 
-/// The answer to a browser that asks whether a page may send a request; none if this isn't one.
+/// The answer to a preflight request; None if this isn't one.
 pub(super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     if method != Method::OPTIONS || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
@@ -33,14 +33,14 @@ pub(super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response
     let own = response.headers_mut();
     own.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     own.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    // A page of an origin that is let in may send any: what it may do is for its token to say.
+    // A page of an allowed origin may send any headers: its token decides what it may do.
     if let Some(asked) = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         own.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }
     Some(response)
 }
 
-/// Lets a page of this origin read the answer; none: whoever asks gets the same.
+/// Lets a page of this origin read the answer. Without an origin, the answer is the same for all.
 pub(super) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>) {
     const VARY: [HeaderName; 2] = [header::ORIGIN, header::ACCESS_CONTROL_REQUEST_HEADERS];
     for name in VARY {

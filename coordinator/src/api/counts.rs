@@ -14,7 +14,7 @@ use super::listing;
 use super::problem::Problem;
 use super::request::Parameters;
 
-/// How many instances are looked at to count those of a query, and of how many workflows the numbers are told.
+/// How many instances are examined to count those of a query, and how many workflows are listed.
 const SEEN_MAX: usize = 100_000;
 const WORKFLOWS_MAX: usize = 1000;
 

@@ -1,4 +1,4 @@
-//! `/dead-letters`: messages that could not be used, to be looked at, sent again or dropped.
+//! `/dead-letters`: lists, shows, resends and drops messages that could not be used.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ const LIMIT_MAX: usize = 500;
 /// The kind of letters that are tasks: `["instance","scope"]`.
 const TASK: &str = "task";
 
-/// A message as it was, and why it could not be used.
+/// An original message, and the reason why it could not be used.
 #[derive(Debug, Clone)]
 pub struct DeadLetter {
     pub sequence: u64,
     pub at: Timestamp,
     /// `event` or `task`.
     pub kind: String,
-    /// Where the message was sent to.
+    /// The subject that the message was sent to.
     pub subject: String,
     pub reason: String,
     pub headers: Vec<(String, String)>,
@@ -39,15 +39,15 @@ pub struct DeadLetter {
     pub is_cut: bool,
 }
 
-/// Where dead letters are kept.
+/// The store of dead letters.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
     /// From this sequence number on, oldest first.
     async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<Vec<DeadLetter>>;
     async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
-    /// To where it came from. It stays a dead letter.
+    /// Sends it to its original subject. It stays a dead letter.
     async fn send_again(&self, sequence: u64) -> swirl_ports::Result<()>;
-    /// False: there is none.
+    /// False if there is no such letter.
     async fn remove(&self, sequence: u64) -> swirl_ports::Result<bool>;
 }
 
@@ -92,7 +92,7 @@ pub async fn one(
     Ok(Json(shown).into_response())
 }
 
-/// Sends the message again, and drops the letter. A task's instance, which was suspended for it, goes on.
+/// Sends the message again, and drops the letter. A task's instance, which was suspended for it, continues.
 pub async fn retry(
     State(api): State<Api>,
     Path(sequence): Path<String>,

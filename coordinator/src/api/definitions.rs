@@ -15,6 +15,7 @@ use swirl_ports::DefinitionHead;
 use swirl_runtime::Deployed;
 use swirl_service::Deletion;
 
+use super::paging;
 use super::places;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
@@ -42,7 +43,7 @@ struct Whole {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deploy {
-    /// Where the document comes from, for messages.
+    /// The origin of the document, for messages.
     name: Option<String>,
 }
 
@@ -84,7 +85,7 @@ pub async fn deploy(
             return Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "definition-invalid",
-                "the document is no valid definition",
+                "the document is not a valid definition",
             )
             .with("diagnostics", findings));
         }
@@ -113,9 +114,8 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, 
     let named = |name: Option<&str>| cut(name.unwrap_or("definition"));
     if request::media_type(headers)?.as_deref() != Some(WHOLE) {
         let bytes = request::body(body, DOCUMENT_BYTES_MAX).await?;
-        let document = String::from_utf8(bytes.to_vec()).map_err(|_| {
-            Problem::bad_request("invalid-text", "the document is no text in UTF-8")
-        })?;
+        let document = String::from_utf8(bytes.to_vec())
+            .map_err(|_| Problem::bad_request("invalid-text", "the document is not UTF-8 text"))?;
         return Ok(Source::new(named(query.name.as_deref()), document));
     }
     let bytes = request::body(body, WHOLE_BYTES_MAX).await?;
@@ -140,10 +140,39 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, 
     })
 }
 
-pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listing {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Where a definition stands in the listing: by workflow, and of one in the order of deployment.
+type Place = (String, i64, String);
+
+fn place_of(deployed: &Deployed) -> Place {
+    let id = deployed.id();
+    let deployed_at = deployed.head.deployed_at.0;
+    (id.workflow.to_string(), deployed_at, id.version.to_string())
+}
+
+pub async fn list(
+    State(api): State<Api>,
+    Parameters(listing): Parameters<Listing>,
+) -> Result<Json<Value>, Problem> {
+    let limit = paging::limit(listing.limit)?;
+    let after: Option<Place> = paging::place(listing.after.as_deref())?;
     let catalog = api.service.registry.catalog().await?;
+    let open = catalog
+        .open()
+        .map(|deployed| (place_of(deployed), deployed));
+    let mut rows: Vec<_> = open
+        .filter(|(place, _)| after.as_ref().is_none_or(|after| place > after))
+        .collect();
+    rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let next = paging::cut(&mut rows, limit, |(place, _)| place.clone());
     let mut definitions = Vec::new();
-    for deployed in catalog.open() {
+    for (_, deployed) in rows {
         let mut row = summary(&deployed.head);
         let latest = catalog.latest_of(&deployed.id().workflow);
         let is_latest = latest.is_some_and(|latest| latest.id() == deployed.id());
@@ -158,7 +187,11 @@ pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
         }
         definitions.push(row);
     }
-    Ok(Json(json!({"definitions": definitions})))
+    Ok(Json(json!({
+        "definitions": definitions,
+        "complete": next.is_none(),
+        "next": next,
+    })))
 }
 
 #[derive(Deserialize)]
@@ -186,7 +219,7 @@ pub async fn delete(
         Deletion::InUse(instances) => {
             let detail = format!(
                 "{instances} instances of {} run or have failed: wait for their end, cancel them, or let \
-                 them go on to their end with 'force=true'",
+                 them continue to their end with 'force=true'",
                 cut(&id.to_string())
             );
             Err(Problem::conflict("definition-in-use", detail).with("instances", instances))
@@ -269,7 +302,7 @@ async fn whole(api: &Api, id: &DefinitionId, contents: bool) -> Result<Json<Valu
         let contents = contents.map(|(uri, text)| (uri.to_string(), json!(&**text)));
         body["contents"] = Value::Object(contents.collect());
     }
-    // One that this build cannot read is shown all the same.
+    // A definition that this build cannot read is still shown.
     if let Ok(definition) = api.service.registry.get(id).await
         && let Some(schema) = &definition.workflow.input_schema
     {

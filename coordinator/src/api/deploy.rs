@@ -1,4 +1,4 @@
-//! What the handlers share.
+//! The state that the handlers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,13 +22,13 @@ pub struct Api {
     pub queries: Arc<dyn InstanceQueries>,
     reader: Arc<dyn Reader>,
     deployer: Deployer,
-    /// Those that are being read.
+    /// Documents that are being read.
     pub(super) deployments: Places,
     pub(crate) access: Arc<Access>,
     stopping: Arc<AtomicBool>,
-    /// Names that requests may use beside this machine's; `None`: any.
+    /// Host names that requests may use besides this machine's; `None`: any.
     pub(super) hosts: Option<Arc<[String]>>,
-    /// Origins whose pages may use it.
+    /// Origins whose pages may use the API.
     pub(super) origins: Arc<[String]>,
     pub(super) metrics: Option<Metrics>,
     pub(super) answers: Option<Answers>,
@@ -36,10 +36,10 @@ pub struct Api {
     pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
 }
 
-/// Metrics in the text format of Prometheus; `None`: they cannot be told now.
+/// Metrics in the text format of Prometheus; `None`: they are unavailable now.
 pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// What cannot be done now, though requests are answered.
+/// The functions that are unavailable now, though requests are answered.
 pub type Limited = Arc<dyn Fn() -> BoxFuture<'static, Vec<String>> + Send + Sync>;
 
 impl Api {
@@ -66,22 +66,22 @@ impl Api {
         }
     }
 
-    /// `/readyz` says what cannot be done.
+    /// `/readyz` reports these functions.
     #[must_use]
     pub fn with_limited(mut self, limited: Limited) -> Api {
         self.limited = Some(limited);
         self
     }
 
-    /// Where dead letters are kept; without it there are none.
+    /// Sets the store of dead letters; without it there are none.
     #[must_use]
     pub fn with_dead_letters(mut self, kept: Arc<dyn DeadLetters>) -> Api {
         self.dead_letters = Some(kept);
         self
     }
 
-    /// From now on nothing is waited for: whoever waits for the end of an instance is told how it
-    /// stands, and can go on waiting elsewhere.
+    /// Ends all waiting: clients that wait for the end of an instance get its current status, and can
+    /// continue waiting at another server.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -90,14 +90,14 @@ impl Api {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Requests name this machine: `localhost` or an address. A web page whose name leads here could
-    /// else do what the developer may do who looks at it.
+    /// Requires that requests name this machine: `localhost` or an address. Otherwise a web page whose
+    /// name resolves to this machine could do whatever its visitor may do.
     #[must_use]
     pub fn only_local(self) -> Api {
         self.only_hosts(&[])
     }
 
-    /// As [`Api::only_local`], but for these names.
+    /// As [`Api::only_local`], but also allows these names.
     #[must_use]
     pub fn only_hosts(mut self, hosts: &[String]) -> Api {
         let hosts = hosts.iter().map(|host| plain_host(host));
@@ -113,21 +113,21 @@ impl Api {
         self
     }
 
-    /// Serves them at `/metrics`.
+    /// Serves metrics at `/metrics`.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Metrics) -> Api {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Is told of each request once it is answered.
+    /// Reports each request to `answers` once it is answered.
     #[must_use]
     pub fn with_answers(mut self, answers: Answers) -> Api {
         self.answers = Some(answers);
         self
     }
 
-    /// Reads and deploys a document. What is running keeps the definition that it started with.
+    /// Reads and deploys a document. Running instances keep the definition that they started with.
     ///
     /// # Errors
     /// The store failed.

@@ -37,12 +37,12 @@ pub struct Recent {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Explain {
-    /// Only what this instance would do.
+    /// Explains only what this instance would do.
     instance: Option<String>,
 }
 
-/// Everything is checked before anything is taken in; when this answers, all is committed. Sending
-/// the same again after a failure is safe: an event is known by its `source` and `id`.
+/// Everything is checked before anything is accepted; when this answers, all is committed. Sending
+/// the same again after a failure is safe: an event is identified by its `source` and `id`.
 pub async fn publish(
     State(api): State<Api>,
     headers: HeaderMap,
@@ -63,7 +63,7 @@ pub async fn publish(
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
 }
 
-/// The last ones that this process took in, newest first.
+/// The last events that this process accepted, newest first.
 pub async fn recent(
     State(api): State<Api>,
     Parameters(query): Parameters<Recent>,
@@ -78,7 +78,7 @@ pub async fn recent(
     Ok(Json(json!({"events": events})))
 }
 
-/// Explains who would take an event, and what keeps the others from it. Nothing is taken in.
+/// Explains which instances would receive an event, and what excludes the others. The event isn't accepted.
 pub async fn explain(
     State(api): State<Api>,
     Parameters(query): Parameters<Explain>,
@@ -130,7 +130,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<CloudEvent>, Proble
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "no-cloudevent",
             format!(
-                "{} without ce- headers is no CloudEvent: send Content-Type {STRUCTURED} or {BATCHED}, \
+                "{} without ce- headers is not a CloudEvent: send Content-Type {STRUCTURED} or {BATCHED}, \
                  or the headers ce-specversion, ce-id, ce-source and ce-type",
                 other.map_or("a request without Content-Type".to_owned(), cut)
             ),
@@ -156,7 +156,7 @@ fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
     let mut events = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let item = swirl_model::Data(item.clone());
-        // Only a batch that is longer than one event may be can hold one that is too long.
+        // Only a batch larger than the limit of an event can contain an event that is too large.
         if bytes.len() > EVENT_BYTES_MAX && item.to_string().len() > EVENT_BYTES_MAX {
             let detail = format!("event {index} is larger than {EVENT_BYTES_MAX} bytes");
             let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);

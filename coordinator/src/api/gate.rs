@@ -1,4 +1,4 @@
-//! What every request passes before its handler: whose namespace it means, and whether its sender
+//! The checks of every request before its handler: which namespace it addresses, and whether its sender
 //! may do this.
 
 use axum::extract::{Request, State};
@@ -18,7 +18,7 @@ const PREFIX: &str = "/api/v1/namespaces/";
 #[derive(Clone)]
 struct Asked(String);
 
-/// Takes the namespace out of the path: from here on all routes are those of our own.
+/// Takes the namespace out of the path: from here on all routes are those of the own namespace.
 pub(super) async fn namespace(mut request: Request, next: Next) -> Response {
     if let Some((namespace, uri)) = named(request.uri()) {
         request.extensions_mut().insert(Asked(namespace));
@@ -37,8 +37,8 @@ fn named(uri: &Uri) -> Option<(String, Uri)> {
     Some((namespace.to_owned(), Uri::from_parts(parts).ok()?))
 }
 
-/// Lets the request pass if its sender may do what it needs. What a namespace is called is told to
-/// those only who may come in.
+/// Lets the request pass if its sender may do what it needs. The name of the namespace is revealed only
+/// to authenticated senders.
 pub(super) async fn admit(
     State((api, need)): State<(Api, Need)>,
     mut request: Request,
@@ -110,7 +110,7 @@ fn refuse(denied: &Denied, request: &Request) -> Response {
             (problem, Some(challenge))
         }
         Denied::Provider(reason) => {
-            // Not for whoever asks: it names addresses within.
+            // Not in the answer: it names internal addresses.
             tracing::warn!(%method, path, reason, "a token cannot be checked");
             let status = StatusCode::SERVICE_UNAVAILABLE;
             (Problem::new(status, "provider-unavailable", detail), None)

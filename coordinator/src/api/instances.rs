@@ -6,12 +6,12 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
-use swirl_model::time::Timestamp;
+use swirl_ports::HistoryPart;
 use swirl_presentation::place::place;
+use swirl_presentation::timeline;
 
 use super::Api;
 use super::problem::Problem;
@@ -24,7 +24,7 @@ const DATA_BYTES_MAX: usize = 1 << 20;
 /// How many scopes of an instance an answer has, and how many entries of a history.
 const SCOPES_MAX: usize = 1_000;
 const ENTRIES_MAX: usize = 2_000;
-/// How long it takes until an instance is looked at once more.
+/// The longest pause between two polls of an instance.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub struct Look {
     wait: Option<String>,
 }
 
-/// All that there is to know of an instance, but its history.
+/// All facts about an instance, apart from its history.
 pub async fn one(
     State(api): State<Api>,
     Path(id): Path<String>,
@@ -109,11 +109,11 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Since {
-    /// How many entries are known already.
+    /// The number of entries that the client knows already.
     after: Option<u64>,
     /// How many entries at most.
     limit: Option<usize>,
-    /// So many of the last entries, in place of `after`.
+    /// This many of the last entries, in place of `after`.
     last: Option<usize>,
 }
 
@@ -129,74 +129,34 @@ pub async fn history(
             return Err(Problem::bad_request("invalid-query", detail));
         }
     }
-    let called = api.service.called(&id).await?;
-    let Some(instance) = api.queries.instance(&called).await? else {
-        return Err(Problem::no_instance(&id));
-    };
-    let id = called;
-    let history = api.queries.kept_history(&id).await?;
-    let kept = history.entries.len();
-    let first = match since.last {
-        Some(_) if since.after.is_some() => {
+    let part = match (since.last, since.after) {
+        (Some(_), Some(_)) => {
             let detail = "'after' and 'last' exclude each other";
             return Err(Problem::bad_request("invalid-query", detail));
         }
-        Some(last) => kept.saturating_sub(last),
-        None => {
-            let known = since.after.unwrap_or(0).saturating_sub(history.gone);
-            usize::try_from(known).unwrap_or(usize::MAX).min(kept)
-        }
+        (Some(last), None) => HistoryPart::Last(last),
+        (None, known) => HistoryPart::After {
+            known: known.unwrap_or(0),
+            limit: since.limit.unwrap_or(ENTRIES_MAX),
+        },
     };
-    let shown = history.entries[first..].iter();
+    let id = api.service.called(&id).await?;
+    let Some(instance) = api.queries.instance(&id).await? else {
+        return Err(Problem::no_instance(id.as_str()));
+    };
+    let page = api.queries.history_page(&id, part).await?;
+    let shown = page.entries.iter();
     let shown = shown.take(since.limit.unwrap_or(ENTRIES_MAX));
-    let entries: Vec<Value> = shown.map(entry).collect();
-    let more = first + entries.len() < kept;
+    let entries: Vec<Value> = shown.map(timeline::entry).collect();
+    let more = page.before + (entries.len() as u64) < page.total;
     Ok(Json(json!({
         "id": id.as_str(),
         "workflow": &*instance.header.definition.workflow,
         "version": instance.header.version,
         "status": instance.state.status.word(),
-        "before": (history.gone + first as u64).max(since.after.unwrap_or(0)),
-        "total": history.gone + kept as u64,
+        "before": page.before.max(since.after.unwrap_or(0)),
+        "total": page.total,
         "more": more,
         "entries": entries,
     })))
-}
-
-/// An entry as it is stored, with instants as people read them.
-fn entry(entry: &HistoryEntry) -> Value {
-    let mut value = serde_json::to_value(entry).unwrap_or_default();
-    value["at"] = json!(format!("{:.3}", entry.at));
-    if let Some(due) = value.pointer_mut("/timer/due")
-        && let Some(ms) = due.as_i64()
-    {
-        *due = json!(format!("{:.3}", Timestamp(ms)));
-    }
-    value
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use swirl_model::event::Event;
-    use swirl_model::ids::ScopeId;
-    use swirl_model::scope::{Timer, TimerKind};
-
-    #[test]
-    fn instants_are_written_out() {
-        let timer = Timer {
-            seq: 1,
-            kind: TimerKind::Sleep,
-            due: Timestamp(1000),
-        };
-        let value = entry(&HistoryEntry {
-            data: None,
-            at: Timestamp(2000),
-            scope: ScopeId::root(),
-            event: Event::TimedOut { timer },
-        });
-        assert_eq!(value["at"], "1970-01-01T00:00:02.000Z");
-        assert_eq!(value["timer"]["due"], "1970-01-01T00:00:01.000Z");
-        assert_eq!(value["event"], "timed_out");
-    }
 }

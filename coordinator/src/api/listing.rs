@@ -17,20 +17,16 @@ use swirl_presentation::place::{is_waiting, place};
 use swirl_query::Declared;
 
 use super::Api;
+use super::paging::{self, CURSOR};
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
-/// How many instances a listing holds at most, and if nothing is said.
-const LIMIT_MAX: usize = 1000;
-const LIMIT: usize = 100;
 /// How many instances are looked at for what the store has no index of. The answer says where to go on.
 const SEEN_MAX: usize = 20_000;
-/// What a place in a listing begins with, and no instance's id does.
-const CURSOR: char = '~';
 /// How many instances are looked at at once.
 const AT_ONCE: usize = 16;
 
-/// Those of the store, and two that a running instance may be in.
+/// The statuses of the store, and two that a running instance may have.
 const WORDS: [&str; 7] = [
     "running",
     "waiting",
@@ -60,7 +56,7 @@ struct Row {
     root: Option<Scope>,
 }
 
-/// What a row must be beside what the store is asked for.
+/// Conditions on a row in addition to the store's filter.
 #[derive(Clone, Copy, PartialEq)]
 enum Only {
     All,
@@ -72,13 +68,7 @@ pub async fn list(
     State(api): State<Api>,
     Parameters(query): Parameters<Query>,
 ) -> Result<Json<Value>, Problem> {
-    let limit = query.limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Problem::bad_request(
-            "invalid-query",
-            format!("'limit' is 1 to {LIMIT_MAX}"),
-        ));
-    }
+    let limit = paging::limit(query.limit)?;
     let only = match query.status.as_deref() {
         None => Only::All,
         Some(word) => status(word)?.1,
@@ -127,7 +117,7 @@ pub async fn list(
     })))
 }
 
-/// What the parameters of a request and its query mean together.
+/// The combined meaning of a request's parameters and its query.
 pub(super) struct Asked {
     query: swirl_query::Query,
     declared: Declared,
@@ -161,7 +151,7 @@ impl Asked {
         })
     }
 
-    /// What the store can answer from an index; the rest is for [`Asked::means`].
+    /// The part that the store can answer from an index; the rest is for [`Asked::means`].
     pub fn filter(&self) -> Filter {
         let mut filter = self.query.filter(&self.declared);
         let params = self.params.clone();
@@ -251,7 +241,7 @@ pub(super) fn shown(attributes: &Attributes) -> Value {
         .collect()
 }
 
-/// Where the instance stands is left out if its definition cannot be read.
+/// The current state is left out if the instance's definition cannot be read.
 async fn line(api: &Api, row: &Row) -> Value {
     let Summary {
         header,

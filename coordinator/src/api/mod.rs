@@ -1,9 +1,9 @@
 //! The HTTP API: JSON under `/api/v1`, described by its own OpenAPI document.
 //!
-//! It adds nothing to what [`Service`](swirl_service::Service) does: a handler checks what came, asks the
-//! service, and says what came of it. What is answered with success has been committed.
+//! It adds nothing to [`Service`](swirl_service::Service): a handler checks the request, calls the
+//! service, and reports the result. An answer of success means that the change has been committed.
 //!
-//! What each request needs stands beside its route; who may have it is for [`crate::access`] to say.
+//! Each route states next to it what it needs; [`crate::access`] decides who may have it.
 //! Requests that a browser sends for a page of another origin are refused, unless that is named.
 
 mod answered;
@@ -20,6 +20,7 @@ mod instances;
 mod listing;
 mod operate;
 mod overview;
+mod paging;
 mod pictures;
 mod places;
 mod problem;

@@ -1,4 +1,4 @@
-//! `POST /instances/{id}/...`: what an operator does with an instance.
+//! `POST /instances/{id}/...`: an operator's actions on an instance.
 
 use axum::Json;
 use axum::body::Body;
@@ -23,7 +23,7 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 /// The longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
-/// Who asks, and why: `?reason=`.
+/// The operator and the reason: `?reason=`.
 pub struct Asker(Operator);
 
 #[derive(Deserialize)]
@@ -182,7 +182,7 @@ async fn operate(
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
 }
 
-/// Why this cannot be done with an instance of that status.
+/// The reason why an instance of that status doesn't allow this.
 fn hindrance(instance: &Instance, action: &Action) -> Option<String> {
     let (status, suspended) = (instance.state.status, instance.state.suspended);
     let word = status.word();

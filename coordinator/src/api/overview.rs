@@ -1,4 +1,4 @@
-//! `/overview`: how things stand, at a glance; and `/me`: what whoever asks may do.
+//! `/overview`: the state of the system at a glance; and `/me`: what the caller may do.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use super::Api;
 use super::problem::Problem;
 use crate::access::Caller;
 
-/// How many of the running and of the faulted instances are looked at, the newest first.
+/// How many of the running and of the faulted instances are examined, the newest first.
 const COUNTED_MAX: usize = 1000;
-/// How many of the newest failures are looked at more closely, and how many at once.
+/// How many of the newest failures are examined more closely, and how many at once.
 const LOOKED_AT: usize = 100;
 const AT_ONCE: usize = 16;
 /// How many groups of failures, and how many running instances, are listed.
@@ -30,7 +30,7 @@ const STATUSES: [Status; 5] = [
     Status::Terminated,
 ];
 
-/// Failures that look alike.
+/// Similar failures.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     workflow: String,
@@ -55,7 +55,7 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Value>, Problem> {
     let running = some(Status::Running).await?;
     let faulted = some(Status::Faulted).await?;
     let suspended = running.iter().filter(|row| row.suspended).count();
-    // Newest first: the last is the oldest that was looked at.
+    // Newest first: the last is the oldest that was examined.
     let oldest = running.iter().rev().take(LISTED).map(row);
     let oldest: Vec<Value> = oldest.collect();
     Ok(Json(json!({

@@ -1,4 +1,4 @@
-//! Pictures of definitions, and of where an instance stands in its definition.
+//! Pictures of definitions, and of an instance's progress in its definition.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -8,7 +8,7 @@ use swirl_presentation::{Format, Trail, render, render_with};
 use super::Api;
 use super::problem::{Problem, cut};
 
-/// How much of a history is painted: the last entries.
+/// How much of a history is drawn: the last entries.
 const ENTRIES_MAX: usize = 20_000;
 
 pub async fn definition(
@@ -42,7 +42,7 @@ fn picture(svg: String) -> Response {
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("image/svg+xml");
     headers.insert(header::CONTENT_TYPE, kind);
-    // A name in a definition is text in the picture; whoever opens it by itself runs nothing.
+    // A name in a definition is text in the picture; opening the picture by itself runs nothing.
     headers.insert(
         HeaderName::from_static("content-security-policy"),
         HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox"),

@@ -1,4 +1,4 @@
-//! Deployments that are being read: each takes a thread, and what it refers to may be slow.
+//! Limits deployments that are being read: each takes a thread, and its references may be slow to fetch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub struct OfCaller {
 /// One of all, too.
 pub struct Place {
     _of_caller: OfCaller,
-    /// None if there are no places any more, which isn't while there are requests.
+    /// None if the places are closed, which doesn't happen while there are requests.
     _of_all: Option<OwnedSemaphorePermit>,
 }
 

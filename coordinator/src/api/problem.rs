@@ -4,11 +4,11 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// Why a request is refused.
+/// The refusal of a request, with its reason.
 #[derive(Debug)]
 pub struct Problem {
     status: StatusCode,
-    /// Programs tell problems apart by it; it never changes.
+    /// Programs distinguish problems by it; it never changes.
     code: &'static str,
     detail: String,
     extra: Map<String, Value>,
@@ -51,7 +51,7 @@ impl Problem {
     }
 }
 
-/// What a client sent, short enough for a message.
+/// A client's text, short enough for a message.
 pub fn cut(text: &str) -> String {
     const CHARS_MAX: usize = 100;
     let mut short: String = text.chars().take(CHARS_MAX).collect();

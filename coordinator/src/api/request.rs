@@ -1,5 +1,5 @@
-//! What all handlers do with a request: read its body within a limit, its query without leaving
-//! anything out, its headers.
+//! Shared reading of requests: the body within a limit, the query without leaving anything out, the
+//! headers.
 
 use std::error::Error as _;
 
@@ -34,11 +34,14 @@ pub async fn body(body: Body, limit: usize) -> Result<Bytes, Problem> {
 /// JSON of a body.
 pub fn json(bytes: &[u8]) -> Result<Data, Problem> {
     Data::parse(bytes).map_err(|error| {
-        Problem::bad_request("invalid-json", format!("the body is no JSON: {error}"))
+        Problem::bad_request(
+            "invalid-json",
+            format!("the body is not valid JSON: {error}"),
+        )
     })
 }
 
-/// The query; what isn't known in it is refused.
+/// The query; unknown parameters are refused.
 pub struct Parameters<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
@@ -52,7 +55,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// A header's value; what is no text is refused.
+/// A header's value; one that is not text is refused.
 pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
     let Some(value) = headers.get(name) else {
         return Ok(None);
@@ -93,9 +96,9 @@ pub fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }))
 }
 
-/// Where something is found, below `/api/v1`. Ids may hold any character.
+/// The path of a resource below `/api/v1`. Ids may contain any character.
 pub fn located(parts: &[&str]) -> String {
-    // As RFC 3986 has it for a segment of a path.
+    // As defined by RFC 3986 for a segment of a path.
     const KEPT: AsciiSet = NON_ALPHANUMERIC
         .remove(b'-')
         .remove(b'.')
@@ -105,14 +108,14 @@ pub fn located(parts: &[&str]) -> String {
     parts.fold("/api/v1".to_owned(), |path, part| format!("{path}/{part}"))
 }
 
-/// A text for an id: drawn, because nothing tells this request from another one like it.
+/// A random text for an id: nothing else distinguishes this request from an equal one.
 pub fn draw() -> Result<String, Problem> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "no-randomness",
-            format!("no id can be drawn: {}", cut(&error.to_string())),
+            format!("no random id can be made: {}", cut(&error.to_string())),
         )
     })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -1,5 +1,5 @@
-//! The routes, and what holds for all of them: a time limit, no panic that ends more than its
-//! request, nothing for pages of other origins that nobody has named.
+//! The routes, and the rules for all of them: a time limit, a panic ends only its own request, pages of
+//! other origins are refused unless they are named.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -155,7 +155,7 @@ pub fn health_router(api: Api) -> Router {
         .with_state(api)
 }
 
-/// What stands below `/api/v1` stands below `/api/v1/namespaces/NAME`, too; the console is at `/console`.
+/// Routes below `/api/v1` are also below `/api/v1/namespaces/NAME`; the console is at `/console`.
 /// `secure`: it is served over TLS.
 pub fn router(api: Api, secure: bool) -> Router {
     let mut router = Router::new();
@@ -234,15 +234,15 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
         cors::mark(headers, origin);
     }
     if api.is_stopping() {
-        // The next request goes elsewhere.
+        // The client's next request goes to another server.
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
     response
 }
 
-/// Whether a browser sends this for a page of another origin: any page that a developer looks at
-/// could else start workflows on this machine.
+/// Whether a browser sends this for a page of another origin: otherwise any page that a developer
+/// visits could start workflows on this machine.
 fn foreign(headers: &HeaderMap) -> bool {
     let text = |name| {
         headers
@@ -306,7 +306,7 @@ async fn healthz() -> Response {
     Json(json!({"status": "ok", "version": version})).into_response()
 }
 
-/// Ready is who can read the store, and isn't about to go.
+/// A server is ready if it can read the store, and isn't stopping.
 async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
     if api.is_stopping() {
         let status = StatusCode::SERVICE_UNAVAILABLE;
@@ -321,7 +321,7 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
         ..Filter::default()
     };
     api.queries.list(&filter).await?;
-    // Still ready: what can be done is to be done here, and no other coordinator could do more.
+    // Still ready: no other coordinator could do more.
     let limited = match &api.limited {
         Some(limited) => limited().await,
         None => Vec::new(),
@@ -340,8 +340,8 @@ mod tests {
 
     const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-    /// The methods and paths that are served, with the role that each needs. Methods are told from
-    /// the router's own `Debug`: it is the only place where they can be seen.
+    /// The methods and paths that are served, with the role that each needs. Methods are read from
+    /// the router's own `Debug`: no other way exists.
     fn served() -> BTreeMap<String, Option<&'static str>> {
         let mut served = BTreeMap::new();
         for (need, path, handler) in routes() {

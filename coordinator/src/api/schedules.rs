@@ -1,5 +1,5 @@
-//! `/schedules`, and the schedule of one workflow: when it starts something next, a start out of turn,
-//! and the starts of a time that is over.
+//! `/schedules`, and the schedule of one workflow: its next starts, a start out of turn, and the starts
+//! of a past period.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use swirl_model::workflow::When;
 use swirl_service::{NotFilled, Planned};
 
 use super::Api;
+use super::paging;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, located};
 
-/// How many next starts a listing says, and at most.
+/// The default and the maximum number of next starts in a listing.
 const NEXT: usize = 3;
 const NEXT_MAX: usize = 100;
 /// The largest body, in bytes.
@@ -29,6 +30,8 @@ const BODY_BYTES_MAX: usize = 4 << 10;
 #[serde(deny_unknown_fields)]
 pub struct Query {
     next: Option<usize>,
+    after: Option<String>,
+    limit: Option<usize>,
 }
 
 pub async fn list(
@@ -40,9 +43,18 @@ pub async fn list(
         let detail = format!("'next' is from 1 to {NEXT_MAX}");
         return Err(Problem::bad_request("invalid-query", detail));
     }
-    let all = api.service.planned(count).await?;
+    let limit = paging::limit(query.limit)?;
+    let after: Option<String> = paging::place(query.after.as_deref())?;
+    // One more, which says that there are more.
+    let asked = api.service.planned(count, after.as_deref(), limit + 1);
+    let mut all = asked.await?;
+    let next = paging::cut(&mut all, limit, |one| one.definition.workflow.to_string());
     let rows: Vec<Value> = all.iter().map(row).collect();
-    Ok(Json(json!({"schedules": rows})))
+    Ok(Json(json!({
+        "schedules": rows,
+        "complete": next.is_none(),
+        "next": next,
+    })))
 }
 
 fn row(planned: &Planned) -> Value {
@@ -64,7 +76,7 @@ fn row(planned: &Planned) -> Value {
     })
 }
 
-/// An instance at once, beside those that the schedule starts.
+/// Starts an instance at once, in addition to those of the schedule.
 pub async fn fire(
     State(api): State<Api>,
     Path(workflow): Path<String>,
@@ -113,7 +125,8 @@ pub async fn backfill(
     })?;
     let instant = |name: &str, text: &str| {
         Timestamp::parse(text).map_err(|error| {
-            let detail = format!("'{name}' is no instant such as 2026-01-31T00:00:00Z: {error}");
+            let detail =
+                format!("'{name}' is not an instant such as 2026-01-31T00:00:00Z: {error}");
             Problem::bad_request("invalid-json", cut(&detail))
         })
     };

@@ -26,10 +26,10 @@ use super::request::{self, Parameters, located};
 const INPUT_BYTES_MAX: usize = 1 << 20;
 /// The longest that a request may wait for the end of its instance.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// How long it takes until an instance is looked at once more, at first and at most.
+/// The first and the longest pause between two polls of an instance.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
-/// The same where its end is told.
+/// The same if its end is notified.
 const TOLD_PAUSE: Duration = Duration::from_millis(50);
 const TOLD_PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -125,7 +125,7 @@ fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Pr
     if let Some(text) = query {
         return parse_wait(text).map(Some);
     }
-    // A preference may be left unheeded, so one that cannot be read is no error.
+    // A preference may be ignored, so one that cannot be read is not an error.
     let prefer = request::header(headers, "prefer")?.unwrap_or_default();
     let seconds = prefer.split([',', ';']).find_map(|preference| {
         let (name, value) = preference.split_once('=')?;
@@ -140,7 +140,7 @@ pub(super) fn parse_wait(text: &str) -> Result<Duration, Problem> {
     let duration = parsed.map_err(|error| {
         Problem::bad_request(
             "invalid-query",
-            format!("'wait' is no duration such as PT10S: {error}"),
+            format!("'wait' is not a duration such as PT10S: {error}"),
         )
     })?;
     let wait = Duration::from_millis(duration.millis);
@@ -153,15 +153,15 @@ pub(super) fn parse_wait(text: &str) -> Result<Duration, Problem> {
     Ok(wait)
 }
 
-/// A trace context that cannot be read is as good as none, as W3C has it.
+/// An unreadable trace context is ignored, as W3C Trace Context requires.
 fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     headers.get("traceparent")?.to_str().ok()?.parse().ok()
 }
 
-/// The instance and its scopes when it has ended, when the time is over, or when the server is to
-/// stop. The end of one that was created for this request is told, but that may be missed.
+/// The instance and its scopes when it has ended, when the time is over, or when the server stops.
+/// The end of an instance created by this request is notified, but the notification may be missed.
 ///
-/// `pause_max`: how long it takes at most until it is looked at once more, where nobody tells.
+/// `pause_max`: the longest pause between two polls without notifications.
 pub(super) async fn until_end(
     api: &Api,
     id: &InstanceId,
@@ -172,7 +172,7 @@ pub(super) async fn until_end(
     let until = tokio::time::Instant::now() + wait;
     let queries = &api.queries;
     let told = new && queries.tells_ends();
-    // Who is told looks for the rare case that it wasn't: each look costs as much as a transition.
+    // With notifications, polling is for the rare lost one: each poll costs as much as a transition.
     let (mut pause, growth, pause_max) = if told {
         (TOLD_PAUSE, 4, TOLD_PAUSE_MAX)
     } else {
@@ -190,7 +190,7 @@ pub(super) async fn until_end(
             }
         }
         let next = (tokio::time::Instant::now() + pause).min(until);
-        // Told or not: it is time to look.
+        // Notified or not: it is time to poll.
         let _ = tokio::time::timeout_at(next, queries.wait_ended(id)).await;
         pause = (pause * growth).min(pause_max);
         looks = true;

@@ -1,4 +1,4 @@
-//! Who may use a coordinator's API, as configured.
+//! Access to a coordinator's API, as configured.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,9 @@ pub fn access(config: &Config) -> anyhow::Result<Access> {
     let tokens = tokens(&config.auth)?;
     let oidc = config.auth.oidc.as_ref().map(oidc).transpose()?;
     if oidc.is_none() && tokens.all().is_empty() {
-        tracing::warn!("nobody can come in: the file of tokens is empty, see 'swirl token create'");
+        tracing::warn!(
+            "nobody can use the API: the file of tokens is empty, see 'swirl token create'"
+        );
     }
     Ok(Access::guarded(namespace, tokens, oidc).refused_max(config.auth.refused_max))
 }
@@ -78,8 +80,8 @@ fn read_tokens(path: &PathBuf) -> Result<Vec<Token>, String> {
     if bytes.len() > BYTES_MAX {
         return Err(format!("{shown} is larger than {BYTES_MAX} bytes"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is no UTF-8"))?;
-    // Without the lines that the error would show: they hold hashes.
+    let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not valid UTF-8"))?;
+    // Without the lines that the error would show: they contain hashes.
     let wrong = |error: toml::de::Error| {
         let line = error.span().map_or(0, |span| {
             text.get(..span.start).unwrap_or("").matches('\n').count() + 1
@@ -97,7 +99,7 @@ fn read_tokens(path: &PathBuf) -> Result<Vec<Token>, String> {
     Token::all(&file.tokens).map_err(|error| format!("{shown}: {error}"))
 }
 
-/// TOML has instants of its own, and who writes one means it.
+/// Accepts TOML's own instants, too, in place of text.
 fn dates_as_text(table: &mut toml::Table) {
     let tokens = table.get_mut("tokens").and_then(toml::Value::as_array_mut);
     for token in tokens.into_iter().flatten() {
@@ -117,7 +119,7 @@ impl Web {
         let client = reqwest::Client::builder()
             .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
             .tls_backend_preconfigured(tls::config(ca)?)
-            // Where a redirect leads nobody has said that it may be believed.
+            // The target of a redirect is not known to be trusted.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_MAX)
             .timeout(ANSWER_MAX)
@@ -131,7 +133,7 @@ fn without_password(url: &str) -> String {
         return url.to_owned();
     };
     if url.password().is_some() {
-        // Fails for URLs that can have none.
+        // Fails for URLs that cannot have a password.
         let _ = url.set_password(Some("***"));
     }
     url.to_string()

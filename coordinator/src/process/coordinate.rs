@@ -1,4 +1,4 @@
-//! `swirl coordinator`: takes events in, keeps time, sweeps, and serves the API.
+//! `swirl coordinator`: receives events, runs timers, sweeps, and serves the API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use crate::access::Access;
 use crate::api::{Api, Reader};
 use crate::server::{Server, Tls};
 
-/// How often the reconciler looks for what should be going on and isn't.
+/// How often the reconciler looks for scopes that should be running and are not.
 const SWEEP: Duration = Duration::from_secs(2);
-/// A coordinator that is silent for so long loses its shards to the others.
+/// A coordinator that is silent for this long loses its shards to the others.
 const TTL_MS: u64 = 5_000;
 
 /// Coordinates until `stop` is done.
@@ -68,7 +68,7 @@ pub async fn coordinate(
         cluster.streams.clone(),
         redis.clone(),
         async move {
-            // Also if nobody is left who could say so.
+            // Also if the sender is gone.
             let _ = stopped.wait_for(|stopping| *stopping).await;
         },
     ));
@@ -120,7 +120,7 @@ pub async fn coordinate(
         tracing::error!("taking events in has panicked");
     }
     tasks.shutdown().await;
-    // The others needn't wait until its time is over.
+    // So that the others needn't wait until it times out.
     if let Err(error) = redis.release_shards(redis.process_id()).await {
         tracing::debug!(%error, "the shards are taken over when their leases run out");
     }

@@ -1,8 +1,8 @@
-//! Events from NATS on their way to those who wait for them.
+//! Delivers events from NATS to the instances that wait for them.
 //!
-//! One coordinator reads them, in the order of the stream, and takes in at once those that have nothing to
-//! do with each other; of those that [belong together](swirl_service::keys), one after another. When it is
-//! gone another one begins after the place up to which all was done, so the order stays as it was
+//! One coordinator reads them, in the order of the stream. It processes unrelated events concurrently, and
+//! those that [belong together](swirl_service::keys) one after another. When it is gone another one
+//! continues after the last place up to which all were done, so the order stays as it was
 //! (`docs/adr/0019-events-in-order.md`).
 
 use std::panic::AssertUnwindSafe;
@@ -23,24 +23,25 @@ use tracing::{Instrument, Span};
 use super::progress::Progress;
 use super::turns::{Turn, Turns};
 
-/// A coordinator that is silent for so long no longer reads the events.
-const TTL_MS: u64 = 3_000;
+/// A coordinator that is silent for so long no longer reads the events. Whoever is taken for gone too early costs time only,
+/// since two that read at once keep the order; but a server that writes to a slow disk may take a second for an answer.
+const TTL_MS: u64 = 1_500;
 /// How often it says that it goes on, and how far it is.
 const KEEP: Duration = Duration::from_millis(250);
 /// How often the others ask whether it still does.
-const ASK: Duration = Duration::from_millis(500);
+const ASK: Duration = Duration::from_millis(250);
 /// How many events are fetched ahead of those that are being taken in.
 const AHEAD: usize = 256;
-/// How many events are taken in at once, and how many may wait for their turn.
+/// How many events are processed at once, and how many may wait for their turn.
 const AT_ONCE: usize = 64;
 const PENDING: usize = 512;
-/// How many are asked about together which of them belong together.
+/// How many events are examined at a time for which of them belong together.
 const BATCH: usize = 64;
 
-/// How long what is under way may take when there is to be no more.
+/// How long events under way may take when the coordinator stops.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// An event that cannot be taken in while others can holds up those that belong to it for so long. Then
-/// it becomes a dead letter: if trying again may help, and if not.
+/// An event that fails while others succeed holds up those that belong to it for this long. Then it
+/// becomes a dead letter: if trying again may help, and if not.
 const HOLD_MAX: Duration = Duration::from_secs(600);
 const FAULTY_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -55,7 +56,7 @@ struct Work {
     stopping: watch::Receiver<bool>,
 }
 
-/// Takes events in until `stop` is done, whenever no other coordinator does.
+/// Processes events until `stop` is done, whenever no other coordinator does.
 pub async fn take_in(
     service: Service,
     streams: Streams,
@@ -80,10 +81,10 @@ pub async fn take_in(
         if ended == Ended::Stopped {
             return;
         }
-        // Another one may be better placed.
+        // Another coordinator may be able to read the stream.
         tokio::select! {
             () = &mut stop => return,
-            () = sleep(2 * ASK) => {}
+            () = sleep(4 * ASK) => {}
         }
     }
 }
@@ -99,10 +100,10 @@ async fn begin(streams: &Streams, redis: &Redis) -> Intake {
                 }
                 leave(redis, None).await;
             }
-            // What was begun before has ended without saying so.
+            // An earlier attempt of this process ended without releasing the role.
             Ok(Reading::On) => leave(redis, None).await,
             Ok(Reading::Other) => {}
-            Err(error) => tracing::warn!(%error, "nobody can say who reads the events"),
+            Err(error) => tracing::warn!(%error, "the reader of the events cannot be determined"),
         }
         sleep(ASK).await;
     }
@@ -150,20 +151,20 @@ async fn read(
     ended
 }
 
-/// Says that this process goes on, and how far it is. Done when it no longer is the one that reads.
+/// Renews the role and saves the progress. Done when this process is no longer the reader.
 async fn keep(redis: &Redis, progress: &Progress) {
     loop {
         sleep(KEEP).await;
         match redis.read_events(TTL_MS, progress.place().as_ref()).await {
             Ok(Reading::On) => {}
             Ok(Reading::Other | Reading::Begin(_)) => return,
-            // Whoever comes next reads some events twice.
+            // The next reader reads some events twice.
             Err(error) => tracing::debug!(%error, "how far the events are is not noted"),
         }
     }
 }
 
-/// The others needn't wait until its time is over.
+/// Releases the role, so that the others needn't wait until it expires.
 async fn leave(redis: &Redis, progress: Option<&Progress>) {
     let place = progress.and_then(Progress::place);
     if let Err(error) = redis.leave_events(place.as_ref()).await {
@@ -199,7 +200,7 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
                     let Ok(place) = room.clone().acquire_owned().await else {
                         return;
                     };
-                    let reason = format!("this is no CloudEvent: {invalid}");
+                    let reason = format!("this is not a CloudEvent: {invalid}");
                     working.spawn(bury(work.clone(), incoming, reason, place));
                 }
             }
@@ -230,7 +231,7 @@ async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedS
     work.progress.end(incoming.sequence());
 }
 
-/// Those behind it come when this ends, so it only ends when its event is done, or when all end.
+/// Related events follow when this ends, so it only ends when its event is done, or when all end.
 async fn take(
     mut work: Work,
     incoming: Incoming,
@@ -275,8 +276,8 @@ async fn take(
 }
 
 impl Work {
-    /// What was to be waited for is not looked at any more once all is to end: the end of an event that
-    /// isn't done doesn't let those behind it begin.
+    /// Drops the work once the coordinator stops: the end of an unfinished event must not let the events
+    /// after it begin.
     async fn unless_stopping<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -285,7 +286,7 @@ impl Work {
         }
     }
 
-    /// The keys of each of these events. The store has to say what is deployed before.
+    /// The keys of each of these events. They depend on the deployed definitions, which are read first.
     async fn keys(&mut self, events: &[(Incoming, CloudEvent)]) -> Option<Vec<Vec<u64>>> {
         let mut pause = PAUSE;
         loop {
@@ -301,11 +302,11 @@ impl Work {
 }
 
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // Also if nobody is left who could say so.
+    // Also if the sender is gone.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// What is logged while an event is taken in says which one it is.
+/// Names the event in all log lines of its processing.
 fn log_span(event: &CloudEvent) -> Span {
     let span = tracing::info_span!(
         "event",

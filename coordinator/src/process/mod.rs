@@ -22,7 +22,7 @@ pub use access::{access, oidc, tokens};
 pub use answers::answers;
 pub use coordinate::coordinate;
 
-/// Coordinates until the process is asked to end; gives its exit code. Logging has been set up.
+/// Coordinates until the process is asked to end; returns its exit code. Logging has been set up.
 ///
 /// # Errors
 /// The configuration cannot be used, or an address is taken.
@@ -30,7 +30,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
     let access = access::access(config)?;
     if config.auth.mode == AuthMode::Off && !config.coordinator.listen.ip().is_loopback() {
         let listen = config.coordinator.listen;
-        tracing::warn!("auth.mode is off: who reaches {listen} may do everything");
+        tracing::warn!("auth.mode is off: anyone who can reach {listen} may do everything");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -43,7 +43,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let mut loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
         match swirl_cluster::secrets(&config.secrets) {
             Ok(secrets) => loader.secrets = secrets,
-            // Only documents that need credentials are concerned, and the worker has its own.
+            // Only documents that need credentials are affected, and workers have their own secrets.
             Err(error) => tracing::warn!("documents are fetched without secrets: {error:#}"),
         }
         let loader = Arc::new(loader);

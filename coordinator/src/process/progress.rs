@@ -1,4 +1,4 @@
-//! Which of the events that were read are done.
+//! The progress of the reader: which of its events are done.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use swirl_ports::StreamPlace;
 use tokio::sync::Notify;
 
-/// How many may be read after one that isn't done. Whoever goes on after a crash reads them again, and the
-/// store has to know of each that it was done.
+/// How many may be read after one that isn't done. After a crash the next reader reads them again, and the
+/// store must remember each of them as done.
 const AFTER_MAX: u64 = 10_000;
 
 /// Shared by all events in progress.
@@ -19,15 +19,15 @@ pub struct Progress {
 
 #[derive(Default)]
 struct State {
-    /// The last one that was read, and when it came.
+    /// The last event that was read, and when it was published.
     read: Option<(u64, i64)>,
-    /// When each of those came that aren't done.
+    /// Events that aren't done, and when each was published.
     under_way: BTreeMap<u64, i64>,
     done: u64,
 }
 
 impl Progress {
-    /// `after`: the event before the first one that is read, and when it came, if both are known.
+    /// `after`: the event before the first one that is read, and when it was published, if both are known.
     pub fn new(stream: &str, after: Option<(u64, i64)>) -> Progress {
         Progress {
             stream: stream.to_owned(),
@@ -39,7 +39,7 @@ impl Progress {
         }
     }
 
-    /// One was read. They are read in the order of the stream.
+    /// An event was read. Events are read in the order of the stream.
     pub fn begin(&self, sequence: u64, at_ms: i64) {
         let mut state = self.state();
         state.read = Some((sequence, at_ms));
@@ -54,12 +54,12 @@ impl Progress {
         self.moved.notify_waiters();
     }
 
-    /// How many were done since the beginning.
+    /// The number of events done since the beginning.
     pub fn done(&self) -> u64 {
         self.state().done
     }
 
-    /// Where to go on after a crash; nothing if that isn't known yet.
+    /// The place to continue from after a crash; None if it isn't known yet.
     pub fn place(&self) -> Option<StreamPlace> {
         let state = self.state();
         let (read, read_at) = state.read?;

@@ -1,10 +1,10 @@
-//! Who comes after whom, where many are at work and some of them belong together.
+//! Turns: concurrent work in which items with a common key run one after another.
 
 use std::collections::HashMap;
 
 use tokio::sync::watch::{Receiver, Sender, channel};
 
-/// So many keys are remembered before those are looked for that nobody is at any more.
+/// The number of remembered keys from which unused ones are removed.
 const KEYS: usize = 1_024;
 
 /// The last turn of each key.
@@ -14,7 +14,7 @@ pub struct Turns {
     sweep_at: usize,
 }
 
-/// It is over when this is dropped.
+/// The turn is over when this is dropped.
 pub struct Turn {
     before: Vec<Receiver<()>>,
     _mine: Sender<()>,
@@ -42,7 +42,7 @@ impl Turn {
     /// Done when it is this one's turn. Dropping the future loses nothing.
     pub async fn come(&mut self) {
         while let Some(before) = self.before.last_mut() {
-            // An error says that the one before is over.
+            // An error means that the turn before is over.
             while before.changed().await.is_ok() {}
             self.before.pop();
         }

@@ -1,4 +1,4 @@
-//! What coordinators look at for their metrics: how much waits, and how many instances there are.
+//! Polls what coordinators report as metrics: the length of queues, and the number of instances.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use swirl_telemetry::{Metrics, Watched};
 
 const EVERY: Duration = Duration::from_secs(5);
 
-/// As it was seen last; nothing is said of what could not be seen.
+/// The last observation; figures that could not be read are left out.
 #[derive(Default)]
 struct Seen {
     backlog: Option<(Backlog, Backlog)>,
@@ -18,7 +18,7 @@ struct Seen {
     doing: Option<Doing>,
 }
 
-/// Looks for ever.
+/// Polls for ever.
 pub async fn watch(redis: Redis, streams: Streams, metrics: Arc<Metrics>) {
     let seen = Arc::new(Mutex::new(Seen::default()));
     tell(&seen, &metrics);

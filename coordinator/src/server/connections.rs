@@ -1,4 +1,4 @@
-//! Serves the API until it is to stop.
+//! Serves the API until it is stopped.
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use super::tls::Tls;
 use crate::api::{Api, health_router, router};
 
-/// Connections for health and metrics on a listener of their own, and those of one address.
+/// The maximum of connections on the listener for health and metrics, in total and from one address.
 const HEALTH_MAX: usize = 64;
 const HEALTH_ADDRESS_MAX: usize = 16;
-/// For how long connections stay open that nothing has come on, once none is taken.
+/// How long idle connections stay open after the last one was accepted.
 const LAST: Duration = Duration::from_millis(50);
-/// If nothing else is said: how long requests under way may take when the server is to stop.
+/// The default for how long requests under way may take when the server stops.
 const STOP_MAX: Duration = Duration::from_secs(3);
 
 /// The API behind a port.
@@ -43,7 +43,7 @@ impl Server {
         }
     }
 
-    /// Health and metrics are served here too: whoever takes all connections of the API takes none of these.
+    /// Serves health and metrics here too: exhausting the API's connections doesn't exhaust these.
     #[must_use]
     pub fn health(mut self, listener: Option<TcpListener>) -> Server {
         self.health = listener;
@@ -70,21 +70,21 @@ impl Server {
         self
     }
 
-    /// For how long requests are taken when the server is to stop and says that it isn't ready.
+    /// How long requests are accepted when the server is stopping and reports that it isn't ready.
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Server {
         self.drain = drain;
         self
     }
 
-    /// How long requests under way may take when the server is to stop.
+    /// How long requests under way may take when the server stops.
     #[must_use]
     pub fn stop_max(mut self, stop_max: Duration) -> Server {
         self.stop_max = stop_max;
         self
     }
 
-    /// A client that takes nothing of its answer for so long loses its connection.
+    /// A client that reads nothing of its answer for this long loses its connection.
     #[must_use]
     pub fn write_max(mut self, write_max: Duration) -> Server {
         self.limits.write = write_max;
@@ -92,7 +92,7 @@ impl Server {
     }
 
     /// Serves until `stop` is done. From then on it isn't ready, and each answer is the last of its
-    /// connection. When it has drained, no connection is taken, those that are idle are closed, and
+    /// connection. When it has drained, no connection is accepted, idle ones are closed, and
     /// requests under way are finished within the limit.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Server {
             };
             let router = health_router(self.api.clone());
             let mut open = Connections::new(router, limits, None);
-            // To the last moment: that it isn't ready is to be seen.
+            // Until the last moment, so that probes see that it isn't ready.
             kept.spawn(async move { open.accept(&listener).await });
         }
         let is_secure = tls.is_some();
@@ -133,9 +133,9 @@ impl Server {
         let _ = timeout(self.drain, open.accept(&listener)).await;
         open.accept_rest(&listener);
         drop(listener);
-        // What a client has just sent is on its way.
+        // A request that a client has just sent may still be on its way.
         tokio::time::sleep(LAST).await;
-        // Tokens are checked to the last request, with what is known of them.
+        // Tokens are checked until the last request, with the known keys.
         drop(kept);
         open.end(self.stop_max).await;
         Ok(())

@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3 with a certificate that may be exchanged while the server runs.
+//! TLS 1.2 and 1.3 with a certificate that may be replaced while the server runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,12 +9,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The largest file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Why the certificate cannot be used.
+/// The reason why the certificate cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     #[error("{path} cannot be read: {reason}")]
@@ -69,7 +69,7 @@ impl Tls {
         TlsAcceptor::from(current.config.clone())
     }
 
-    /// Looks at the files for ever. What cannot be used is told, and the old certificate stays.
+    /// Watches the files for ever. Unusable files are reported, and the old certificate stays.
     pub(super) async fn keep(self: Arc<Self>) {
         let mut failed = None;
         loop {
@@ -83,18 +83,18 @@ impl Tls {
                         tracing::info!("the API's certificate has been exchanged");
                     }
                 }
-                // Once: files are often exchanged one after the other.
+                // Logged once: files are often replaced one after the other.
                 Ok(Err(error)) if failed.as_ref() != Some(&error) => {
                     tracing::warn!(%error, "the API keeps its certificate");
                     failed = Some(error);
                 }
                 Ok(Err(_)) => {}
-                Err(error) => tracing::warn!(%error, "the certificate cannot be looked at"),
+                Err(error) => tracing::warn!(%error, "the certificate cannot be read"),
             }
         }
     }
 
-    /// Takes the files over if they have changed.
+    /// Loads the files if they have changed.
     fn look(&self) -> Result<bool, TlsError> {
         let files = read(&self.cert, &self.key)?;
         let same = {
@@ -187,7 +187,7 @@ mod tests {
         let tls = Tls::load(&cert, &key).unwrap();
         assert_eq!(tls.look(), Ok(false));
 
-        // One file is exchanged, the other isn't yet.
+        // One file is replaced, the other isn't yet.
         std::fs::write(&cert, &second.0).unwrap();
         assert!(matches!(tls.look(), Err(TlsError::Pair { .. })));
         std::fs::write(&key, &second.1).unwrap();

@@ -1,4 +1,4 @@
-//! The console as a browser reaches it: who may come in, which forms are taken, which headers protect it.
+//! The console as a browser sees it: its access control, its forms, its protective headers.
 
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
@@ -156,12 +156,12 @@ async fn a_token_opens_the_pages_until_one_signs_out() {
             text.contains("<b>viewer</b>") && text.contains("shop"),
             "{path}"
         );
-        // The page has nothing that the policy would stop.
+        // The page has nothing that the policy would block.
         for inline in ["<style", " style=", " onclick=", "<script>"] {
             assert!(!text.contains(inline), "{path}: {inline}");
         }
     }
-    // A visitor who is signed in is led on at once, and never away.
+    // A signed-in visitor is redirected at once, and never to another site.
     let on = browser
         .get("/console/sign-in?next=https://evil.test/")
         .await;
@@ -250,7 +250,7 @@ async fn forms_that_others_send_are_refused() {
     assert_eq!(refused.status(), StatusCode::FORBIDDEN);
 }
 
-/// An origin that may use the API may not use the console: its pages could else act for who has signed in.
+/// An origin that may use the API may not use the console: its pages could otherwise act for a signed-in visitor.
 #[tokio::test(flavor = "multi_thread")]
 async fn origins_of_the_api_are_none_of_the_console() {
     let page = "https://app.example.org";
@@ -266,7 +266,7 @@ async fn origins_of_the_api_are_none_of_the_console() {
     assert_eq!(own.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let text = own.text().await.unwrap();
     assert!(
-        text.contains("the document is no valid definition"),
+        text.contains("the document is not a valid definition"),
         "{text}"
     );
     let other = browser

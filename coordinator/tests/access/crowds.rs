@@ -1,4 +1,4 @@
-//! Many connections: whoever holds them keeps nobody else from being answered.
+//! Many connections: a client that holds them doesn't keep others from being answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::running::{Reads, Setup, client};
 
 const LONG: Duration = swirl_servers::PATIENCE;
 
-/// Until the other end closes it.
+/// Waits until the other end closes it.
 async fn closed(mut stream: TcpStream) {
     let mut byte = [0];
     let read = timeout(LONG, stream.read(&mut byte)).await.unwrap();
@@ -45,7 +45,7 @@ async fn an_address_has_only_so_many_connections_and_health_is_served_beside_the
     let answer = client().get(format!("http://{at}/api/v1/instances")).send();
     assert_eq!(answer.await.unwrap().status(), 404);
     held.pop();
-    // As soon as it is seen that one has gone.
+    // As soon as the server sees that one has gone.
     let answered = timeout(LONG, async {
         while client().get(running.url("/healthz")).send().await.is_err() {
             tokio::task::yield_now().await;
@@ -65,7 +65,7 @@ async fn who_says_nothing_is_left() {
     for _ in 0..3 {
         closed(TcpStream::connect(running.address).await.unwrap()).await;
     }
-    // Who has asked once may be idle for longer.
+    // A client that has sent a request may be idle for longer.
     let client = client();
     for _ in 0..2 {
         let answer = client.get(running.url("/healthz")).send().await.unwrap();

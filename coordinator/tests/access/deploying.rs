@@ -1,4 +1,4 @@
-//! Many deployments at once, of what is slow to be had.
+//! Many deployments at once, whose documents are slow to fetch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -17,7 +17,7 @@ async fn ask(running: &Running, path: &str, token: &str) -> (u16, Value) {
     (status, response.json().await.unwrap())
 }
 
-/// The status, and what is said about it.
+/// The status, and its reason.
 async fn read(running: &Running, token: &str) -> (u16, String) {
     let (status, body) = ask(running, "/api/v1/instances", token).await;
     let detail = body["detail"].as_str().unwrap_or_default();
@@ -74,7 +74,7 @@ async fn good_tokens_open_what_their_roles_allow() {
         let token = ed.token_with(&with(&ed.header(), "typ", kind), &claims);
         assert_eq!(read(&running, &token).await.0, 200);
     }
-    // Static tokens go on working beside it.
+    // Static tokens still work next to it.
     assert_eq!(read(&running, "viewer-token").await.0, 200);
     let none = ed.token(&with(&claims, "roles", json!(["cook"])));
     assert_eq!(read(&running, &none).await.0, 403);
@@ -129,13 +129,13 @@ async fn bad_tokens_are_refused_with_the_reason() {
         (stranger.token(&claims), "signature"),
         (format!("{head}.{forged}.{signature}"), "signature"),
         (format!("{head}.{body}."), "signature"),
-        (format!("{nothing}.{body}."), "no JWT"),
-        (format!("{nothing}.{body}.{signature}"), "no JWT"),
+        (format!("{nothing}.{body}."), "JWT"),
+        (format!("{nothing}.{body}.{signature}"), "JWT"),
         (format!("{message}.{confused}"), "algorithms"),
         (format!("{head}.{body}"), "not known"),
         (format!("{head}.{body}.{signature}.x"), "not known"),
-        ("a.b.c".to_owned(), "no JWT"),
-        ("..".to_owned(), "no JWT"),
+        ("a.b.c".to_owned(), "JWT"),
+        ("..".to_owned(), "JWT"),
     ] {
         let (status, detail) = read(&running, &token).await;
         assert_eq!(status, 401, "{token}: {detail}");
@@ -219,7 +219,7 @@ async fn a_provider_must_be_who_it_is_said_to_be() {
     assert!(matches!(no_file, Some(OidcError::Keys(_))));
 }
 
-/// The tokens of RFC 7515, A.2 and A.3: their signatures are right, and they have long expired.
+/// The tokens of RFC 7515, A.2 and A.3: their signatures are valid, and they have long expired.
 #[tokio::test]
 async fn signatures_of_the_standard_are_right() {
     const BODY: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
@@ -247,7 +247,7 @@ async fn signatures_of_the_standard_are_right() {
         refused.unwrap_err().to_string()
     };
     for (header, signature) in [("eyJhbGciOiJSUzI1NiJ9", RSA), ("eyJhbGciOiJFUzI1NiJ9", EC)] {
-        // The signature is looked at first, and they name no audience.
+        // The signature is checked first, and they name no audience.
         let reason = refused(&format!("{header}.{BODY}.{signature}")).await;
         assert!(reason.contains("'aud'"), "{reason}");
         let wrong = signature.replacen(&signature[..1], "E", 1);

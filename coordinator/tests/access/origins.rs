@@ -27,7 +27,7 @@ async fn pages_of_named_origins_are_let_in() {
         value.map(|value| value.to_str().unwrap().to_owned())
     };
 
-    // A browser asks first.
+    // A browser sends a preflight request first.
     let answer = ask(
         Method::OPTIONS,
         &[
@@ -63,7 +63,7 @@ async fn pages_of_named_origins_are_let_in() {
         assert!(all.into_iter().any(|name| name == "origin"));
     }
 
-    // Others are refused as ever; so is what hides where it comes from.
+    // Other origins are still refused; so are requests that hide their origin.
     for headers in [
         &[("origin", "https://app.example.org.evil.example")][..],
         &[("origin", "http://app.example.org")],
@@ -76,7 +76,7 @@ async fn pages_of_named_origins_are_let_in() {
             assert_eq!(header(&answer, "access-control-allow-origin"), None);
         }
     }
-    // Who isn't a browser is told that the answer depends on it.
+    // Other clients see that the answer depends on the origin.
     let answer = ask(Method::GET, &[]).await;
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(header(&answer, "access-control-allow-origin"), None);

@@ -22,7 +22,7 @@ use crate::running::client;
 
 pub const AUDIENCE: &str = "swirl";
 
-/// Serves what is in it.
+/// Serves the documents in it.
 #[derive(Clone)]
 pub struct Provider {
     pub issuer: String,
@@ -30,7 +30,7 @@ pub struct Provider {
 }
 
 struct Inner {
-    /// None: it is out of order.
+    /// None: it is broken.
     keys: Mutex<Option<Vec<Value>>>,
     asked: AtomicUsize,
 }
@@ -65,7 +65,7 @@ impl Provider {
         }
     }
 
-    /// From now on it has these keys; none: it is out of order.
+    /// From now on it has these keys; None: it is broken.
     pub fn has(&self, keys: Option<&[&Key]>) {
         let keys = keys.map(|keys| keys.iter().map(|key| key.jwk()).collect());
         *self.inner.keys.lock().unwrap() = keys;
@@ -92,7 +92,7 @@ impl Provider {
         Oidc::new(self.settings(), Arc::new(Web)).unwrap()
     }
 
-    /// What a good token says.
+    /// The claims of a valid token.
     pub fn claims(&self, role: &str) -> Value {
         json!({
             "iss": self.issuer,
@@ -200,7 +200,7 @@ impl Key {
         format!("{message}.{signature}")
     }
 
-    /// What an attacker would take for a shared secret.
+    /// The public key, which an attacker would use as a shared secret.
     pub fn public(&self) -> &[u8] {
         match &self.pair {
             Pair::Ed(pair) => pair.public_key().as_ref(),

@@ -1,4 +1,4 @@
-//! Who sends wrong tokens over and over is asked to wait.
+//! A client that keeps sending wrong tokens is asked to wait.
 
 use serde_json::Value;
 use swirl_coordinator::access::Access;
@@ -23,7 +23,7 @@ async fn an_address_that_sends_too_many_wrong_tokens_is_asked_to_wait() {
     assert!((1..=4).contains(&after.parse::<u64>().unwrap()), "{after}");
     let problem: Value = refused.json().await.unwrap();
     assert_eq!(problem["code"], "too-many-refusals");
-    // Who is right isn't held up by that, nor is who shows no token.
+    // Valid tokens aren't held up by that, nor are requests without a token.
     assert_eq!(ask("viewer-token").await.status(), 200);
     let ready = client.get(running.url("/readyz")).send().await.unwrap();
     assert_eq!(ready.status(), 200);

@@ -1,4 +1,4 @@
-//! Every route with every role: who may do what.
+//! Every route with every role: what each role may do.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const VIEW: &[&str] = &["viewer", "operator", "deployer", "admin"];
 const OPERATE: &[&str] = &["operator", "admin"];
 const DEPLOY: &[&str] = &["deployer", "admin"];
 
-/// Method, path, and the roles that may: none of them if everybody may, also without a token.
+/// Method, path, and the roles that may use it: empty if everybody may, even without a token.
 const ROUTES: &[(&str, &str, &[&str])] = &[
     ("GET", "/api/v1/counts", VIEW),
     ("GET", "/api/v1/dead-letters", VIEW),
@@ -76,7 +76,7 @@ async fn code(response: reqwest::Response) -> String {
     body["code"].as_str().unwrap().to_owned()
 }
 
-/// A new route fails here until the table says who may use it.
+/// A new route fails here until the table names its roles.
 #[tokio::test]
 async fn the_table_has_every_route() {
     let running = Setup::new(guarded(None)).start().await;
@@ -138,7 +138,7 @@ async fn each_role_may_do_what_the_table_says() {
     }
 }
 
-/// `HEAD` is answered by the handlers of `GET`, and is no way around the gate.
+/// `HEAD` is answered by the handlers of `GET`, and doesn't bypass the gate.
 #[tokio::test]
 async fn other_methods_open_nothing() {
     let running = Setup::new(guarded(None)).start().await;
@@ -161,7 +161,7 @@ async fn a_server_has_one_namespace() {
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["code"], "unknown-namespace");
     assert_eq!(body["namespace"], "shop");
-    // Who may not come in isn't told what it is called.
+    // Without access, the name of the namespace isn't revealed.
     let response = ask(&running, "GET", path, None).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert!(!response.text().await.unwrap().contains("shop"));

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Finds every document wrong: who may deploy is told so.
+/// Finds every document invalid, and says so to callers who may deploy.
 struct Refuses;
 
 impl Reader for Refuses {
@@ -63,14 +63,15 @@ impl Reader for Reads {
     }
 }
 
-/// Finds a document wrong, once the test lets it.
+/// Finds a document invalid, once the test lets it continue.
 pub struct Held {
     begun: mpsc::UnboundedSender<()>,
     goes_on: Mutex<std::sync::mpsc::Receiver<()>>,
 }
 
 impl Held {
-    /// With it, what says when it begins, and what lets it go on; so does dropping that.
+    /// Also returns a receiver that reports when it begins, and a sender that lets it continue; dropping that
+    /// does so, too.
     pub fn new() -> (
         Held,
         mpsc::UnboundedReceiver<()>,
@@ -174,7 +175,7 @@ impl Running {
         format!("http://{}{path}", self.address)
     }
 
-    /// Tells it to stop; the task ends when it has.
+    /// Stops it; the task ends when it has stopped.
     pub fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
@@ -199,7 +200,7 @@ pub fn tokens(named: &[(&str, &str)]) -> Tokens {
     Tokens::new(Token::all(&entries).unwrap(), None).unwrap()
 }
 
-/// Whoever asks may be wrong as often as it takes.
+/// Clients may send any number of wrong tokens.
 pub fn guarded(oidc: Option<Oidc>) -> Access {
     let roles = ["viewer", "operator", "deployer", "admin"];
     Access::guarded("shop", tokens(&roles.map(|role| (role, role))), oidc).refused_max(0)

@@ -1,4 +1,4 @@
-//! The end of a server: what is under way is finished, within the limit.
+//! The end of a server: requests under way are finished, within the limit.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::running::{Held, Reads, Running, Setup, client};
 
-/// With what says that a document is being read, and what lets that go on.
+/// Also returns a receiver that reports that a document is being read, and a sender that lets that continue.
 fn held(stop_max: Duration) -> (Setup, UnboundedReceiver<()>, Sender<()>) {
     let (reader, begun, go_on) = Held::new();
     let setup = Setup {
@@ -34,7 +34,7 @@ async fn ended(running: Running) {
 async fn a_running_request_is_finished_and_no_other_is_taken() {
     let (setup, mut begun, go_on) = held(PATIENCE);
     let mut running = setup.start().await;
-    // An idle connection holds nobody up.
+    // An idle connection doesn't delay the end.
     let _idle = TcpStream::connect(running.address).await.unwrap();
     let client = client();
     let under_way = client
@@ -74,7 +74,7 @@ async fn a_request_that_takes_too_long_is_cut_off() {
     assert!(under_way.await.unwrap().is_err());
 }
 
-/// Nothing drives the instance here, so that it doesn't end.
+/// Nothing runs the instance here, so that it doesn't end.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_an_instance_is_told_how_it_stands() {
     let setup = Setup {
@@ -142,7 +142,7 @@ async fn requests_are_answered_until_nobody_sends_any() {
     .await;
     assert_eq!(ready.status(), 503);
     assert_eq!(ready.headers()["connection"], "close");
-    // On a connection of its own.
+    // On another connection.
     let answer = client.get(running.url("/api/v1/instances")).send().await;
     let answer = answer.unwrap();
     assert_eq!(answer.status(), 200);
@@ -165,7 +165,7 @@ async fn when_it_has_drained_nobody_is_answered() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
-/// Asks for more than fits on the way, and reads nothing of it.
+/// Asks for more than the buffers on the way hold, and reads nothing of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_never_reads_loses_the_connection() {
     const REQUESTS: usize = 500;

@@ -1,4 +1,4 @@
-//! The API over TLS, with a certificate that is exchanged while it runs.
+//! The API over TLS, with a certificate that is replaced while it runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn trusting(issuer: &Issuer) -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
         .tls_certs_only([certificate])
-        // Each request sees the certificate of its time.
+        // Each request sees the current certificate.
         .pool_max_idle_per_host(0)
         .build()
         .unwrap()

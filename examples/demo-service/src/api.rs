@@ -51,14 +51,14 @@ pub(crate) fn document() -> Value {
                 json!([order, id]), None)},
             "/orders/{order}/shipment": {"post": operation("shipOrder", "Ship an order", json!([order]), None)},
             "/greet": {"post": operation("greet", "Greet somebody", json!([]), Some(object(&[("name", "string")])))},
-            "/jobs": {"post": operation("createJob", "Start a job that is done after so many polls (default 2)",
+            "/jobs": {"post": operation("createJob", "Start a job that is done after this many polls (default 2)",
                 json!([]), Some(json!({"type": "object", "properties": {"polls": {"type": "integer"}}})))},
-            "/jobs/{id}": {"get": operation("getJob", "How a job stands", json!([id]), None)},
+            "/jobs/{id}": {"get": operation("getJob", "The status of a job", json!([id]), None)},
             "/flaky": {"post": operation("flaky", "Fails the first calls of a key with 503", json!([
                 {"name": "key", "in": "query", "required": true, "schema": {"type": "string"}},
                 {"name": "failures", "in": "query", "schema": {"type": "integer", "default": 2}}
             ]), None)},
-            "/slow": {"get": operation("slow", "Answers after so many milliseconds", json!([
+            "/slow": {"get": operation("slow", "Answers after this many milliseconds", json!([
                 {"name": "ms", "in": "query", "schema": {"type": "integer", "default": 1000}}
             ]), None)},
             "/echo": {

@@ -79,7 +79,7 @@ pub(crate) async fn record(
         .headers
         .get("idempotency-key")
         .and_then(|key| key.to_str().ok());
-    // A GET repeats nothing by being answered anew, and a poll must see the job go on.
+    // Answering a GET again repeats no work, and a poll must see the job's progress.
     let known = key
         .filter(|_| parts.method != Method::GET)
         .map(|key| format!("{} {} {key}", parts.method, parts.uri.path()));
@@ -122,7 +122,7 @@ pub(crate) async fn record(
     Response::from_parts(parts, Body::from(body))
 }
 
-/// A body as JSON if it is any, else as text; null if there is none.
+/// A body as JSON if it is valid, otherwise as text; null if there is none.
 pub(crate) fn body_value(body: &[u8]) -> Value {
     if body.is_empty() {
         return Value::Null;

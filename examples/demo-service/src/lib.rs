@@ -1,11 +1,11 @@
 //! A small HTTP service for the examples and tests to call.
 //!
-//! It plays a shop: orders with items, prices, a reservation, a payment, a shipment, and beside
-//! them what a test of a caller needs: an echo, answers that are slow or fail at first, jobs to
+//! It simulates a shop: orders with items, prices, a reservation, a payment, a shipment. For tests of
+//! callers it also has an echo, answers that are slow or fail at first, and jobs to
 //! poll. Its OpenAPI document is at `/openapi.json`.
 //!
 //! It is deterministic: ids are counted from 1, prices are fixed, nothing depends on the clock.
-//! Every call but those to `/openapi.json`, `/calls` and `/health` is kept in a log with its
+//! Every call except those to `/openapi.json`, `/calls` and `/health` is kept in a log with its
 //! `Idempotency-Key` (`GET /calls`; `DELETE /calls` clears it), so that a test can count repeats. A
 //! call, other than a GET, that repeats a key on the same method and path gets the first answer
 //! again, without the work being done again, if that answer was a success; the log marks it.
@@ -31,7 +31,7 @@ pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Serves until the future is dropped or the listener fails.
 ///
 /// # Errors
-/// What the listener reports when it can accept no more connections.
+/// The listener's error when it can accept no more connections.
 pub async fn serve(listener: TcpListener) -> std::io::Result<()> {
     axum::serve(listener, router()).await
 }
@@ -50,7 +50,7 @@ pub fn router() -> Router {
         .with_state(service)
 }
 
-/// What the service remembers, shared by all connections.
+/// The service's memory, shared by all connections.
 #[derive(Clone, Default)]
 pub(crate) struct Service {
     state: Arc<Mutex<State>>,

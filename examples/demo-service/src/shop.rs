@@ -51,7 +51,7 @@ impl Shop {
 
 pub(crate) type Answer = Result<Json<Value>, Problem>;
 
-/// Why a call is refused.
+/// The refusal of a call.
 pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
@@ -265,7 +265,7 @@ pub(crate) async fn slow(query: Query<BTreeMap<String, String>>) -> Answer {
     Ok(Json(json!({"waitedMs": ms})))
 }
 
-/// What was received: method, path, headers (repeated ones joined), query string and body.
+/// Echoes the request: method, path, headers (repeated ones joined), query string and body.
 pub(crate) async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Json<Value> {
     let mut fields = Map::new();
     for name in headers.keys() {

@@ -1,5 +1,5 @@
-//! Who may do what: roles, and static tokens that are known by their hash. No IO, no HTTP: the
-//! configuration reads entries, and the coordinator holds requests against them.
+//! Permissions: roles, and static tokens that are known by their hash. No IO, no HTTP: the
+//! configuration reads entries, and the coordinator checks requests against them.
 
 mod role;
 mod token;

@@ -1,20 +1,20 @@
-//! Roles, and what each allows.
+//! Roles, and their permissions.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a request does, and so what its sender must be allowed.
+/// The permission that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Open to everybody, also without a token.
     Nothing,
     /// Looks at definitions and instances.
     Read,
-    /// Starts instances, sends events: what applications do, often.
+    /// Starts instances, sends events: frequent requests of applications.
     Start,
-    /// Changes what runs, by hand: cancels, suspends, retries.
+    /// Changes running instances, by hand: cancels, suspends, retries.
     Operate,
-    /// Brings in code: a definition calls functions and uses secrets.
+    /// Deploys code: a definition calls functions and uses secrets.
     Deploy,
 }
 

@@ -1,6 +1,6 @@
 //! One static token, known by its hash.
 //!
-//! The hash is a fast one: it is safe because tokens are drawn, 256 bits each, and never chosen.
+//! The hash is a fast one: it is safe because tokens are random, 256 bits each, and never chosen.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use swirl_model::time::Timestamp;
 
 use crate::role::{Role, UnknownRole};
 
-/// What a drawn token begins with, so that programs which look for leaked secrets can find it.
+/// The prefix of a generated token, so that programs which look for leaked secrets can find it.
 const PREFIX: &str = "swirl_";
 const SCHEME: &str = "blake3:";
 const RANDOM_BYTES: usize = 32;
@@ -21,7 +21,7 @@ const NAME_CHARS_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenEntry {
-    /// Whose it is, for messages.
+    /// The holder's name, for messages.
     pub name: String,
     /// `blake3:` and 64 hexadecimal digits.
     pub hash: String,
@@ -46,7 +46,7 @@ pub struct Token {
     pub expires: Option<Timestamp>,
 }
 
-/// A hash is of no use to who finds it in a log, and has no place there all the same.
+/// A hash is of no use to anybody who finds it in a log, and has no place there all the same.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Token { name, roles, .. } = self;

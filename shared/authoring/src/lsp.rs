@@ -7,40 +7,107 @@
 
 mod analysis;
 mod completion;
+mod expressions;
+mod fixes;
+mod jq;
 mod names;
 pub(crate) mod properties;
+mod scalar;
+mod serve;
 mod text;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
+use swirl_presentation::{Format, Trail, render, render_with};
+use swirl_spec::edition::{self, Edition};
 use swirl_spec::resource::Resources;
+use swirl_spec::source::{self, Limits};
 
 use crate::format;
 use analysis::Analysis;
+use expressions::Sight;
+use names::Names;
 use text::{Position, Text};
+
+pub use serve::{Gone, serve};
 
 /// Documents open at once; what an editor opens beyond them gets no findings.
 const OPEN_MAX: usize = 200;
 
+/// The request for a picture of a definition.
+const DIAGRAM: &str = "swirl/diagram";
+
 /// Where the documents are that the definition at a URI refers to.
-pub trait Source {
+pub trait Source: Send + Sync {
     fn beside(&self, uri: &str) -> Box<dyn Resources>;
 }
 
 /// One editor, from its first message to its last.
+///
+/// Requests are answered from the text as it is and from the last analysis, whose places move with the
+/// text. Analyses are [`Job`]s, for another thread: a long document takes longer than somebody who types
+/// would wait.
 pub struct Session {
-    source: Box<dyn Source>,
+    source: Arc<dyn Source>,
     documents: BTreeMap<String, Document>,
+    /// Counts changes, over all documents.
+    changes: u64,
 }
 
 struct Document {
     text: Text,
     version: i64,
-    /// `None` after a change, until somebody asks.
-    analysis: Option<Analysis>,
-    /// Findings of the current text were sent.
-    is_told: bool,
+    /// The number of the last change, of the text or of what it may refer to.
+    changed: u64,
+    /// The change that was last given away as a job.
+    given: u64,
+    /// Of the last text that could be parsed.
+    outline: Outline,
+    parsed: Parsed,
+    analysis: Analysis,
+    /// The workflow of the last text without errors.
+    picture: Option<Arc<swirl_model::workflow::Workflow>>,
+}
+
+/// What is known of a text that is parsed but not read.
+#[derive(Default)]
+struct Outline {
+    names: Names,
+    sight: Sight,
+    edition: Option<Edition>,
+}
+
+/// Whether the outline is that of the text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parsed {
+    NotYet,
+    Well,
+    /// The text has no tree.
+    Broken,
+}
+
+/// A text to analyse.
+pub struct Job {
+    uri: String,
+    text: String,
+    changed: u64,
+    source: Arc<dyn Source>,
+}
+
+/// What came of a [`Job`].
+pub struct Done {
+    uri: String,
+    changed: u64,
+    analysis: Analysis,
+}
+
+/// A picture to draw.
+pub struct Drawing {
+    workflow: Option<Arc<swirl_model::workflow::Workflow>>,
+    state: Option<String>,
+    version: i64,
 }
 
 /// Why a request has no answer: code and message of JSON-RPC.
@@ -51,59 +118,52 @@ const METHOD_NOT_FOUND: i32 = -32601;
 const REQUEST_FAILED: i32 = -32803;
 
 impl Session {
-    pub fn new(source: Box<dyn Source>) -> Session {
+    pub fn new(source: Arc<dyn Source>) -> Session {
         Session {
             source,
             documents: BTreeMap::new(),
+            changes: 0,
         }
     }
 
     /// What the server can do: the `capabilities` of its answer to `initialize`.
     pub fn capabilities() -> Value {
         json!({
-            "textDocumentSync": {"openClose": true, "change": 2},
+            "textDocumentSync": {"openClose": true, "change": 2, "save": true},
             "hoverProvider": true,
-            "completionProvider": {"triggerCharacters": [" ", "\"", "'", "."]},
+            "completionProvider": {"triggerCharacters": [" ", "\"", "'", ".", "$", ":"]},
             "definitionProvider": true,
             "referencesProvider": true,
             "renameProvider": {"prepareProvider": true},
             "documentSymbolProvider": true,
             "codeActionProvider": {"codeActionKinds": ["quickfix"]},
             "documentFormattingProvider": true,
+            "experimental": {"diagram": DIAGRAM},
         })
     }
 
     /// Takes a notification. What the protocol has and we don't need is passed over.
     pub fn notify(&mut self, method: &str, params: &Value) {
         let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
-        let version = params["textDocument"]["version"]
-            .as_i64()
-            .unwrap_or_default();
+        self.changes += 1;
+        let changed = self.changes;
         match method {
             "textDocument/didOpen" => {
                 let text = params["textDocument"]["text"].as_str().unwrap_or_default();
-                if self.documents.len() < OPEN_MAX {
-                    let document = Document {
-                        text: Text::new(text.to_owned()),
-                        version,
-                        analysis: None,
-                        is_told: false,
-                    };
+                if self.documents.len() < OPEN_MAX || self.documents.contains_key(uri) {
+                    let mut document = Document::new(Text::new(text.to_owned()));
+                    document.version = version(params);
+                    document.changed = changed;
                     self.documents.insert(uri.to_owned(), document);
                 }
             }
             "textDocument/didChange" => {
                 if let Some(document) = self.documents.get_mut(uri) {
                     for change in params["contentChanges"].as_array().into_iter().flatten() {
-                        let new = change["text"].as_str().unwrap_or_default();
-                        match range(&change["range"]) {
-                            Some((start, end)) => document.text.replace(start, end, new),
-                            None => document.text = Text::new(new.to_owned()),
-                        }
+                        document.change(change);
                     }
-                    document.version = version;
-                    document.analysis = None;
-                    document.is_told = false;
+                    document.version = version(params);
+                    document.changed = changed;
                 }
             }
             "textDocument/didClose" => {
@@ -112,35 +172,59 @@ impl Session {
             // What a document refers to may have changed.
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 for document in self.documents.values_mut() {
-                    document.analysis = None;
-                    document.is_told = false;
+                    document.changed = changed;
                 }
             }
             _ => {}
         }
     }
 
-    /// The findings that the editor hasn't got yet, as `publishDiagnostics` takes them. To be asked
-    /// for when no message waits: while somebody types, what is in between interests nobody.
-    pub fn findings(&mut self) -> Vec<Value> {
-        let uris: Vec<String> = self.documents.keys().cloned().collect();
-        let mut sent = Vec::new();
-        for uri in uris {
-            let Some(document) = self.analysed(&uri) else {
-                continue;
-            };
-            if document.is_told {
-                continue;
-            }
-            document.is_told = true;
-            let version = document.version;
-            let diagnostics = document
-                .analysis
-                .as_ref()
-                .map(|analysis| analysis.diagnostics(&document.text));
-            sent.push(json!({"uri": uri, "version": version, "diagnostics": diagnostics}));
+    /// Whether an analysis is due.
+    pub fn has_job(&self) -> bool {
+        let mut documents = self.documents.values();
+        documents.any(|document| document.given < document.changed)
+    }
+
+    /// A text that has changed since it was last given away.
+    pub fn job(&mut self) -> Option<Job> {
+        let mut documents = self.documents.iter_mut();
+        let (uri, document) = documents.find(|(_, document)| document.given < document.changed)?;
+        document.given = document.changed;
+        Some(Job {
+            uri: uri.clone(),
+            text: document.text.as_str().to_owned(),
+            changed: document.changed,
+            source: self.source.clone(),
+        })
+    }
+
+    /// Takes an analysis; gives the findings as `publishDiagnostics` takes them. One of an older text says
+    /// nothing of this one, but its workflow can be drawn while there is none of this text.
+    pub fn take(&mut self, done: Done) -> Option<Value> {
+        let Done {
+            uri,
+            changed,
+            mut analysis,
+        } = done;
+        let document = self.documents.get_mut(&uri)?;
+        if let Some(workflow) = analysis.workflow.take() {
+            document.picture = Some(Arc::new(workflow));
         }
-        sent
+        if changed < document.changed {
+            return None;
+        }
+        document.analysis = analysis;
+        let diagnostics = document.analysis.diagnostics(&document.text, &uri);
+        Some(json!({"uri": uri, "version": document.version, "diagnostics": diagnostics}))
+    }
+
+    /// All findings that are due, at once.
+    pub fn findings(&mut self) -> Vec<Value> {
+        let mut all = Vec::new();
+        while let Some(job) = self.job() {
+            all.extend(self.take(job.run()));
+        }
+        all
     }
 
     /// The answer to a request.
@@ -148,69 +232,218 @@ impl Session {
     /// # Errors
     /// There is none, with the reason for people.
     pub fn answer(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
-        let uri = params["textDocument"]["uri"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        let position = position(&params["position"]);
-        let needs_position = matches!(
-            method,
-            "textDocument/hover"
-                | "textDocument/completion"
-                | "textDocument/definition"
-                | "textDocument/references"
-                | "textDocument/prepareRename"
-                | "textDocument/rename"
-        );
-        let is_known = needs_position
-            || matches!(
-                method,
-                "textDocument/documentSymbol"
-                    | "textDocument/codeAction"
-                    | "textDocument/formatting"
-            );
-        if !is_known {
-            return Err((METHOD_NOT_FOUND, format!("there is no method '{method}'")));
-        }
-        let resources = self.source.beside(&uri);
-        let Some(document) = self.analysed(&uri) else {
-            return Err((INVALID_PARAMS, format!("'{uri}' is not open")));
-        };
-        let (text, Some(analysis)) = (&document.text, &document.analysis) else {
-            return Ok(Value::Null);
-        };
-        let at = match (position, needs_position) {
-            (Some(position), _) => position,
-            (None, false) => Position::default(),
-            (None, true) => return Err((INVALID_PARAMS, "'position' is missing".to_owned())),
-        };
-        match method {
-            "textDocument/hover" => Ok(analysis.hover(text, at)),
-            "textDocument/completion" => Ok(completion::complete(text, analysis, at, &*resources)),
-            "textDocument/definition" => Ok(analysis.names.definition(text, at, &uri)),
-            "textDocument/references" => Ok(analysis.names.references(text, at, &uri)),
-            "textDocument/prepareRename" => Ok(analysis.names.rename_range(text, at)),
-            "textDocument/rename" => {
-                let name = params["newName"].as_str().unwrap_or_default();
-                let edits = analysis.names.rename(text, at, name);
-                edits
-                    .map(|edits| json!({"changes": {uri: edits}}))
-                    .map_err(|why| (REQUEST_FAILED, why))
+        let answer: fn(&Asked<'_>) -> Result<Value, Refusal> = match method {
+            "textDocument/hover" => |asked| asked.hover(),
+            "textDocument/completion" => return self.complete(params),
+            "textDocument/definition" => |asked| {
+                let (names, at) = (&asked.outline.names, asked.at()?);
+                Ok(names.definition(asked.text, at, asked.uri))
+            },
+            "textDocument/references" => |asked| {
+                let (names, at) = (&asked.outline.names, asked.at()?);
+                Ok(names.references(asked.text, at, asked.uri))
+            },
+            "textDocument/prepareRename" => {
+                |asked| Ok(asked.outline.names.rename_range(asked.text, asked.at()?))
             }
-            "textDocument/documentSymbol" => Ok(analysis.names.symbols(text)),
-            "textDocument/codeAction" => Ok(analysis.fixes(text, &uri, range(&params["range"]))),
-            _ => formatted(text),
+            "textDocument/rename" => |asked| asked.rename(),
+            "textDocument/documentSymbol" => |asked| Ok(asked.outline.names.symbols(asked.text)),
+            "textDocument/codeAction" => |asked| {
+                let (names, within) = (&asked.outline.names, range(&asked.params["range"]));
+                let analysis = asked.analysis;
+                let fixes = |finding| fixes::fixes(finding, asked.text, names, asked.uri);
+                Ok(analysis
+                    .within(asked.text, within)
+                    .flat_map(fixes)
+                    .collect())
+            },
+            "textDocument/formatting" => |asked| formatted(asked.text),
+            DIAGRAM => return Ok(self.drawing(params)?.run()),
+            _ => return Err((METHOD_NOT_FOUND, format!("there is no method '{method}'"))),
+        };
+        let (uri, document) = self.document(params)?;
+        document.parse();
+        answer(&Asked {
+            uri,
+            params,
+            text: &document.text,
+            outline: &document.outline,
+            is_broken: document.parsed == Parsed::Broken,
+            analysis: &document.analysis,
+        })
+    }
+
+    fn complete(&mut self, params: &Value) -> Result<Value, Refusal> {
+        let (_, document) = self.document(params)?;
+        let at = needed_position(params)?;
+        if document.outline.edition.is_none() || document.outline.sight.holds(&document.text, at) {
+            document.parse();
+        }
+        let (text, Outline { names, edition, .. }) = (&document.text, &document.outline);
+        let expression = document.outline.sight.complete(text, at, names);
+        // Elsewhere the text is parsed anyway, with something at the cursor.
+        let other = || completion::complete(text, names, *edition, at);
+        Ok(expression.unwrap_or_else(other))
+    }
+
+    /// What the answer to [`DIAGRAM`] shows: the last workflow without errors, with the state at the
+    /// position marked.
+    ///
+    /// # Errors
+    /// The document is not open.
+    pub fn drawing(&mut self, params: &Value) -> Result<Drawing, Refusal> {
+        let (_, document) = self.document(params)?;
+        document.parse();
+        let state = position(&params["position"]).and_then(|at| {
+            let state = document.outline.names.state_at(&document.text, at)?;
+            Some(state.to_owned())
+        });
+        Ok(Drawing {
+            workflow: document.picture.clone(),
+            state,
+            version: document.version,
+        })
+    }
+
+    fn document<'p>(&mut self, params: &'p Value) -> Result<(&'p str, &mut Document), Refusal> {
+        let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
+        match self.documents.get_mut(uri) {
+            Some(document) => Ok((uri, document)),
+            None => Err((INVALID_PARAMS, format!("'{uri}' is not open"))),
+        }
+    }
+}
+
+impl Document {
+    fn new(text: Text) -> Document {
+        Document {
+            text,
+            version: 0,
+            changed: 0,
+            given: 0,
+            outline: Outline::default(),
+            parsed: Parsed::NotYet,
+            analysis: Analysis::default(),
+            picture: None,
         }
     }
 
-    fn analysed(&mut self, uri: &str) -> Option<&mut Document> {
-        let document = self.documents.get_mut(uri)?;
-        if document.analysis.is_none() {
-            let resources = self.source.beside(uri);
-            document.analysis = Some(Analysis::of(document.text.as_str(), &*resources));
-        }
-        Some(document)
+    fn change(&mut self, change: &Value) {
+        let new = change["text"].as_str().unwrap_or_default();
+        self.parsed = Parsed::NotYet;
+        let Some((start, end)) = range(&change["range"]) else {
+            self.text = Text::new(new.to_owned());
+            return;
+        };
+        let (first, last) = (self.text.place(start), self.text.place(end));
+        let begin = self.text.byte(start);
+        self.text.replace(start, end, new);
+        let new_end = self.text.position(begin + new.len());
+        self.analysis.moved(first, last, self.text.place(new_end));
     }
+
+    /// Brings the outline up to the text; where that cannot be parsed, the last one stays.
+    fn parse(&mut self) {
+        if self.parsed != Parsed::NotYet {
+            return;
+        }
+        self.parsed = match Outline::of(self.text.as_str()) {
+            Some(outline) => {
+                self.outline = outline;
+                Parsed::Well
+            }
+            None => Parsed::Broken,
+        };
+    }
+}
+
+impl Outline {
+    fn of(text: &str) -> Option<Outline> {
+        let root = source::read(text.as_bytes(), &Limits::default()).root?;
+        let edition = edition::detect(&root).ok().map(|detected| detected.edition);
+        Some(Outline {
+            names: Names::of(&root),
+            sight: Sight::of(&root, edition),
+            edition,
+        })
+    }
+}
+
+impl Job {
+    pub fn run(self) -> Done {
+        let resources = self.source.beside(&self.uri);
+        Done {
+            analysis: Analysis::of(&self.text, &*resources),
+            uri: self.uri,
+            changed: self.changed,
+        }
+    }
+}
+
+impl Drawing {
+    /// `svg` is null as long as there is no text without errors.
+    pub fn run(&self) -> Value {
+        let svg = self.workflow.as_ref().map(|workflow| match &self.state {
+            Some(state) => render_with(workflow, &Trail::at(state)),
+            None => render(workflow, Format::Svg),
+        });
+        json!({"svg": svg, "state": self.state, "version": self.version})
+    }
+}
+
+/// A request about a document.
+struct Asked<'a> {
+    uri: &'a str,
+    params: &'a Value,
+    text: &'a Text,
+    outline: &'a Outline,
+    is_broken: bool,
+    analysis: &'a Analysis,
+}
+
+impl Asked<'_> {
+    fn at(&self) -> Result<Position, Refusal> {
+        needed_position(self.params)
+    }
+
+    /// The pages of findings; without any, what the function or property there is for.
+    fn hover(&self) -> Result<Value, Refusal> {
+        let at = self.at()?;
+        let pages = self.analysis.pages(self.text, at);
+        let function = || self.outline.sight.hover(self.text, at);
+        let property = || {
+            let (key, about) = properties::at(self.text, at)?;
+            Some(format!("**{key}**: {about}"))
+        };
+        let shown = pages.or_else(function).or_else(property);
+        Ok(shown.map_or(
+            Value::Null,
+            |shown| json!({"contents": {"kind": "markdown", "value": shown}}),
+        ))
+    }
+
+    fn rename(&self) -> Result<Value, Refusal> {
+        if self.is_broken {
+            let why = "the document cannot be parsed: mend that first";
+            return Err((REQUEST_FAILED, why.to_owned()));
+        }
+        let name = self.params["newName"].as_str().unwrap_or_default();
+        let edits = self.outline.names.rename(self.text, self.at()?, name);
+        match edits {
+            Ok(edits) => Ok(json!({"changes": {self.uri: edits}})),
+            Err(why) => Err((REQUEST_FAILED, why)),
+        }
+    }
+}
+
+fn needed_position(params: &Value) -> Result<Position, Refusal> {
+    let at = position(&params["position"]);
+    at.ok_or_else(|| (INVALID_PARAMS, "'position' is missing".to_owned()))
+}
+
+fn version(params: &Value) -> i64 {
+    let version = params["textDocument"]["version"].as_i64();
+    version.unwrap_or_default()
 }
 
 /// One edit of the whole text, or none.

@@ -19,7 +19,7 @@ const SKEW_MS: i64 = 1_000;
 /// Runs on the process's steady clock, set by the store's. It never goes back.
 pub struct StoreClock {
     begun: Instant,
-    /// What the store's clock showed when this process's steady clock began.
+    /// The store's clock at the moment when this process's steady clock began.
     offset_ms: AtomicI64,
     last_ms: AtomicI64,
     warned: AtomicBool,

@@ -20,9 +20,9 @@ use crate::parts::Cluster;
 const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Connects to both servers, and makes or checks what must be there. `role` names the process in
-/// the servers' lists of connections. Servers that are not there are waited for, as later on, too: whoever
-/// calls this ends it when the process is to stop.
+/// Connects to both servers, and makes or checks the structures that must be there. `role` names the process in the
+/// servers' lists of connections. Servers that are not there are waited for, as later on, too: the caller ends it when
+/// the process is to stop.
 ///
 /// # Errors
 /// A server refuses; a stream of ours is someone else's.
@@ -84,7 +84,7 @@ fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
     }
 }
 
-/// Says what is odd about Redis: who starts a process should hear of it. `swirl doctor` says more.
+/// Logs oddities of Redis, so that the person who starts a process sees them. `swirl doctor` says more.
 async fn tell(redis: Redis) {
     for finding in redis.check().await {
         tracing::warn!(hint = finding.hint, "{}", finding.message);
@@ -96,8 +96,8 @@ pub fn addressing(config: &Config) -> Option<&str> {
     config.events.instance_attribute.as_deref()
 }
 
-/// Where events come from and go to. Two streams cannot take in the same subject, so that what is
-/// the default in one namespace cannot be it in another.
+/// Where events come from and go to. Two streams cannot take in the same subject, so the default of one namespace
+/// cannot be that of another.
 pub fn subjects(config: &Config) -> (Vec<String>, String) {
     let (own, default) = (
         Streams::default_events(&config.namespace),
@@ -175,6 +175,27 @@ fn file(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
+/// What names the format of records in tests, where assertions are compiled in: processes of two builds, of one binary.
+const FORMAT_VARIABLE: &str = "TEST_SWIRL_FORMAT";
+
+/// The format of records that this build reads and writes.
+pub(crate) fn format() -> u32 {
+    let said = match cfg!(debug_assertions) {
+        true => std::env::var(FORMAT_VARIABLE).ok(),
+        false => None,
+    };
+    let said = said.and_then(|said| said.parse().ok());
+    said.unwrap_or(swirl_redis::FORMAT)
+}
+
+/// How long processes of older builds have until this one writes what they cannot read: until they notice, and have finished
+/// what is under way. They are set as this one is, as far as it can know.
+fn takeover(config: &Config) -> Duration {
+    let (worker, coordinator) = (&config.worker, &config.coordinator);
+    let draining = coordinator.drain_delay + coordinator.shutdown_deadline;
+    swirl_redis::NOTICED + worker.shutdown_deadline.max(draining)
+}
+
 /// # Errors
 /// A certificate's file cannot be read.
 pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
@@ -223,6 +244,8 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         keep_ended_ms: ms(limits.keep_ended),
         keep_ended_max: limits.keep_ended_max,
         keep_faulted_ms: ms(limits.keep_faulted),
+        format: format(),
+        takeover_ms: ms(takeover(config)),
         ..swirl_redis::Options::default()
     })
 }

@@ -60,7 +60,7 @@ impl Servers {
             return None;
         }
         tracing::warn!(servers = full.join(", "), "Redis has no memory left");
-        let text = "Redis has no memory left: nothing can be started or go on; cancelling and \
+        let text = "Redis has no memory left: nothing can be started or continue; cancelling and \
                     retention work, and give memory back";
         Some(text.to_owned())
     }

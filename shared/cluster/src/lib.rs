@@ -1,4 +1,4 @@
-//! What the processes of a cluster share: from the configuration to connections, and the ports on them.
+//! Shared by the processes of a cluster: from the configuration to connections, and the ports on them.
 //!
 //! The only place outside of tests that connects to Redis and NATS.
 

@@ -1,4 +1,4 @@
-//! What the processes of a cluster are put together from.
+//! The parts from which the processes of a cluster are put together.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Cluster {
         }
     }
 
-    /// What is done for instances is told to `observer`.
+    /// Work for instances is reported to `observer`.
     pub fn system(&self, observer: Arc<dyn Observer>) -> System {
         System {
             installation: self.installation.clone(),

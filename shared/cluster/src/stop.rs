@@ -1,6 +1,6 @@
 //! When a process is to end.
 
-/// Done at Ctrl-C, or when somebody asks the process to end. Listens from now on.
+/// Done at Ctrl-C, or when the process gets a signal to end. Listens from now on.
 ///
 /// # Errors
 /// Signals cannot be listened to.
@@ -18,13 +18,13 @@ pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Done when the process is asked to end, or when others of the installation write what it cannot read.
+/// Done when the process is asked to end, or when others of the installation write a format that it cannot read.
 pub async fn until_outdated(stop: impl Future<Output = ()>, redis: swirl_redis::Redis) {
     tokio::select! {
         () = stop => {}
         found = redis.outdated() => tracing::error!(
             format = found,
-            own = swirl_redis::FORMAT,
+            own = crate::connect::format(),
             "a newer build writes records that this one cannot read: stopping, run the newer one here too"
         ),
     }

@@ -14,7 +14,7 @@ use crate::parts::Cluster;
 pub const FLUSH_MAX: Duration = Duration::from_secs(3);
 
 /// Traces and metrics of this process, and the cluster with its operations measured. `role` and
-/// `process` tell it from all others.
+/// `process` distinguish it from all others.
 ///
 /// # Errors
 /// The endpoint or a header cannot be used.
@@ -36,7 +36,7 @@ pub fn telemetry(
     Ok((cluster, telemetry))
 }
 
-/// Tells of the circuits of the hosts that a worker calls.
+/// Reports the circuits of the hosts that a worker calls.
 pub fn watch_circuits(metrics: &Metrics, breakers: Option<&Arc<Breakers>>) {
     let Some(breakers) = breakers.cloned() else {
         return;

@@ -1,4 +1,4 @@
-//! TLS of our own requests: the API, and the provider of tokens.
+//! TLS of our own requests: to the API, and to the provider of tokens.
 
 use std::error::Error;
 use std::path::Path;

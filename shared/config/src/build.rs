@@ -1,4 +1,4 @@
-//! From checked values to [`Config`], and what must hold between settings.
+//! From checked values to [`Config`], and the rules between settings.
 //!
 //! The table and this file must agree on names and types; a test reads every setting through here.
 
@@ -112,7 +112,7 @@ impl Values<'_> {
         } else if urls.len() > 1 && !cluster && sentinels == 0 {
             self.wrong(
                 "redis.url",
-                "holds several URLs, but this is no cluster: set redis.cluster, or name sentinels \
+                "holds several URLs, but this is not a cluster: set redis.cluster, or name sentinels \
                  with redis-sentinel://",
             );
         }
@@ -194,7 +194,10 @@ impl Values<'_> {
         ways.extend(nkey.map(|path| ("nats.nkey_file", NatsAuth::Nkey(path))));
         ways.extend(credentials.map(|path| ("nats.credentials_file", NatsAuth::Credentials(path))));
         if let [(first, _), (second, _), ..] = ways.as_slice() {
-            self.wrong(second, &format!("is given beside {first}: choose one"));
+            self.wrong(
+                second,
+                &format!("is given together with {first}: choose one"),
+            );
         }
         ways.pop().map_or(NatsAuth::None, |(_, way)| way)
     }
@@ -276,8 +279,8 @@ impl Values<'_> {
         if needed && auth.mode == AuthMode::On && !any && !unsound {
             self.wrong(
                 "auth.mode",
-                "is on, but nobody could come in: give auth.tokens, auth.tokens_file or \
-                 auth.oidc.issuer; or set it to off, and whoever reaches the port may do everything",
+                "is on, but nobody could log in: give auth.tokens, auth.tokens_file or \
+                 auth.oidc.issuer; or set it to off, and anyone who reaches the port may do everything",
             );
         }
         auth
@@ -293,7 +296,7 @@ impl Values<'_> {
         })
     }
 
-    /// What a provider says, to our roles.
+    /// A provider's roles, mapped to our own.
     fn oidc_roles(&mut self) -> BTreeMap<String, Role> {
         let mut roles = BTreeMap::new();
         for (word, role) in self.map("auth.oidc.roles") {
@@ -324,7 +327,7 @@ impl Values<'_> {
         if audience.is_empty() {
             self.wrong(
                 "auth.oidc.issuer",
-                "needs auth.oidc.audience: without it, tokens for other services would do",
+                "needs auth.oidc.audience: without it, tokens for other services would be accepted",
             );
         }
         let jwks_url = self.maybe("auth.oidc.jwks_url").and_then(endpoint);
@@ -332,7 +335,7 @@ impl Values<'_> {
         if jwks_url.is_some() && jwks_file.is_some() {
             self.wrong(
                 "auth.oidc.jwks_file",
-                "is given beside auth.oidc.jwks_url: choose one",
+                "is given together with auth.oidc.jwks_url: choose one",
             );
         }
         Some(Oidc {
@@ -445,14 +448,17 @@ impl Values<'_> {
         }
     }
 
-    /// A secret, as it is or from a file.
+    /// A secret, given directly or in a file.
     fn secret(&mut self, key: &str, file_key: &str) -> Option<Secret> {
         let plain = self.maybe(key);
         let Some(path) = self.path(file_key) else {
             return plain.map(Secret::new);
         };
         if plain.is_some() {
-            self.wrong(file_key, &format!("is given beside {key}: choose one"));
+            self.wrong(
+                file_key,
+                &format!("is given together with {key}: choose one"),
+            );
             return None;
         }
         match read_secret(&path) {
@@ -577,7 +583,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
     if bytes.len() > SECRET_BYTES_MAX {
         return Err(format!("is larger than {SECRET_BYTES_MAX} bytes"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| "is no UTF-8".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| "is not valid UTF-8".to_owned())?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     match text.is_empty() {

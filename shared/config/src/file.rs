@@ -22,7 +22,7 @@ pub struct Found {
     pub place: Place,
 }
 
-/// All settings of a file, and what is wrong with it.
+/// All settings of a file, and its errors.
 pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
     let mut reader = Reader {
         path: path.to_owned(),
@@ -34,7 +34,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
         Some("toml") => reader.toml(bytes),
         Some("yaml" | "yml" | "json") => reader.yaml(bytes),
         _ => {
-            let problem = Problem::new(Place::file(path), "is no .toml, .yaml or .json file");
+            let problem = Problem::new(Place::file(path), "is not a .toml, .yaml or .json file");
             reader.problems.push(problem);
             None
         }
@@ -45,7 +45,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
     (reader.found, reader.problems)
 }
 
-/// What both formats are read into.
+/// The form that both formats are read into.
 struct Node {
     line: usize,
     column: usize,
@@ -88,7 +88,7 @@ impl Reader {
 
     fn toml(&mut self, bytes: &[u8]) -> Option<Node> {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            let problem = Problem::new(Place::file(&self.path), "is no UTF-8");
+            let problem = Problem::new(Place::file(&self.path), "is not valid UTF-8");
             self.problems.push(problem);
             return None;
         };
@@ -275,7 +275,7 @@ fn from_yaml(node: &source::Node) -> Node {
         Tree::Scalar(match (node.as_bool(), node.as_str()) {
             (Some(flag), _) => Json::Bool(flag),
             (None, Some(text)) => Json::String(text.to_owned()),
-            // As written: a number stays what it is.
+            // As written: a number keeps its form.
             (None, None) => Json::String(node.raw().to_owned()),
         })
     };
@@ -431,7 +431,7 @@ mod tests {
         }
         assert_eq!(
             lines("a.ini", ""),
-            ["a.ini: is no .toml, .yaml or .json file"]
+            ["a.ini: is not a .toml, .yaml or .json file"]
         );
         let found = lines("a.yaml", "namespace: [\n");
         assert!(

@@ -60,7 +60,7 @@ impl<P: Processes> Flags<P> {
         self.load_for(P::PROCESSES)
     }
 
-    /// The same for fewer processes: what the others need isn't asked for.
+    /// The same for fewer processes: settings that the others need aren't asked for.
     ///
     /// # Errors
     /// All that is wrong.
@@ -68,7 +68,7 @@ impl<P: Processes> Flags<P> {
         load(processes, &self.sources())
     }
 
-    /// A configuration of what is valid, where not all is.
+    /// A configuration of the valid settings, where not all are valid.
     pub fn load_partly(&self, processes: &[Process]) -> Option<Config> {
         load_partly(processes, &self.sources())
     }

@@ -1,4 +1,4 @@
-//! The types of settings: how a value is written, and what it must be.
+//! The types of settings: how a value is written, and which values are allowed.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -266,7 +266,7 @@ fn subject(text: &str, wildcards: bool) -> Result<(), String> {
             && (!wild || (wildcards && (*part == "*" || (*part == ">" && index == last))));
         if !sound {
             let also = match wildcards {
-                true => "; '*' stands for one part, '>' for all that follow",
+                true => "; '*' matches one part, '>' all that follow",
                 false => "; wildcards have no place here",
             };
             return Err(format!(
@@ -324,7 +324,7 @@ fn millis(text: &str) -> Option<u64> {
 /// A duration of the command line, written as in settings.
 ///
 /// # Errors
-/// It is none.
+/// It isn't a duration.
 pub fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     let ms = millis(text).ok_or("a duration is written like 30s, 5m, 1h30m or PT30S")?;
     Ok(std::time::Duration::from_millis(ms))
@@ -363,6 +363,15 @@ fn bytes(text: &str) -> Option<u64> {
         .ok()?
         .checked_mul(size)
         .filter(|n| *n > 0)
+}
+
+/// A size as settings have it, for flags of commands that have no settings.
+///
+/// # Errors
+/// What is not a valid size, as a clause.
+pub fn size(text: &str) -> Result<usize, String> {
+    let size = bytes(text).and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| format!("'{text}' is not a valid size: write a number of bytes, or 64MiB"))
 }
 
 pub fn show_bytes(bytes: u64) -> String {
@@ -414,6 +423,8 @@ mod tests {
         for text in ["", "MiB", "1MB", "-1", "99999999999TiB"] {
             assert_eq!(bytes(text), None, "{text}");
         }
+        assert_eq!(size("1KiB"), Ok(1024));
+        assert!(size("much").unwrap_err().contains("64MiB"));
         assert_eq!(show_bytes(64 << 20), "64MiB");
         assert_eq!(show_bytes(1500), "1500");
     }

@@ -1,10 +1,10 @@
 //! The configuration of `swirl worker` and `swirl coordinator`: one file, environment variables and
 //! flags, with the same names in all three.
 //!
-//! One table (`table`) says which settings there are. From it come the flags, the variables, the
-//! reference page, the commented default file and every check; [`Config`] is what the processes get.
-//! To add a setting: a row in the table, a field in [`Config`], and `swirl config reference` for the
-//! page. Flags win over variables, variables over the file, the file over the defaults.
+//! One table (`table`) says which settings there are. It gives the flags, the variables, the reference page, the
+//! commented default file and every check; [`Config`] is what the processes get. To add a setting: a row in the table,
+//! a field in [`Config`], and `swirl config reference` for the page. Flags win over variables, variables over the file,
+//! the file over the defaults.
 
 mod build;
 mod entry;
@@ -23,7 +23,7 @@ mod types;
 
 pub use entry::Entry;
 pub use flags::{All, Coordinator as CoordinatorFlags, Flags, Worker as WorkerFlags};
-pub use kind::{Raw, parse_duration};
+pub use kind::{Raw, parse_duration, size};
 pub use load::{Loaded, Sources, load, load_partly};
 pub use origin::origin;
 pub use problem::{Place, Problem, Problems};

@@ -19,7 +19,7 @@ const FILE_VARIABLE: &str = "SWIRL_CONFIG";
 /// The largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Variables with our prefix that are no settings.
+/// Variables with our prefix that are not settings.
 const OTHER_VARIABLES: [&str; 6] = [
     "SWIRL_CA_FILE",
     FILE_VARIABLE,
@@ -29,7 +29,7 @@ const OTHER_VARIABLES: [&str; 6] = [
     "SWIRL_TOKEN_FILE",
 ];
 
-/// What a configuration is made from.
+/// The sources of a configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// As named by the flag.
@@ -46,11 +46,11 @@ pub struct Loaded {
     /// All settings, in the table's order.
     pub entries: Vec<Entry>,
     pub file: Option<PathBuf>,
-    /// What is odd, but no reason not to go on.
+    /// Oddities that don't prevent a start.
     pub warnings: Vec<Problem>,
 }
 
-/// All settings as they are given, and what is wrong with each of them.
+/// All settings as given, and the errors of each of them.
 struct Given {
     entries: Vec<Entry>,
     problems: Vec<Problem>,
@@ -58,7 +58,7 @@ struct Given {
     warnings: Vec<Problem>,
 }
 
-/// Puts together what `processes` need.
+/// Puts together the configuration of `processes`.
 ///
 /// # Errors
 /// All that is wrong, with its places.
@@ -79,8 +79,8 @@ pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems
 /// How often settings that don't fit together are left out.
 const LEFT_OUT: usize = 4;
 
-/// A configuration of what is valid, where not all is: for who looks at the rest. What is wrong counts as not
-/// given. `None`: too little is left.
+/// A configuration of the valid settings, where not all are valid: for callers that look at the rest. An invalid
+/// setting counts as not given. `None`: too little is left.
 pub fn load_partly(processes: &[Process], sources: &Sources) -> Option<Config> {
     let mut entries = gather(sources).entries;
     for _ in 0..LEFT_OUT {
@@ -213,9 +213,9 @@ fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     }
 }
 
-/// Settings given as variables. One that is empty counts as not there: that is how compose files
-/// leave one out. A name with our prefix that is no setting is a warning only, since Kubernetes adds
-/// variables of its own for a service that is called swirl.
+/// Settings given as variables. An empty one counts as not there: compose files leave one out like that. A name with
+/// our prefix that isn't a setting is a warning only, since Kubernetes adds its own variables for a service that is
+/// called swirl.
 fn variables(all: &[(String, String)]) -> (Vec<(&'static Setting, String)>, Vec<Problem>) {
     let (mut given, mut warnings) = (Vec::new(), Vec::new());
     for (name, value) in all {
@@ -246,7 +246,7 @@ fn is_others(name: &str) -> bool {
 fn unknown_variable(name: &str) -> Problem {
     let known: Vec<String> = table::settings().map(Setting::variable).collect();
     let place = Place::Variable(name.to_owned());
-    let problem = Problem::new(place, "is no setting, and has no effect");
+    let problem = Problem::new(place, "is not a setting, and has no effect");
     match suggest::did_you_mean(name, known.iter().map(String::as_str)) {
         Some(near) => problem.hint(format!("did you mean '{near}'?")),
         None => problem,

@@ -5,8 +5,8 @@ use url::Url;
 /// An origin as browsers send it: scheme, host, and the port where it isn't the scheme's own.
 ///
 /// # Errors
-/// Why it is none, as a clause. `*` is none either: pages of any origin could use the API in the name of whoever
-/// looks at them.
+/// Why it isn't an origin, as a clause. `*` isn't one either: pages of any origin could use the API in the name of the
+/// user who looks at them.
 pub fn origin(text: &str) -> Result<String, String> {
     let wrong = || {
         format!(

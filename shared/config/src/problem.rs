@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where it stands.
+//! Errors in a configuration, and their places.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is made from the table for people: the reference page and the default file.
+//! Documents made from the table for people: the reference page and the default file.
 
 use super::kind::{Kind, Raw, Value};
 use super::setting::{Process, Setting};
@@ -18,11 +18,11 @@ The file is TOML, YAML or JSON (by its ending): `--config FILE`, else `SWIRL_CON
 
 ```sh
 swirl config default > swirl.toml        # every setting with its default, commented out
-swirl config check --config swirl.toml   # what holds, and where each value comes from
+swirl config check --config swirl.toml   # the values in force, and where each comes from
 ```
 
 - **Unknown names are refused**, and so is every value that is not valid, all at once and with their
-  places. Of variables that begin with `SWIRL_` and are no settings there is a warning only:
+  places. Variables that begin with `SWIRL_` and are not settings only cause a warning:
   Kubernetes adds some for a service that is called swirl. An empty variable counts as not set.
 - **Lists** are written with commas in variables and flags, and a flag may be given again; **maps** as
   `NAME=VALUE,NAME=VALUE`.

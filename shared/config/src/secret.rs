@@ -4,7 +4,7 @@ use std::fmt;
 
 use url::Url;
 
-/// What stands for a secret.
+/// The text in place of a secret.
 pub const MASK: &str = "***";
 
 /// A password, a token.
@@ -69,7 +69,7 @@ fn masked(url: &Url) -> String {
     shown.to_string()
 }
 
-/// The same for a text that may be no URL at all: then nothing of it is shown before an `@`.
+/// The same for a text that may not be a URL at all: then nothing of it is shown before an `@`.
 pub fn mask_url(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) if url.has_host() => masked(&url),

@@ -1,4 +1,4 @@
-//! What a row of the table says.
+//! The columns of the table of settings.
 
 use super::kind::Kind;
 
@@ -26,7 +26,7 @@ pub struct Setting {
     /// Its name in the file, such as `redis.url`; the other two names follow from it.
     pub key: &'static str,
     pub kind: Kind,
-    /// As it would be written in a variable; `None` if there is no value then.
+    /// As it would be written in a variable; `None` if there is no default.
     pub default: Option<&'static str>,
     /// A sentence or several, for the help, the page and the default file.
     pub help: &'static str,
@@ -89,5 +89,5 @@ impl Setting {
     }
 }
 
-/// What all variables begin with.
+/// The prefix of all variables.
 pub const VARIABLES: &str = "SWIRL_";

@@ -40,8 +40,8 @@ pub struct Limits {
 
 #[derive(Debug, Clone)]
 pub struct Redis {
-    /// One; several for a cluster or for sentinels. The scheme is `redis` or `rediss`, also for
-    /// sentinels: [`RedisTopology`] tells them apart.
+    /// One; several for a cluster or for sentinels. The scheme is `redis` or `rediss`, also for sentinels:
+    /// [`RedisTopology`] distinguishes them.
     pub urls: Vec<Endpoint>,
     pub topology: RedisTopology,
     /// Wins over the URL's.
@@ -106,7 +106,7 @@ pub struct Nats {
     pub ack_pending_max: u64,
 }
 
-/// How this process tells NATS who it is. What a URL says comes on top of it.
+/// How this process authenticates to NATS. Credentials in a URL are added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NatsAuth {
     None,
@@ -132,7 +132,7 @@ pub struct Events {
     pub subjects: Vec<String>,
     /// May hold `{type}`; `{namespace}` is already replaced.
     pub produced_subject: String,
-    /// Addresses an instance, beside our own.
+    /// Addresses an instance, in addition to our own attribute.
     pub instance_attribute: Option<String>,
 }
 
@@ -153,7 +153,7 @@ pub struct Worker {
 pub struct Coordinator {
     /// The API, health and metrics.
     pub listen: SocketAddr,
-    /// Names that requests may call the API by, beside this machine's; `None`: any.
+    /// Names that requests may call the API by, besides this machine's; `None`: any.
     pub hosts: Option<Vec<String>>,
     /// Origins whose web pages may use the API.
     pub origins: Vec<String>,
@@ -179,7 +179,7 @@ pub struct Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
     On,
-    /// Whoever reaches the port may do everything.
+    /// Anyone who reaches the port may do everything.
     Off,
 }
 
@@ -193,11 +193,11 @@ pub struct Oidc {
     pub algorithms: Vec<String>,
     /// A path of member names, with dots between.
     pub roles_claim: String,
-    /// What the claim says, to one of our roles. Without one, names are taken as they are.
+    /// The claim's values, mapped to our roles. Without a map, names are taken as they are.
     pub roles: BTreeMap<String, Role>,
     pub namespaces_claim: Option<String>,
     pub leeway: Duration,
-    /// A CA in PEM for the issuer, beside those of the machine.
+    /// A CA in PEM for the issuer, besides those of the machine.
     pub ca: Option<PathBuf>,
 }
 

@@ -119,7 +119,7 @@ fn what_does_not_fit_together_is_refused() {
     for (variables, expected) in [
         (
             &[("SWIRL_REDIS_URL", "redis://a,redis://b")][..],
-            "variable SWIRL_REDIS_URL: redis.url holds several URLs, but this is no cluster",
+            "variable SWIRL_REDIS_URL: redis.url holds several URLs, but this is not a cluster",
         ),
         (
             &[
@@ -153,7 +153,7 @@ fn what_does_not_fit_together_is_refused() {
         ),
         (
             &[("SWIRL_NATS_TOKEN", "t"), ("SWIRL_NATS_NKEY_FILE", "n")],
-            "nats.nkey_file is given beside nats.token: choose one",
+            "nats.nkey_file is given together with nats.token: choose one",
         ),
         (
             &[("SWIRL_REDIS_PASSWORD_FILE", "/nowhere/at/all")],
@@ -177,7 +177,7 @@ fn what_does_not_fit_together_is_refused() {
         ),
         (
             &[("SWIRL_HTTP_ALLOW_HOSTS", "a/b")],
-            "http.allow_hosts `a/b` is no host",
+            "http.allow_hosts `a/b` is not a valid host",
         ),
     ] {
         let found = refused(variables);
@@ -187,7 +187,7 @@ fn what_does_not_fit_together_is_refused() {
     assert!(
         nobody
             .to_string()
-            .contains("auth.mode is on, but nobody could come in")
+            .contains("auth.mode is on, but nobody could log in")
     );
     assert!(load(&[Process::Worker], &Sources::default()).is_ok());
 }
@@ -285,7 +285,7 @@ fn a_variable_that_is_no_setting_is_a_warning() {
     assert_eq!(
         warnings,
         [
-            "variable SWIRL_REDIS_ULR: is no setting, and has no effect\n  = hint: did you mean \
+            "variable SWIRL_REDIS_ULR: is not a setting, and has no effect\n  = hint: did you mean \
           'SWIRL_REDIS_URL'?"
         ]
     );

@@ -1,4 +1,4 @@
-//! The documents that describe the services of functions, and what these refer to in turn.
+//! The documents that describe the services of functions, and those that they refer to in turn.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::Secrets;
 use swirl_spec::resource::{Resources, scheme};
 
-/// After this no further service is asked what it offers.
+/// After this time no further service is asked for its description.
 const TELLING_MAX: Duration = Duration::from_secs(10);
 
-/// A document that cannot be had.
+/// A document that is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub uri: String,
@@ -28,8 +28,8 @@ pub struct Missing {
     pub reason: String,
 }
 
-/// Fetches what the functions need and `resources` don't have yet, and adds it there. One that
-/// cannot be had doesn't keep the others from being fetched.
+/// Fetches the documents that the functions need and `resources` don't have yet, and adds them there. An unavailable
+/// one doesn't keep the others from being fetched.
 pub fn fetch(
     caller: &Caller,
     workflow: &Workflow,
@@ -64,7 +64,7 @@ pub fn fetch(
     })
 }
 
-/// The same with nothing but what `from` has.
+/// The same with only the documents that `from` has.
 pub fn find(
     workflow: &Workflow,
     from: &dyn Resources,
@@ -83,8 +83,8 @@ pub fn find(
     missing
 }
 
-/// Asks services that tell what they offer, all of them together for no longer than `TELLING_MAX`; gives
-/// their answers, and those that don't tell.
+/// Asks services that describe themselves, all of them together for no longer than `TELLING_MAX`; gives their answers,
+/// and the services without one.
 pub fn ask(
     workflow: &Workflow,
     fetcher: &Fetcher,
@@ -136,7 +136,7 @@ pub fn ask(
 }
 
 fn text(content: Vec<u8>, uri: &str) -> Result<String, String> {
-    String::from_utf8(content).map_err(|_| format!("'{uri}' is no text in UTF-8"))
+    String::from_utf8(content).map_err(|_| format!("'{uri}' is not valid UTF-8 text"))
 }
 
 fn gather(
@@ -207,7 +207,7 @@ impl Credentials<'_> {
             failed(all.join("; "))
         })?;
         let names = &self.workflow.secrets;
-        // A thread of its own: the caller's may be one of an executor, which must not wait here.
+        // A separate thread: the caller's may be one of an executor, which must not wait here.
         let secrets = std::thread::scope(|scope| {
             let asked = scope.spawn(|| block_on(self.secrets.get(names)));
             asked.join()

@@ -1,5 +1,5 @@
-//! What is wrong with a definition's functions and calls, by the documents that describe them, as
-//! findings with a place in the definition.
+//! Problems of a definition's functions and calls, by the documents that describe them, as findings with a place in the
+//! definition.
 
 use swirl_functions::types::{self, Checks};
 use swirl_functions::{Problem, Site};
@@ -10,7 +10,7 @@ use swirl_spec::source::{self, Limits, Node};
 
 use crate::fetch::Missing;
 
-/// The names that the editions give to what a call is given.
+/// The editions' names for the arguments of a call.
 const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
 
 /// A definition's text, to find places in.
@@ -33,9 +33,8 @@ impl Text {
         }
     }
 
-    /// Functions that cannot be called, and calls that their documents refuse. What is `missing` isn't held
-    /// against the definition, and neither are functions of type `custom`: the operator says what carries
-    /// them out.
+    /// Functions that cannot be called, and calls that their documents refuse. A `missing` document isn't held against
+    /// the definition, and neither are functions of type `custom`: the operator names their connectors.
     pub fn checked(
         &self,
         workflow: &Workflow,
@@ -87,7 +86,7 @@ impl Text {
         Diagnostic::error(codes::FUNCTION_INVALID, place, problem.to_string())
     }
 
-    /// Documents that cannot be had.
+    /// Documents that are unavailable.
     pub fn missing(&self, workflow: &Workflow, missing: &[Missing]) -> Vec<Diagnostic> {
         let found = missing.iter().map(|missing| {
             let mut functions = workflow.functions.iter();
@@ -110,8 +109,7 @@ impl Text {
         }
     }
 
-    /// A function's property; of a list that stands in another document, the place where the definition
-    /// refers to it.
+    /// A function's property; of a list in another document, the place where the definition refers to it.
     fn function_place(&self, name: &str, key: &str) -> Place {
         let found = self.root.as_ref().and_then(|root| {
             let list = root.get("functions")?;
@@ -122,8 +120,8 @@ impl Text {
         self.place(found)
     }
 
-    /// The innermost that is there of an action, its reference to a function, one of its properties
-    /// and what is within.
+    /// The innermost existing place of an action, its reference to a function, one of its properties and a value in
+    /// that.
     fn call_place(&self, action: &str, keys: &[&str], within: &str) -> Place {
         let found = self.root.as_ref().and_then(|root| root.at(action));
         let found = found.map(|action| {

@@ -27,7 +27,7 @@ pub struct Loader {
     options: Options,
     clock: Arc<dyn Clock>,
     pub caller: Arc<Caller>,
-    /// Resources that every definition finds by URI, unless it brings its own.
+    /// Resources that every definition finds by URI, unless it has its own.
     pub given: Vec<(String, String)>,
     /// For the credentials with which documents are fetched.
     pub secrets: Arc<dyn Secrets>,
@@ -36,16 +36,15 @@ pub struct Loader {
 /// Why a document doesn't become a deployment.
 #[derive(Debug)]
 pub enum Refusal {
-    /// What is wrong with the document itself: no workflow is in the reading.
+    /// Errors in the document itself: there is no workflow in the reading.
     Document(Box<Reading>),
-    /// Documents of functions that cannot be had, or calls that can't succeed by what they say.
+    /// Documents of functions that are unavailable, or calls that can't succeed according to them.
     Functions(Vec<Diagnostic>),
 }
 
 impl Loader {
-    /// `hosts`: from which hosts documents may be fetched, beside this machine. `http`: the limits of
-    /// calls. `settings`: what carries out functions, as the operator says. `clock`: what reading takes
-    /// for now.
+    /// `hosts`: the hosts from which documents may be fetched, besides this machine. `http`: the limits of calls.
+    /// `settings`: the operator's settings for function types. `clock`: the clock that reading uses.
     ///
     /// # Errors
     /// The TLS configuration is refused.
@@ -73,7 +72,7 @@ impl Loader {
         })
     }
 
-    /// What reading a definition that is deployed now takes into account.
+    /// The options for reading a definition that is deployed now.
     fn options_now(&self) -> Options {
         Options {
             now: Some(self.clock.now()),
@@ -87,7 +86,8 @@ impl Loader {
         Box::new(move |record| lower(&caller, record))
     }
 
-    /// The documents that describe a definition's functions, what its services tell, and what is unavailable.
+    /// The documents that describe a definition's functions, the answers of its services, and the documents that are
+    /// unavailable.
     pub fn documents(
         &self,
         workflow: &Workflow,
@@ -103,8 +103,8 @@ impl Loader {
         (found, missing)
     }
 
-    /// Reads a document, once, with all that it refers to. That is looked for in `given`; `files` are
-    /// those that it may refer to beside them, if any. The calls are checked against what describes them.
+    /// Reads a document, once, with all documents that it refers to. Those are looked for in `given`; `files` are
+    /// others that it may refer to, if any. The calls are checked against the documents that describe them.
     ///
     /// # Errors
     /// Why it cannot be deployed.
@@ -148,7 +148,7 @@ impl Loader {
             let found = Text::new(document).missing(&workflow, &missing);
             return Err(Refusal::Functions(found));
         }
-        // What a service tells is for now alone: it isn't kept, so the same document stays the same.
+        // A service's answer is for now alone: it isn't kept, so the same document stays the same.
         let (told, untold) = self.ask(&workflow, &fetcher);
         for Missing { reason, .. } in untold {
             tracing::info!("{name}: calls of a function are not checked: {reason}");

@@ -14,7 +14,7 @@ use swirl_spec::source::Limits;
 use crate::findings::Text;
 use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
 
-/// A document, and what it refers to as far as that came with it.
+/// A document, and the documents it refers to as far as they came with it.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// Where it comes from, for messages.
@@ -22,7 +22,7 @@ pub struct Source {
     pub document: String,
     /// By URI, as the document writes it.
     pub resources: Vec<(String, String)>,
-    /// Whether somebody waits for what comes of it.
+    /// Whether somebody waits for the outcome.
     pub wanted: Wanted,
 }
 
@@ -63,7 +63,7 @@ pub struct DocumentReader {
     files: Files,
 }
 
-/// The files that a document may refer to, beside those that came with it.
+/// The files that a document may refer to, besides those that came with it.
 enum Files {
     None,
     Below(PathBuf),
@@ -77,8 +77,8 @@ impl DocumentReader {
         DocumentReader { loader, files }
     }
 
-    /// For documents from anyone who may refer to files of this folder, and to none outside of it: who
-    /// can deploy must not be able to read this machine's files.
+    /// For documents from any client, which may refer to files of this folder and to none outside of it: deploying must
+    /// not make this machine's files readable.
     pub fn below(loader: Arc<Loader>, folder: &Path) -> DocumentReader {
         let files = Files::Below(folder.to_owned());
         DocumentReader { loader, files }
@@ -133,8 +133,7 @@ impl Reader for DocumentReader {
 }
 
 impl Refusal {
-    /// As the API tells them: each with at least `severity`, `code` and `message`. `name` is what the document
-    /// is called.
+    /// As the API reports them: each with at least `severity`, `code` and `message`. `name` is the document's name.
     pub fn findings(&self, name: &str) -> Vec<Value> {
         match self {
             Refusal::Document(reading) => rows(name, reading.diagnostics.as_slice()),
@@ -152,7 +151,7 @@ fn says_the_same(old: &str, new: &str) -> bool {
     old == new || parse(old).is_some_and(|data| Some(data) == parse(new))
 }
 
-/// Findings as objects. `name` is what the document is called.
+/// Findings as objects. `name` is the document's name.
 fn rows(name: &str, findings: &[Diagnostic]) -> Vec<Value> {
     let text = swirl_spec::render::json(name, findings);
     let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();

@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::reader::{Reader, Source};
 
-/// What came of a deployment.
+/// The outcome of a deployment.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     New(DefinitionId),
@@ -21,7 +21,7 @@ pub enum Outcome {
     Conflict(DefinitionId),
     /// In place of another document under this id and version.
     Replaced(DefinitionId),
-    /// The same, but so many instances of the other document would have to go on with this one.
+    /// The same, but this many instances of the other document would have to continue with this one.
     InUse(DefinitionId, usize),
     /// The findings.
     Invalid(Vec<Value>),
@@ -48,10 +48,9 @@ impl Deployer {
         }
     }
 
-    /// Reads and deploys a document; what is fetched for it isn't once the future is dropped. What is running keeps the
-    /// definition that it started with. `replaces`:
-    /// another document under the same id and version is replaced, unless instances of it are there. For one
-    /// process alone.
+    /// Reads and deploys a document; nothing more is fetched for it once the future is dropped. Running instances keep
+    /// the definition that they started with. `replaces`: another document under the same id and version is replaced,
+    /// unless instances of it are there. For one process alone.
     ///
     /// # Errors
     /// The store failed.
@@ -137,8 +136,8 @@ fn finding(message: &str) -> Value {
     json!({"severity": "error", "code": "definition-invalid", "message": message})
 }
 
-/// Runs what may block elsewhere. A reader that panics is an error in it, told as a finding: the
-/// process goes on.
+/// Runs work that may block elsewhere. A reader that panics is an error in it, reported as a finding: the process
+/// continues.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
 ) -> Result<T, Vec<Value>> {

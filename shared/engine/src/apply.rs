@@ -1,4 +1,4 @@
-//! What an event changes. Total: it cannot fail, whatever the event.
+//! Applies an event to a scope. Total: it cannot fail for any event.
 
 use swirl_model::event::Event;
 use swirl_model::scope::Scope;

@@ -47,24 +47,24 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Takes the way that triggered the compensation, which is done. The scope stands behind the work of the
-    /// state whose way it is.
+    /// Takes the way that triggered the compensation, which is done. The scope has finished the work of the state that
+    /// the way leaves.
     pub(crate) fn go_onward(&mut self, way: Way, purpose: Purpose) {
         if let Err(error) = self.proceed(way, purpose) {
             self.trigger_failed(way, purpose, error);
         }
     }
 
-    /// Faults the scope at a way; a retry goes on with the way.
+    /// Faults the scope at a way; a retry continues with the way.
     pub(crate) fn fail_onward(&mut self, way: Way, purpose: Purpose, error: WorkflowError) {
-        // The way of an action is one of the state that the scope stands in.
+        // The way of an action belongs to the state that the scope is in.
         if let Some(id) = state_of(way).or(self.scope.state()) {
             self.return_to(id, way, purpose);
         }
         self.fail(error);
     }
 
-    /// The state whose way it is, behind its work.
+    /// The state that the way leaves, its work done.
     fn return_to(&mut self, id: StateId, way: Way, purpose: Purpose) {
         self.move_to(Position {
             state: Some(id),
@@ -79,8 +79,8 @@ impl Ctx<'_> {
         });
     }
 
-    /// What the way produces or goes on with can't be made: an error of the state that triggered
-    /// the compensation, never of a compensating one (decision 85).
+    /// The data or the input of the way can't be made: an error of the state that triggered the compensation, never of
+    /// a compensating one (decision 85).
     fn trigger_failed(&mut self, way: Way, purpose: Purpose, mut error: WorkflowError) {
         let Some(id) = state_of(way).or(self.scope.state()) else {
             return self.fail(error);

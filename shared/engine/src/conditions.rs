@@ -43,7 +43,7 @@ impl View<'_> {
         }
     }
 
-    /// What a path selects: no value, one, or each of a list of matches.
+    /// The values that a path selects: none, one, or each of a list of matches.
     fn selected(&self, path: ExprId, data: &Data) -> Result<Vec<Data>, WorkflowError> {
         let Some(found) = self.eval(path, data)? else {
             return Ok(Vec::new());
@@ -76,7 +76,7 @@ fn compares(
     match operator {
         Comparison::Present => true,
         Comparison::Null => found.is_null(),
-        // Null stands for what isn't there.
+        // Null means that the value is missing.
         _ if found.is_null() && !value.is_null() => false,
         Comparison::Equal => order() == Ordering::Equal,
         Comparison::Less => order() == Ordering::Less,

@@ -1,7 +1,7 @@
-//! `continueAs`: another instance goes on in place of this one.
+//! `continueAs`: another instance continues in place of this one.
 //!
-//! This one has ended once that one is there. Whoever starts it says so, or why it cannot be: then
-//! this instance faults, and an operator's retry has it started again.
+//! This one has ended once that one exists. The process that starts it reports so, or why it cannot
+//! start: then this instance faults, and an operator's retry starts it again.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, StartInstance};
@@ -83,7 +83,7 @@ impl Ctx<'_> {
         self.work(Work::Continue { call, way, input });
     }
 
-    /// What came of the start.
+    /// The outcome of the start.
     pub(crate) fn continued(
         &mut self,
         call: u32,
@@ -106,7 +106,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Ends what was started in place of this instance, which is to end otherwise.
+    /// Ends the instance that was started in place of this one, which is to end differently.
     pub(crate) fn abandon_continuation(&mut self, status: EndStatus) {
         let position = self.scope.position();
         if position.is_some_and(|position| matches!(position.work, Work::Continue { .. })) {

@@ -17,7 +17,7 @@ use crate::eval::View;
 use crate::finish::Prepared;
 use crate::step::Env;
 
-/// A sleep that is shorter is no wait.
+/// A shorter sleep doesn't count as a wait.
 const BRIEF_MS: i64 = 10;
 
 /// An instance has run for long.
@@ -26,7 +26,7 @@ const LONG_MS: i64 = 1_000;
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.
 pub(crate) type Step = Result<(), WorkflowError>;
 
-/// The scope with its definition, and what has been decided in this step.
+/// The scope with its definition, and the decisions of this step.
 pub(crate) struct Ctx<'a> {
     pub def: &'a Arc<Definition>,
     pub header: &'a Header,
@@ -34,15 +34,15 @@ pub(crate) struct Ctx<'a> {
     pub scope: &'a mut Scope,
     pub events: Vec<Event>,
     pub commands: Vec<Command>,
-    /// Others are to have their turn before this scope goes on.
+    /// Others are to have their turn before this scope continues.
     pub pause: bool,
-    /// What the way that is being taken produces.
+    /// The events and the input of the way that is being taken.
     pub prepared: Option<Prepared>,
 }
 
 impl<'a> Ctx<'a> {
-    /// Decides an event: it is applied at once, so that what follows sees its effect.
-    /// What the history shows of errors has no secrets in it; what handlers and expressions see is as it came.
+    /// Decides an event: it is applied at once, so that what follows sees its effect. The history shows errors without
+    /// secrets; handlers and expressions see them unchanged.
     pub fn emit(&mut self, mut event: Event) {
         match &mut event {
             Event::ActionFailed { error, .. }
@@ -78,8 +78,8 @@ impl<'a> Ctx<'a> {
         self.hops().saturating_add(1)
     }
 
-    /// Instances that led here without a wait. A branch doesn't know whether the root has waited: what has run for long is
-    /// taken to have.
+    /// Instances that led here without a wait. A branch doesn't know whether the root has waited: an instance that has
+    /// run for long is assumed to have.
     pub fn hops(&self) -> u32 {
         let age = self.now().0.saturating_sub(self.header.started_at.0);
         let waited = self.scope.waited || !self.scope.id.is_root() && age >= LONG_MS;
@@ -98,8 +98,8 @@ impl<'a> Ctx<'a> {
     }
 
     pub fn set_data(&mut self, data: Data) {
-        // A result that an iteration's states have only collected stands for what they came to as
-        // long as nothing changes their data after it.
+        // A result that an iteration's states have only collected is their result as long as nothing changes their data
+        // after it.
         if self.scope.result.is_some() && self.state().is_some() && data != self.scope.data {
             self.emit(Event::Result(None));
         }
@@ -221,7 +221,7 @@ impl<'a> Ctx<'a> {
                 self.work(Work::Begin);
             }
             Work::List(run) => {
-                // Should the instance fault, a retry goes on at this action.
+                // Should the instance fault, a retry continues at this action.
                 let mut run = run.clone();
                 self.abandon_subflow(EndStatus::Terminated);
                 let goes_on = matches!(

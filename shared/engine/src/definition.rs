@@ -29,7 +29,7 @@ pub struct Definition {
     /// By state, where the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
-    /// From when windows count that have no beginning of their own.
+    /// The instant from which windows without their own beginning count.
     pub(crate) deployed_at: Option<Timestamp>,
     /// The regular expressions of conditions, by their text.
     pub(crate) patterns: HashMap<String, Regex>,
@@ -48,7 +48,7 @@ pub struct Definition {
     pub sizes: Sizes,
 }
 
-/// Something that doesn't compile, and where it stands in the document.
+/// Something that doesn't compile, and its place in the document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer}: {message}")]
 pub struct Problem {
@@ -140,7 +140,7 @@ impl Definition {
 }
 
 impl Definition {
-    /// A definition that nobody shares yet, as one that was deployed then.
+    /// A definition that is not shared yet, as one that was deployed then.
     #[must_use]
     pub fn deployed(mut self: Arc<Definition>, at: Timestamp) -> Arc<Definition> {
         if let Some(own) = Arc::get_mut(&mut self) {
@@ -149,7 +149,7 @@ impl Definition {
         self
     }
 
-    /// What a workflow is known by. A version that is an expression is part of it as it is written.
+    /// The id that a workflow is known by. A version that is an expression is part of it as written.
     pub fn id_of(workflow: &Workflow) -> DefinitionId {
         let version = match &workflow.version {
             Version::Literal(version) => version.as_str(),

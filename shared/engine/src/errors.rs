@@ -11,7 +11,7 @@ use crate::eval::View;
 const TYPES: &str = "https://serverlessworkflow.io/spec/errors/";
 
 impl Ctx<'_> {
-    /// The first of these that an error fits; `Any` is asked last, wherever it stands.
+    /// The first of these that an error fits; `Any` is asked last, wherever it is.
     pub(crate) fn first_fit<'s>(
         &self,
         sets: impl Iterator<Item = &'s ErrorSet>,
@@ -55,7 +55,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Whether what came of a success is one of the set: `Text` means the whole of it.
+    /// Whether the result of a success is one of the set: `Text` means the whole of it.
     pub(crate) fn fits_result(&self, set: &ErrorSet, result: &Data) -> Result<bool, WorkflowError> {
         match set {
             ErrorSet::Text(text) => Ok(result.to_text() == *text),
@@ -146,7 +146,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Merges into the state data what a handler wants of its error.
+    /// Merges into the state data the part of an error that its handler asks for.
     pub(crate) fn merge_error(&mut self, filter: &ErrorFilter, error: &WorkflowError) -> Step {
         let shown = error.to_data();
         let value = match filter.data {
@@ -160,7 +160,7 @@ impl Ctx<'_> {
     }
 }
 
-/// What conditions over an error see of it (decision 27).
+/// The form in which conditions over an error see it (decision 27).
 fn shown(error: &WorkflowError) -> Data {
     let mut data = error.to_data();
     data.set("trace", Data::string(error.to_string()));
@@ -190,7 +190,7 @@ fn is_problem(problem: &Problem, error: &WorkflowError) -> bool {
         && problem.instance.as_ref().is_none_or(inside)
 }
 
-/// Type, status and title of an error of our own, or of a call.
+/// Type, status and title of an internal error, or of a call's.
 fn description(error: &WorkflowError) -> (&'static str, u16, &'static str) {
     if error.code.as_deref() == Some("timeout") {
         return ("timeout", 408, "Timeout");

@@ -9,14 +9,14 @@ use swirl_model::{Data, WorkflowError};
 use crate::definition::{Definition, VARIABLES, sees_error};
 use crate::step::Env;
 
-/// What expressions see besides their input.
+/// The values that expressions see besides their input.
 pub(crate) struct View<'a> {
     pub def: &'a Definition,
     pub env: &'a Env,
     pub header: &'a swirl_model::instance::Header,
     pub params: &'a [(std::sync::Arc<str>, Data)],
     pub last_error: Option<&'a WorkflowError>,
-    /// The error that a condition is about: `$error`, and what plain names mean in the languages that have them.
+    /// The error that a condition is about: `$error`, and the meaning of plain names in the languages that have them.
     pub error: Option<Data>,
 }
 

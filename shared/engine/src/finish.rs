@@ -19,7 +19,7 @@ use crate::ids::child_id;
 use crate::schema::Checked;
 use crate::start::{HOPS, ORIGIN};
 
-/// What a way produces and goes on with, its expressions evaluated.
+/// The events that a way produces and the input it continues with, their expressions evaluated.
 pub(crate) struct Prepared {
     produced: Vec<Produced>,
     /// The input of `continueAs`.
@@ -33,8 +33,8 @@ struct Produced {
 }
 
 impl Ctx<'_> {
-    /// The state's work is done: output filter, then the way. An error finds the data as the work left
-    /// it (decision 66), and a retry goes on here.
+    /// The state's work is done: output filter, then the way. An error finds the data as the work left it (decision
+    /// 66), and a retry continues here.
     pub fn finish(&mut self, way: Way) -> Step {
         let unfiltered = self.scope.data.clone();
         let mut from = FinishFrom::Output;
@@ -48,7 +48,7 @@ impl Ctx<'_> {
         step
     }
 
-    /// An operator's retry of what failed behind a state's work.
+    /// An operator's retry of a step that failed behind a state's work.
     pub(crate) fn resume_finish(&mut self, way: Way, from: FinishFrom) -> Step {
         match from {
             FinishFrom::Output => self.finish(way),
@@ -96,7 +96,7 @@ impl Ctx<'_> {
             let data = self.scope.data.clone();
             self.validate(schema, &data, Checked::Output)?;
         }
-        // What the way needs is worked out while an error of it is still the state's.
+        // The way's expressions are evaluated while an error in them still belongs to the state.
         self.prepared = self.prepare(way)?;
         *from = FinishFrom::Way;
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
@@ -112,7 +112,7 @@ impl Ctx<'_> {
         self.take(way)
     }
 
-    /// A rule may take what the state's work came to for a failure.
+    /// A rule may treat the outcome of the state's work as a failure.
     fn retried_by_rule(&mut self, state: &State) -> Result<bool, WorkflowError> {
         for (index, rule) in state.retries.iter().enumerate() {
             if rule.results && self.fits_result(&rule.errors, &self.scope.data)? {
@@ -200,7 +200,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// What a way produces and goes on with, unless compensation comes first and may change it.
+    /// The events and the input of a way, unless compensation comes first and may change them.
     fn prepare(&self, way: Way) -> Result<Option<Prepared>, WorkflowError> {
         if self.purpose() != Purpose::Main {
             return Ok(None);
@@ -424,7 +424,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// A branch, an iteration, an action of its own: done.
+    /// A branch, an iteration or a separate action is done.
     pub fn scope_done(&mut self) {
         self.disarm(|_| true);
         self.emit(Event::Moved(Cursor::Ended));
@@ -465,9 +465,9 @@ impl Ctx<'_> {
         }
     }
 
-    /// A timeout of a state, an action or a branch. Once `workflowExecTimeout` has passed, it is the
-    /// end of what was left to finish, and that of the workflow has precedence (0.8, "Workflow
-    /// Timeouts"): nothing is handled and nothing retried. True: that is done.
+    /// A timeout of a state, an action or a branch. Once `workflowExecTimeout` has passed, the remaining work ends
+    /// here, and the workflow's timeout has precedence (0.8, "Workflow Timeouts"): nothing is handled and nothing
+    /// retried. Returns true then.
     pub fn is_last_timeout(&mut self, error: &WorkflowError) -> bool {
         match self.scope.role {
             Role::Root => {

@@ -1,5 +1,5 @@
-//! Whether a stored scope can be one of a definition's. Records name states, lists, events and paths by number, and a
-//! damaged one may name what isn't there.
+//! Whether a stored scope fits its definition. Records name states, lists, events and paths by number, and a damaged
+//! one may name something that isn't there.
 
 use swirl_model::event::{Input, Subscription};
 use swirl_model::scope::{
@@ -10,7 +10,8 @@ use swirl_model::workflow::{ExprId, ListId, PathId, State, StateId, StateKind};
 use crate::Definition;
 
 impl Definition {
-    /// Whether all that a scope names is there. To be asked of what was read before it is told anything.
+    /// Whether the definition has everything that a scope names. Checked for a scope that was read, before it gets an
+    /// input.
     pub fn fits(&self, scope: &Scope) -> bool {
         let role = match scope.role {
             Role::Root => true,

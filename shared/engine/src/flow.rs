@@ -1,6 +1,6 @@
 //! Which states lead to which.
 
-use swirl_model::workflow::{Next, State, StateId, StateKind, Then, Workflow};
+use swirl_model::workflow::{Body, ListId, Next, State, StateId, StateKind, Then, Workflow};
 
 /// Whether ways lead from one state to another, or it is the same.
 pub(crate) fn reaches(workflow: &Workflow, from: StateId, to: StateId) -> bool {
@@ -19,6 +19,24 @@ pub(crate) fn reaches(workflow: &Workflow, from: StateId, to: StateId) -> bool {
         }
     }
     false
+}
+
+/// Whether a list is that of an operation state in a foreach's iterations.
+pub(crate) fn runs_in_iteration(workflow: &Workflow, list: ListId) -> bool {
+    let states = || workflow.states.iter();
+    let flows = states().filter_map(|state| match &state.kind {
+        StateKind::Foreach(foreach) => match foreach.body {
+            Body::Flow(flow) => Some(flow),
+            Body::Actions(_) => None,
+        },
+        _ => None,
+    });
+    let is_in = |flow| states().any(|state| state.flow == flow && has_list(state, list));
+    flows.into_iter().any(is_in)
+}
+
+fn has_list(state: &State, list: ListId) -> bool {
+    matches!(state.kind, StateKind::Operation(own) if own == list)
 }
 
 /// All transitions and ends of a state.

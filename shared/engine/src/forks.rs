@@ -1,8 +1,7 @@
 //! Branches: made in one step, joined once.
 //!
-//! The fork's record holds the data that all branches begin with, so a fork costs the same however
-//! many branches it has. Results are a set by branch; the parent is told when enough are there, or
-//! at the first error.
+//! The fork's record holds the data that all branches begin with, so a fork costs the same however many branches it
+//! has. Results are a set by branch; the parent is notified when enough are there, or at the first error.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -114,7 +113,7 @@ impl Ctx<'_> {
         }));
     }
 
-    /// The branches that are left, if any, are cancelled; what they would produce is not wanted.
+    /// The remaining branches, if any, are cancelled; their events are not wanted.
     pub fn close_fork(&mut self) {
         if let Some(Work::Fork(run)) = self.scope.position().map(|position| &position.work) {
             let fork = run.fork;
@@ -175,7 +174,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Begins a branch that nobody waits for: a fork of its own, of which only a `terminate` is heard.
+    /// Begins a branch that nobody waits for: a separate fork, of which only a `terminate` is heard.
     pub(crate) fn fork_apart(&mut self, state: StateId, index: u32) {
         let fork = self.seq();
         let origin = ForkOrigin::Apart(state, index);
@@ -191,7 +190,7 @@ impl Ctx<'_> {
         self.emit(Event::Apart(all));
     }
 
-    /// What no state waits for ends with what is around it.
+    /// Work that no state waits for ends with the scope around it.
     pub(crate) fn abandon_apart(&mut self) {
         if self.scope.apart.is_empty() {
             return;
@@ -203,7 +202,7 @@ impl Ctx<'_> {
     }
 
     /// # Errors
-    /// The instance has no room for what the branches begin with.
+    /// The instance has no room for the data that the branches begin with.
     pub(crate) fn check_fork(&self, items: Option<&Data>) -> Step {
         let data = &self.scope.data;
         self.check_room(&[data, data, items.unwrap_or(&Data::NULL)])
@@ -244,7 +243,7 @@ impl Ctx<'_> {
         results: Vec<(u32, BranchResult)>,
         done: Option<u32>,
     ) -> Result<(), Rejection> {
-        // One that was told before the batch that runs now is told too late.
+        // A fork that was notified before the batch that runs now is notified too late.
         let enough = done.is_none_or(|done| done >= run.needed);
         let batch = results.is_empty() && enough && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
@@ -260,18 +259,26 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Merges what branches produced, all of it or nothing.
+    /// Merges the results of branches, all of them or none.
     pub(crate) fn replay_all(
         &mut self,
         results: impl IntoIterator<Item = (u32, BranchResult)>,
     ) -> Step {
-        let before = self.scope.data.clone();
+        let (before, plain) = (self.scope.data.clone(), self.scope.result.clone());
         for (_, result) in results {
-            if let BranchResult::Done { merges, .. } = result
-                && let Err(error) = self.replay(merges)
-            {
+            let BranchResult::Done { merges, result, .. } = result else {
+                continue;
+            };
+            if let Err(error) = self.replay(merges) {
                 self.set_data(before);
+                if self.scope.result != plain {
+                    self.emit(Event::Result(plain));
+                }
                 return Err(error);
+            }
+            // The plain result of an action of an iteration's state.
+            if result.is_some() && matches!(self.scope.role, Role::Iteration { .. }) {
+                self.emit(Event::Result(result));
             }
         }
         Ok(())

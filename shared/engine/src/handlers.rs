@@ -1,7 +1,7 @@
-//! Handlers of actions: what they retry, and where they lead.
+//! Handlers of actions: the errors they retry, and where they lead.
 //!
-//! What no handler of an action takes goes to its state; a way that one of them takes leads out of the
-//! state, also from within its branches.
+//! An error that no handler of an action takes goes to its state; a way that one of them takes leads out of the state,
+//! also from within its branches.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -14,7 +14,7 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// Another attempt: after how long, and what is to be remembered of it.
+/// Another attempt: its delay, and the record to keep of it.
 pub(crate) struct Waits {
     pub delay_ms: u64,
     pub retried: Retried,
@@ -30,7 +30,7 @@ impl Ctx<'_> {
         for (index, handler) in action.on_errors.iter().enumerate() {
             if handler.results && self.fits_result(&handler.errors, result)? {
                 let message = format!(
-                    "the result of '{}' is one that the definition takes for a failure",
+                    "the result of '{}' is one that the definition treats as a failure",
                     self.action_name(action)
                 );
                 let error = WorkflowError::new(names::RESULT_MATCHED, message);
@@ -185,7 +185,7 @@ impl Ctx<'_> {
         self.take_left(way);
     }
 
-    /// Something in the state has succeeded: what handlers of the state retry of it counts anew.
+    /// Something in the state has succeeded: attempts that handlers of the state retry are counted anew.
     pub(crate) fn forget_attempts(&mut self) {
         let by_handler = |retried: &Retried| matches!(retried.by, RetriedBy::StateHandler(_));
         let Some(position) = self.scope.position() else {
@@ -210,7 +210,7 @@ impl Ctx<'_> {
     }
 }
 
-/// One line for whoever retries.
+/// Keeps one record for each rule that retries.
 pub(crate) fn remember(all: &mut Vec<Retried>, new: Retried) {
     all.retain(|retried| retried.by != new.by);
     all.push(new);

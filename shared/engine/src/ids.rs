@@ -4,7 +4,7 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::Header;
 use swirl_model::scope::{ActionStep, Scope, Work};
 
-/// A short id for what these parts name: the same parts give the same id, always.
+/// A short id for the thing that these parts name: the same parts always give the same id.
 pub fn derive(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -14,12 +14,12 @@ pub fn derive(parts: &[&str]) -> String {
     hasher.finalize().to_hex()[..24].to_owned()
 }
 
-/// The id of what a scope causes at one of its sequence numbers.
+/// The id of an effect that a scope causes at one of its sequence numbers.
 pub fn child_id(header: &Header, scope: &ScopeId, seq: u32) -> String {
     derive(&[&header.seed(), scope.as_str(), &seq.to_string()])
 }
 
-/// The id of the instance that one goes on as after `continueAs`.
+/// The id of the instance that continues this one after `continueAs`.
 pub fn continuation_id(header: &Header) -> InstanceId {
     if header.parent.is_none() && header.continued_from.is_none() {
         return InstanceId::new(derive(&[&header.seed(), "continue"]));
@@ -27,7 +27,8 @@ pub fn continuation_id(header: &Header) -> InstanceId {
     chained_id(&header.id)
 }
 
-/// The instance that a scope waits for: its sub-workflow, or what it goes on as after `continueAs`.
+/// The instance that a scope waits for: its sub-workflow, or the one that continues it after
+/// `continueAs`.
 pub fn awaited(header: &Header, scope: &Scope) -> Option<InstanceId> {
     if scope.fault.is_some() {
         return None;

@@ -1,6 +1,6 @@
 //! The pure workflow engine.
 //!
-//! [`step`] tells a scope an [`Input`] and gets an [`Outcome`]: what happened (events, applied to
+//! [`step`] gives a scope an [`Input`] and gets an [`Outcome`]: what happened (events, applied to
 //! the scope and kept as history) and what is to be done (commands, carried out by the driver after
 //! the commit). It runs until the scope blocks: a call, a wait, a fork, the end.
 //!

@@ -33,10 +33,10 @@ impl Ctx<'_> {
         view.set(path, &self.scope.data, target)
     }
 
-    /// The state data with what an action produced in it.
+    /// The state data with an action's result in it.
     pub fn with_merge(&self, merge: &Merge) -> Result<Data, WorkflowError> {
         let data = match (merge.replace, merge.to) {
-            // Nothing is merged; what is there may still be filtered.
+            // Nothing is merged; the existing data may still be filtered.
             (false, _) if merge.value.is_null() => self.scope.data.clone(),
             (false, to) => self.merged(to, &merge.value)?,
             (true, to) => self.merged_or_put(to, &merge.value)?,
@@ -44,7 +44,7 @@ impl Ctx<'_> {
         self.through(merge.output, data)
     }
 
-    /// An object is merged into what takes one; all else is put in place of what is there.
+    /// An object is merged into a value that takes one; any other value replaces the existing one.
     fn merged_or_put(&self, to: Option<PathId>, value: &Data) -> Result<Data, WorkflowError> {
         if value.is_object() {
             match self.merged(to, value) {
@@ -67,7 +67,7 @@ impl Ctx<'_> {
         Ok(found.filter(|found| !found.is_null()).unwrap_or(data))
     }
 
-    /// Merges what the actions of a branch produced.
+    /// Merges the results of the actions of a branch.
     pub fn replay(&mut self, merges: Vec<Merge>) -> Step {
         for merge in merges {
             let data = self.with_merge(&merge)?;
@@ -95,7 +95,7 @@ impl Ctx<'_> {
         self.put_data(data)
     }
 
-    /// What of a result or payload is to be merged; null is nothing.
+    /// The part of a result or payload that is to be merged; null is nothing.
     pub(crate) fn filtered(
         &self,
         filter: Option<ExprId>,

@@ -5,7 +5,7 @@ use swirl_model::workflow::{ActionKind, Next, StateKind, Then, Workflow};
 /// All that its states do is work on data: nothing is called, waited for, forked, published or continued as
 /// another instance. Its instances end with their first turn, if nothing fails.
 pub(crate) fn is_pure(workflow: &Workflow) -> bool {
-    // Secrets are for those who make calls.
+    // Only calls see secrets.
     workflow.secrets.is_empty()
         && !workflow.keep_active
         && workflow.states.iter().all(|state| {

@@ -1,4 +1,4 @@
-//! Where errors go: to the state's handlers, else to who waits for the scope.
+//! The path of errors: to the state's handlers, else to the scope or instance that waits.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
@@ -33,7 +33,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Retries by rules of the state come first, then its handlers. An error is one that nobody takes.
+    /// Retries by rules of the state come first, then its handlers. Returns the error if none of them takes it.
     fn handled(&mut self, id: StateId, state: &State, error: WorkflowError) -> Step {
         for (index, rule) in state.retries.iter().enumerate() {
             if self.fits(&rule.errors, &error)? {
@@ -71,7 +71,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Repeats what failed: an action, here or in a branch; where nothing of the kind did, the state.
+    /// Repeats the failed part: an action, here or in a branch; where there is none, the state.
     fn retry_source(
         &mut self,
         state: &State,
@@ -161,8 +161,8 @@ impl Ctx<'_> {
         Ok(true)
     }
 
-    /// What no handler takes ends the scope: the instance faults, a branch reports to its fork.
-    /// All stands as it was, so that an operator can let it go on.
+    /// An error that no handler takes ends the scope: the instance faults, a branch reports to its fork. Everything
+    /// stays as it was, so that an operator can let it continue.
     pub fn fail(&mut self, error: WorkflowError) {
         if self.in_run_before() {
             return self.terminated();
@@ -190,7 +190,7 @@ impl Ctx<'_> {
                 self.emit(Event::Moved(Cursor::Ended));
                 self.command(Command::Drop);
             }
-            // Nobody will let it go on.
+            // Nobody will let it continue.
             Role::Apart { .. } => {
                 self.emit(Event::BranchFailed {
                     error: error.clone(),
@@ -211,9 +211,9 @@ impl Ctx<'_> {
         }
     }
 
-    /// An error as it is shown. Messages quote what a service answered, and the values that an expression, a
-    /// merge or a schema could not work on; either may hold secrets (decision 84). Errors are rare: nothing is
-    /// prepared for them.
+    /// An error in the form that is shown. Messages quote answers of services, and values that an expression, a merge
+    /// or a schema could not work on; either may hold secrets (decision 84). Errors are rare: nothing is prepared for
+    /// them.
     fn without_secrets(&self, mut error: WorkflowError) -> WorkflowError {
         self.hide_secrets(&mut error);
         error
@@ -225,12 +225,12 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whoever waits for this instance as its sub-workflow.
+    /// Notifies the parent that waits for this instance as its sub-workflow.
     pub fn tell_parent(&mut self, result: Result<Data, WorkflowError>, terminate: bool) {
         self.tell_parent_of(result, terminate, u64::from(self.scope.seq.max(1)));
     }
 
-    /// It was ended from outside and cannot go on: a retry of its parent starts another one.
+    /// It was ended from outside and cannot continue: a retry of its parent starts another one.
     pub fn tell_parent_of_end(&mut self, message: impl Into<String>) {
         let error = WorkflowError::new(names::SUBFLOW_FAILED, message);
         self.tell_parent_of(Err(error), false, 0);
@@ -268,8 +268,8 @@ impl Ctx<'_> {
         if self.is_last_timeout(&error) {
             return;
         }
-        // Branches and finished actions stay as they are, unless a handler takes the error: a retry
-        // repeats nothing. What an action has under way is given up.
+        // Branches and finished actions stay as they are, unless a handler takes the error: a retry repeats nothing. An
+        // action's unfinished work is given up.
         self.abandon_subflow(EndStatus::Terminated);
         self.raise(error);
     }

@@ -1,4 +1,4 @@
-//! Retries of an action, and what an operator does with one that failed for good.
+//! Retries of an action, and an operator's choices for one that failed for good.
 
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::{EndStatus, Header};
@@ -24,7 +24,7 @@ impl Ctx<'_> {
         self.action_failed_with(error, true)
     }
 
-    /// `under_way`: what was attempted may still run, and is to be ended.
+    /// `under_way`: the attempt may still run, and is to be ended.
     pub fn action_failed_with(&mut self, error: WorkflowError, under_way: bool) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
@@ -68,7 +68,7 @@ impl Ctx<'_> {
             return self.handle_in_action(run, id, handler, error);
         }
         let Some(delay_ms) = delay_ms else {
-            // It isn't under way any more: whoever cleans up must not end it again.
+            // It isn't under way any more: a clean-up must not end it again.
             run.step = ActionStep::Attempt;
             self.list(run);
             return Err(error);
@@ -98,7 +98,7 @@ impl Ctx<'_> {
         self.delay_of(&rule.policy, attempts, waited_ms)
     }
 
-    /// How long to wait after so many attempts, if the policy allows another one.
+    /// How long to wait after this many attempts, if the policy allows another one.
     pub(crate) fn delay_of(
         &self,
         policy: &Retry,
@@ -185,8 +185,8 @@ impl Ctx<'_> {
         self.settle(step);
     }
 
-    /// An operator's retry, or a result given in place of the action that failed. What is finished isn't
-    /// repeated (decision 73).
+    /// An operator's retry, or a result given in place of the action that failed. Finished work isn't repeated
+    /// (decision 73).
     pub fn retry(&mut self, result: Option<Data>) -> Result<(), Rejection> {
         if self.scope.fault.is_none() {
             return Err(Rejection::NotFaulted);
@@ -215,7 +215,7 @@ impl Ctx<'_> {
                     let others = result.is_none();
                     self.revive(fork, index, again(result), others);
                 }
-                // What the branches came to meanwhile is asked for once more.
+                // Asks once more for the results that the branches reached meanwhile.
                 None => self.revive(run.fork, 0, Input::Retry, true),
             },
             Work::Finish { way, from } => {
@@ -237,7 +237,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// What comes of a sub-workflow this time is no repetition of what its parent has heard.
+    /// The sub-workflow's outcome this time isn't a repetition of the one its parent has heard.
     fn begin_another_turn(&mut self) {
         if self.scope.id.is_root() && self.header.parent.is_some() {
             self.seq();
@@ -345,7 +345,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An operator's choice: go on at a state, with the data as it is.
+    /// An operator's choice: continue at a state, with the data as it is.
     pub fn rerun(&mut self, name: &str) -> Result<(), Rejection> {
         if self.scope.fault.is_none() || !self.scope.id.is_root() {
             return Err(Rejection::NotFaulted);
@@ -373,7 +373,7 @@ impl Ctx<'_> {
     }
 }
 
-/// What a branch that failed is to hear.
+/// The input for a branch that failed.
 fn again(result: Option<Data>) -> Input {
     match result {
         Some(result) => Input::Skip { result },
@@ -381,7 +381,7 @@ fn again(result: Option<Data>) -> Input {
     }
 }
 
-/// Whether a faulted scope stands at an action, which can be given a result, or at a branch that failed.
+/// Whether a faulted scope is at an action, which can be given a result, or at a branch that failed.
 pub fn can_skip(scope: &Scope) -> bool {
     match scope.position().map(|position| &position.work) {
         Some(Work::List(run)) => {
@@ -394,8 +394,8 @@ pub fn can_skip(scope: &Scope) -> bool {
     }
 }
 
-/// Whether an operator may let an instance go on at a state: those of compensation and of `runBefore`
-/// run in their turn only.
+/// Whether an operator may let an instance continue at a state: those of compensation and of `runBefore` run in their
+/// turn only.
 pub fn can_rerun(def: &Definition, header: &Header, state: StateId) -> bool {
     let workflow = &def.workflow;
     let before = match &header.timeout {
@@ -449,8 +449,7 @@ pub(crate) fn millis(duration: &IsoDuration, now: Timestamp) -> u64 {
     duration.add_to(now).0.saturating_sub(now.0).max(0) as u64
 }
 
-/// Whether it isn't known what became of the call: a retry is then the same logical call, with the
-/// same key (decision 95).
+/// Whether the outcome of the call is unknown: a retry is then the same logical call, with the same key (decision 95).
 pub fn leaves_outcome_open(error: &WorkflowError) -> bool {
     match (error.status, error.code.as_deref()) {
         (Some(status), _) => matches!(status, 502..=504),

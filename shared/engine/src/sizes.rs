@@ -1,5 +1,5 @@
-//! How large what a definition makes may become: checked where it is made, so that an error handler can act,
-//! and nothing of it is ever stored.
+//! Limits of the data that a definition makes: checked where it is made, so that an error handler can act, and nothing
+//! too large is ever stored.
 
 use swirl_model::error::names;
 use swirl_model::instance::Room;
@@ -8,7 +8,7 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// What an event has beside its data and attributes, and what is added where it is published.
+/// The size of an event besides its data and attributes, and of what is added where it is published.
 const EVENT_OVERHEAD: usize = 1024;
 
 /// The same for all definitions of a process.
@@ -25,7 +25,7 @@ pub struct Sizes {
 }
 
 impl Default for Sizes {
-    /// Events as nats-server takes them unless it is told otherwise.
+    /// Events as nats-server accepts them unless it is configured otherwise.
     fn default() -> Sizes {
         Sizes {
             data_bytes: 4 << 20,
@@ -72,14 +72,14 @@ impl Ctx<'_> {
     }
 
     /// # Errors
-    /// The data is too large for a scope, or for what its instance has left.
+    /// The data is too large for a scope, or for the room that its instance has left.
     pub(crate) fn check_data(&self, data: &Data, what: &str) -> Step {
         self.def.sizes.check_data(data, what)?;
         self.check_room(&[data])
     }
 
     /// # Errors
-    /// These together are too large for what the instance has left.
+    /// These together are too large for the room that the instance has left.
     pub(crate) fn check_room(&self, parts: &[&Data]) -> Step {
         let Some(room) = self.env.room else {
             return Ok(());

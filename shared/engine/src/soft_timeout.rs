@@ -1,5 +1,5 @@
-//! After a `workflowExecTimeout` without `interrupt` (decision 81): what executes is finished, what only
-//! waits is left at that instant, or as soon as it only waits. The instance is then terminated.
+//! After a `workflowExecTimeout` without `interrupt` (decision 81): work that executes is finished; a wait is left at
+//! that instant, or as soon as nothing but waits remains. The instance is then terminated.
 //!
 //! A branch knows by itself when the timeout has passed. One that only waits then ends, and says so
 //! in its result; the state is left when the others are done or only wait, too.
@@ -67,10 +67,10 @@ impl Ctx<'_> {
         }
     }
 
-    /// When the workflow times out, if what runs then is to be finished.
+    /// When the workflow times out, if running work is to be finished then.
     fn soft_end(&self) -> Option<Timestamp> {
         let timeout = self.workflow_timeout_setting()?;
-        // What cannot be worked out has faulted the instance at its start.
+        // A timeout that cannot be evaluated has faulted the instance at its start.
         let end = self.workflow_end().ok().flatten()?;
         (!timeout.interrupt).then_some(end)
     }

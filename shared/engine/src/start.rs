@@ -25,7 +25,7 @@ use crate::step::Env;
 /// The longest key that people call an instance by.
 const KEY_BYTES_MAX: usize = 1000;
 
-/// What an instance is started with.
+/// The values that an instance is started with.
 #[derive(Debug, Clone, Default)]
 pub struct NewInstance {
     pub input: Data,
@@ -211,8 +211,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Whether the flow's window is open. One without a beginning of its own counts from the deployment
-    /// (decision 100).
+    /// Whether the flow's window is open. One without its own beginning counts from the deployment (decision 100).
     fn is_open(&self, flow: FlowId) -> bool {
         let Some(window) = &self.def.workflow[flow].window else {
             return true;
@@ -343,7 +342,7 @@ mod tests {
 
     #[test]
     fn instances_that_start_each_other_are_counted() {
-        // Of the outside world, whatever it says.
+        // From outside, whatever its value.
         assert_eq!(hops(&[], 0), Ok(0));
         assert_eq!(hops(&[(HOPS, "7")], 0), Ok(0));
         assert_eq!(hops(&[(ORIGIN, "a")], 0), Ok(1));

@@ -12,30 +12,30 @@ use swirl_model::{Data, WorkflowError};
 use crate::ctx::{Ctx, Step};
 use crate::definition::Definition;
 
-/// What the driver knows at this moment.
+/// The driver's view of the outside at this moment.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     pub now: Timestamp,
     /// The values of the definition's secrets, as an object; null if it has none.
     pub secrets: Data,
-    /// Less than the definition allows, for who cannot wait.
+    /// Less than the definition allows, for callers that cannot wait.
     pub bounds: Option<Bounds>,
     /// How much the scope may hold, where its instance has less left than the definition allows.
     pub room: Option<Room>,
 }
 
-/// What a turn may take at most.
+/// The limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// States or actions; then others are to have a turn.
     pub steps: u32,
-    /// Where the meter of this thread's expressions may stand at the end of the turn.
+    /// The highest reading of this thread's expression meter at the end of the turn.
     pub spent_max: u64,
 }
 
 impl Bounds {
-    /// `work` is what all expressions of the turn may cost together, in steps of their meter: work,
-    /// not time, so that the same turn goes the same way on any machine.
+    /// `work` is the cost that all expressions of the turn may have together, in steps of their meter: work, not time,
+    /// so that the same turn goes the same way on any machine.
     pub fn new(steps: u32, work: u64) -> Bounds {
         Bounds {
             steps,
@@ -44,7 +44,7 @@ impl Bounds {
     }
 }
 
-/// What came of an input.
+/// The outcome of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The scope has been changed by these events; these commands follow.
@@ -52,7 +52,7 @@ pub enum Outcome {
         events: Vec<Event>,
         commands: Vec<Command>,
     },
-    /// The input has no place here: it is late, or stands already. Nothing has changed.
+    /// The input doesn't apply: it is late, or was applied before. Nothing has changed.
     Rejected(Rejection),
 }
 
@@ -76,20 +76,20 @@ pub enum Rejection {
     NothingToSkip,
     #[error("the state is run by compensation or before the workflow's timeout, never by itself")]
     NotOfMainFlow,
-    #[error("nothing can go on from here by itself")]
+    #[error("nothing can continue from here by itself")]
     Blocked,
-    #[error("it names what the definition lacks")]
+    #[error("it names something that the definition lacks")]
     Damaged,
 }
 
 /// How much the expressions of a turn may cost, by their meter, before others have their turn: some tenth of a second.
 const TURN_WORK: u64 = 3_000_000;
-/// As many steps as a sleep stands for that is no wait.
+/// The number of steps that a sleep too short to be a wait counts as.
 const BRIEF_STEPS: u64 = 10;
 /// Few steps have more; each time that their list grows, all of them are moved.
 const EVENTS_USUAL: usize = 16;
 
-/// Tells a scope an input and runs it until it blocks.
+/// Gives a scope an input and runs it until it blocks.
 pub fn step(
     def: &Arc<Definition>,
     header: &Header,
@@ -214,7 +214,7 @@ impl Ctx<'_> {
             .bounds
             .map_or(self.def.budget, |bounds| bounds.steps);
         while self.scope.fault.is_none() && self.can_go_on() {
-            // What was invoked async begins before this scope goes on.
+            // Actions invoked async begin before this scope continues.
             if steps == budget || self.pause || swirl_expr::spent() > work_max {
                 return self.give_way(steps);
             }
@@ -224,8 +224,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Others have a turn. A scope that goes on like this without ever waiting for anything is
-    /// taken to be in a loop that nothing ends.
+    /// Others have a turn. A scope that continues like this without ever waiting for anything is assumed to be in an
+    /// endless loop.
     fn give_way(&mut self, steps: u32) {
         let steps = self.scope.steps.saturating_add(u64::from(steps));
         let max = self.def.steps_max;
@@ -240,7 +240,7 @@ impl Ctx<'_> {
         self.command(Command::Yield);
     }
 
-    /// A sleep of no length is no wait: a loop around one goes on for ever as well.
+    /// A sleep of no length isn't a wait: a loop around one runs for ever as well.
     fn count_brief(&mut self) {
         self.emit(Event::Brief(0));
         let steps = self.scope.steps.saturating_add(BRIEF_STEPS);
@@ -282,7 +282,7 @@ impl Ctx<'_> {
             .iter()
             .find(|timer| timer.seq == seq)
             .copied();
-        // Before its time it is not acted on, whoever says so.
+        // Before its time it is ignored, whatever the source.
         let timer = timer
             .filter(|timer| timer.due <= self.now())
             .ok_or(Rejection::TimerDisarmed)?;
@@ -405,7 +405,7 @@ mod tests {
         let fault = run.scope.fault.as_ref().unwrap();
         assert_eq!(fault.name, names::LIMIT_EXCEEDED);
         assert!(fault.message.starts_with("100 states"), "{fault:?}");
-        // An operator may let it go on, for as long again.
+        // An operator may let it continue, for as long again.
         let (_, commands) = run.tell(Input::Retry);
         assert!(commands.contains(&Command::Yield), "{commands:?}");
     }

@@ -9,8 +9,8 @@ use crate::ctx::{Ctx, Step};
 use crate::step::Rejection;
 
 impl Ctx<'_> {
-    /// What an event must look like to be one of this definition, for this instance. `None`: no
-    /// event can be, as a value that it must have is null (decision 86).
+    /// The events that match this definition's event for this instance. `None`: no event can match,
+    /// as a value that it must have is null (decision 86).
     pub fn event_match(&self, id: EventId) -> Result<Option<EventMatch>, WorkflowError> {
         let def = &self.def.workflow[id];
         let mut correlation = Vec::with_capacity(def.correlation.len());
@@ -42,7 +42,7 @@ impl Ctx<'_> {
         self.command(Command::Subscribe(subscription));
     }
 
-    /// The wait of an action: what its state waits for besides goes on.
+    /// The wait of an action: the other waits of its state continue.
     pub fn subscribe_answer(&mut self, filter: Option<EventMatch>) {
         let subscription = self.subscription(vec![Slot {
             slot: 0,
@@ -166,7 +166,7 @@ impl Ctx<'_> {
             return Ok(());
         };
         let mut slots = self.event_slots(state)?;
-        // An event without correlation starts an instance of its own (decision 75).
+        // An event without correlation starts its own instance (decision 75).
         let is_correlated = |filter: &EventMatch| {
             let mut values = filter.correlation.iter().map(|(_, value)| value);
             values.any(Option::is_none)

@@ -1,5 +1,5 @@
-//! Counts what each thread has allocated, so that an evaluation can be stopped before it eats the
-//! machine's memory.
+//! Counts the memory that each thread has allocated, so that an evaluation can be stopped before it
+//! eats the machine's memory.
 //!
 //! A program that evaluates expressions installs it once:
 //!
@@ -31,9 +31,9 @@ impl<A> CountingAllocator<A> {
 }
 
 thread_local! {
-    /// Bytes allocated less bytes freed by this thread. May be negative: what one thread allocated
-    /// another may free. Constant initialisation and no destructor, so that reading it allocates
-    /// nothing.
+    /// Bytes allocated less bytes freed by this thread. May be negative: one thread may free memory
+    /// that another allocated. Constant initialisation and no destructor, so that reading it
+    /// allocates nothing.
     static NET: Cell<isize> = const { Cell::new(0) };
 }
 

@@ -1,6 +1,6 @@
-//! `?//`, which jaq's parser doesn't know: `term as [$a] ?// $a | body`. The first pattern is tried, with all that stands
-//! behind it; where that fails, the next. Variables that a pattern lacks are null. Here the tokens are put into a form
-//! that says the same without `?//`, with the body in a function, so that it stands there once:
+//! `?//`, which jaq's parser doesn't know: `term as [$a] ?// $a | body`. The first pattern is tried, with everything
+//! that follows it; where that fails, the next. Variables that a pattern lacks are null. Here the tokens are put into a
+//! form that says the same without `?//`, with the body in a function, so that it is there only once:
 //!
 //! ```text
 //! term as $__value | def _body($a): body; . as $__input |
@@ -76,7 +76,7 @@ fn spelled(mut tokens: Tokens<'_>) -> Tokens<'_> {
     tokens
 }
 
-/// Where the `|` behind several patterns stands.
+/// The place of the `|` behind several patterns.
 fn patterns_end(tokens: &[Token<&str>], begin: usize) -> Option<usize> {
     let is_pattern = |at: usize| matches!(tokens.get(at), Some(Token(_, Tok::Var | Tok::Block(_))));
     let mut at = begin;
@@ -94,7 +94,7 @@ fn patterns_end(tokens: &[Token<&str>], begin: usize) -> Option<usize> {
     (several && matches!(tokens.get(at), Some(Token("|", Tok::Sym)))).then_some(at)
 }
 
-/// A body goes on to the end of what it stands in.
+/// A body extends to the end of the term around it.
 fn body_end(tokens: &[Token<&str>], begin: usize) -> usize {
     let mut ifs = 0usize;
     let mut defs = 0usize;
@@ -175,7 +175,7 @@ fn written<'s>(out: &mut Tokens<'s>, patterns: Tokens<'s>, body: Tokens<'s>) {
 fn bound<'s>(pattern: &Token<&'s str>, out: &mut Vec<&'s str>) {
     match pattern {
         Token(name, Tok::Var) if !out.contains(name) => out.push(name),
-        // What stands in parentheses is a key.
+        // A key in parentheses binds nothing.
         Token(open, Tok::Block(inner)) if !open.starts_with('(') => {
             inner.iter().for_each(|token| bound(token, out));
         }

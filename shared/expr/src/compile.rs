@@ -1,4 +1,4 @@
-//! From source to a program: parse, look for what isn't allowed, find the shape.
+//! From source to a program: parse, find parts that aren't allowed, find the shape.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,10 +23,10 @@ const STACK: usize = 512 << 20;
 
 /// Parts of one path, as `.a[0].b` has three: a path is evaluated recursively, part by part.
 pub(crate) const PARTS_MAX: usize = 256;
-/// Functions that a source may define: what compiles them looks at those around each of them.
+/// Functions that a source may define: compiling one of them looks at those around it.
 const DEFINITIONS_MAX: usize = 256;
 
-/// What is known of an expression's source.
+/// The compiled form of an expression and the facts about its source.
 pub(crate) struct Compiled {
     pub shape: Shape,
     pub used: BTreeSet<String>,
@@ -44,7 +44,7 @@ pub(crate) fn within_length(source: &str) -> Result<(), CompileError> {
     Ok(())
 }
 
-/// Runs what recurses over a source, which may be nested as deeply as it is long.
+/// Runs code that recurses over a source, which may be nested as deeply as it is long.
 pub(crate) fn with_stack<T>(
     source: &str,
     f: impl FnOnce() -> Result<T, CompileError>,
@@ -69,7 +69,7 @@ pub(crate) fn jq(source: &str, vars: &[&str]) -> Result<Compiled, CompileError> 
     })
 }
 
-/// Runs what parses a source, with stack, and on the form that the lexer reads.
+/// Runs code that parses a source, with stack, and on the form that the lexer reads.
 pub(crate) fn as_lexed<T>(
     source: &str,
     f: impl FnOnce(&str) -> Result<T, CompileError>,
@@ -131,7 +131,7 @@ pub(crate) fn parse<'s>(source: &'s str, arena: &'s Arena) -> Result<Term<&'s st
     error.map_or(Ok(term), Err)
 }
 
-/// The parser's word for what is missing, in a sentence.
+/// The parser's word for a missing part, in a sentence.
 fn wanted(word: &str) -> String {
     match word {
         "else or end" => "`else` or `end`".to_owned(),
@@ -161,7 +161,7 @@ fn refused(source: &str, name: &str) -> Option<CompileError> {
     ))
 }
 
-/// Refuses what may not be used, and changes what jaq knows nothing of or doesn't bound.
+/// Refuses forms that may not be used, and changes those that jaq doesn't know or doesn't bound.
 fn prepare<'s>(
     term: &mut Term<&'s str>,
     source: &'s str,
@@ -285,7 +285,7 @@ fn filter<'s>(
     )
 }
 
-/// Longer names are nobody's slip, and comparing them takes long.
+/// A longer name isn't a typing error, and comparing such names takes long.
 const HINT_BYTES_MAX: usize = 100;
 
 fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> CompileError {

@@ -37,7 +37,7 @@ impl<'a> HasLut<'a, Jq> for Terms<'a> {
 
 pub(crate) type Filter = jaq_core::Filter<Jq>;
 
-/// What an evaluation gave.
+/// The result of an evaluation.
 pub(crate) enum Outcome {
     None,
     One(Val),
@@ -85,7 +85,7 @@ fn message(exn: Exn<'_, V>) -> String {
     message
 }
 
-/// The definitions of the library, in order, and where each is found by name and arity.
+/// The definitions of the library, in its own order, and the places of each by name and arity.
 struct Library {
     defs: Vec<Def<&'static str>>,
     /// The names that each definition uses.
@@ -135,8 +135,8 @@ fn library() -> &'static Library {
     })
 }
 
-/// The definitions of the library that a program needs, in order. (All of them would make each
-/// compiled program a hundred times bigger.)
+/// The definitions of the library that a program needs, in the same order. (All of them would make
+/// each compiled program a hundred times bigger.)
 pub(crate) fn needed(program: &mut Term<&str>) -> Vec<Def<&'static str>> {
     let library = library();
     let find = |name: &str, arity: usize, before: usize| {
@@ -175,8 +175,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .filter(|name| !name.starts_with(['_', '!']))
 }
 
-/// The names and arities of all functions that an expression may use.
-pub(crate) fn signatures() -> impl Iterator<Item = (&'static str, usize)> {
+/// The names and arities of all functions that a jq expression may use.
+pub fn signatures() -> impl Iterator<Item = (&'static str, usize)> {
     let natives = natives::all()
         .into_iter()
         .map(|(name, args, _)| (name, args.len()));

@@ -1,10 +1,10 @@
-//! What can be wrong with an expression.
+//! Errors of expressions.
 
 use std::ops::Range;
 
 use crate::meter::Abort;
 
-/// The expression is none, or uses what isn't there.
+/// The expression is not valid, or uses something that isn't there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CompileError {
@@ -57,7 +57,7 @@ pub enum EvalError {
     /// A value that JSON doesn't have.
     #[error("the result holds {0}, which is not JSON")]
     NotJson(swirl_model::data::NotJson),
-    /// A defect of ours: the evaluator panicked. The process goes on.
+    /// An internal defect: the evaluator panicked. The process continues.
     #[error("the expression could not be evaluated because of an internal error")]
     Internal,
 }

@@ -1,11 +1,11 @@
 //! Workflow expressions: compiled once, evaluated within bounds.
 //!
 //! [`Program`] is a compiled expression (jq 1.6, JSONPath, and the part of SpEL, JEXL and CEL that conditions use),
-//! [`PathExpr`] one that names one place, as `toStateData` does, and [`JsonSchema`] what data must be like. All are evaluated on
-//! [`swirl_model::Data`], without IO, without a clock of their own and within [`Limits`]: a runaway
-//! expression ends with an error, and the thread goes on (`docs/adr/0003-bounded-expressions.md`).
+//! [`PathExpr`] one that names one place, as `toStateData` does, and [`JsonSchema`] describes data. All are evaluated
+//! on [`swirl_model::Data`], without IO, without their own clock and within [`Limits`]: a runaway expression ends with
+//! an error, and the thread continues (`docs/adr/0003-bounded-expressions.md`).
 //!
-//! What differs from jq 1.6 is listed for users in `docs/expressions.md`.
+//! Differences from jq 1.6 are listed for users in `docs/expressions.md`.
 
 mod alloc;
 mod alternatives;
@@ -31,6 +31,7 @@ mod value;
 mod walk;
 
 pub use alloc::CountingAllocator;
+pub use engine::signatures;
 pub use error::{CompileError, EvalError, PathError};
 pub use meter::{Limits, spent};
 pub use path::PathExpr;

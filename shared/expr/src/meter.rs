@@ -1,8 +1,8 @@
 //! The meter of the running evaluation: steps, time, memory and stack.
 //!
-//! jaq evaluates an expression by asking for a term at each step ([`crate::value`] and
-//! [`crate::engine`] are what it runs on), so those places call [`tick`]. When a limit is reached
-//! the evaluation is left by unwinding: no jq `try` can catch that, and no thread has to be killed.
+//! jaq evaluates an expression by asking for a term at each step (it runs on [`crate::value`] and [`crate::engine`]),
+//! so those places call [`tick`]. When a limit is reached the evaluation is left by unwinding: no jq `try` can catch
+//! that, and no thread has to be killed.
 //!
 //! One meter a thread; outside an evaluation it measures nothing.
 
@@ -17,25 +17,25 @@ use crate::alloc;
 const QUANTUM: u32 = 64;
 /// Stack that must be there when an evaluation begins; else it gets a new one.
 const STACK_MIN: usize = 1 << 20;
-/// The stack for expressions that recurse deeply. Only what is touched costs memory.
+/// The stack for expressions that recurse deeply. Only pages that are touched cost memory.
 const STACK_BIG: usize = 64 << 20;
-/// Links of one chain (of a path, or of function arguments that refer to earlier ones), which is
-/// taken down recursively at its end: on the stack at hand, and on the big one.
+/// Links of one chain (of a path, or of function arguments that refer to earlier ones), which is taken down recursively
+/// at its end: on the current stack, and on the big one.
 const CHAIN_MAX: u32 = 1_000;
 const CHAIN_MAX_BIG: u32 = 40_000;
 /// Without the counting allocator: bytes made altogether, in multiples of the limit.
 const ESTIMATE: usize = 4;
 
-/// What an evaluation may use.
+/// The limits of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Steps of one evaluation: the same on any machine, about twenty million in a second. Default 20,000,000.
     pub steps: u64,
-    /// Processor time of the thread in one evaluation, for what a step says too little of. Another one's load on the
-    /// machine is none of it. Default 2 s.
+    /// Processor time of the thread in one evaluation, for costs that steps don't show. The load of other processes
+    /// doesn't count. Default 2 s.
     pub time: Duration,
-    /// It is left when this thread's [`spent`] is beyond this. For who evaluates several expressions
-    /// and bounds them together. Default: never.
+    /// It is left when this thread's [`spent`] is beyond this. For callers that evaluate several expressions and bound
+    /// them together. Default: never.
     pub spent_max: Option<u64>,
     /// Bytes that one evaluation may hold at once. Exact to within about 1 MiB if the
     /// [`crate::CountingAllocator`] is installed; else an estimate of the bytes made, freed or not,
@@ -43,7 +43,7 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Size of the result as JSON text, about. Default 16 MiB.
     pub output_bytes: usize,
-    /// Nesting of the result: what is nested deeper can be written but not read back. Default 100.
+    /// Nesting of the result: deeper data can be written but not read back. Default 100.
     pub output_depth: usize,
 }
 
@@ -84,7 +84,7 @@ struct Meter {
     calls: Cell<u32>,
     time: Cell<Duration>,
     spent_max: Cell<u64>,
-    /// What `spent` is at the end of this evaluation.
+    /// The value of `spent` at the end of this evaluation.
     spent_end: Cell<u64>,
     /// Steps of all evaluations of this thread, less those since the last look.
     spent: Cell<u64>,
@@ -95,7 +95,7 @@ struct Meter {
     begun: Cell<Duration>,
     memory: Cell<usize>,
     held_before: Cell<isize>,
-    /// Bytes made, if nobody counts what is held.
+    /// Bytes made, if nobody counts the memory in use.
     made: Cell<usize>,
     counted: Cell<bool>,
     now_ms: Cell<i64>,
@@ -170,8 +170,7 @@ pub(crate) fn charge(bytes: usize) {
     work(1 + bytes / 64);
 }
 
-/// The longest that a string made by an expression may be, so that what makes a new string of it
-/// stays near the limit.
+/// The longest that a string made by an expression may be, so that a new string made of it stays near the limit.
 pub(crate) fn text(bytes: usize) {
     METER.with(|meter| {
         if meter.active.get() && bytes > meter.memory.get() / 4 {
@@ -181,7 +180,7 @@ pub(crate) fn text(bytes: usize) {
     charge(bytes);
 }
 
-/// A chain of so many links exists.
+/// A chain of this many links exists.
 pub(crate) fn chain(links: u32) {
     METER.with(|meter| {
         if links > CHAIN_MAX && (!meter.big_stack.get() || links > CHAIN_MAX_BIG) {
@@ -212,7 +211,7 @@ pub(crate) fn abort(why: Abort) {
 impl Meter {
     fn abort(&self, why: Abort) {
         if self.active.get() && !std::thread::panicking() {
-            // Whatever runs while the stack is unwound isn't measured.
+            // Code that runs while the stack is unwound isn't measured.
             self.active.set(false);
             self.floor.set(0);
             // `resume_unwind` rather than `panic!`: nothing is printed.
@@ -224,7 +223,7 @@ impl Meter {
         self.spent.set(self.spent.get().saturating_add(steps));
     }
 
-    /// Counts what was used since the last look.
+    /// Counts the work since the last look.
     fn refuel(&self) {
         self.spend(QUANTUM.saturating_sub(self.fuel.get()).into());
         self.fuel.set(QUANTUM);
@@ -276,7 +275,7 @@ impl Meter {
     fn begin(&self, big_stack: bool) {
         let here = 0u8;
         let here = std::ptr::from_ref(&here) as usize;
-        // Half of what is left is kept for taking down what was built up.
+        // Half of the rest is kept for dropping values that were built up.
         let left = stacker::remaining_stack().unwrap_or(STACK_MIN);
         self.floor.set(here.saturating_sub(left / 2));
         self.big_stack.set(big_stack);
@@ -321,7 +320,7 @@ pub(crate) fn run<T>(limits: &Limits, now_ms: i64, f: impl Fn() -> T) -> Result<
     stacker::grow(STACK_BIG, || attempt(true, &f))
 }
 
-/// What this thread has used of a processor so far.
+/// The processor time that this thread has used so far.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();

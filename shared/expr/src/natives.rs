@@ -1,5 +1,5 @@
-//! Functions of jq that jaq lacks, does otherwise than jq 1.6, or doesn't keep within bounds; and
-//! the names of those that an expression may not have.
+//! Functions of jq that jaq lacks, that differ from jq 1.6 there, or that it doesn't keep within
+//! bounds; and the names of those that an expression may not have.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -15,7 +15,7 @@ use crate::meter;
 use crate::value::{Error, V};
 use crate::{order, regexes, text, times};
 
-/// What an expression may not use, and why.
+/// Functions that an expression may not use, and why.
 const REFUSED: [(&str, &str); 16] = [
     ("$ENV", "the environment is not visible to workflows"),
     ("$__prog_args", "there is no command line"),
@@ -112,7 +112,7 @@ fn fun_of(name: &'static str, arity: usize, run: RunPtr<Jq>) -> Filter<RunPtr<Jq
     )
 }
 
-/// Names and arities of the functions here, which stand in for jaq's definitions of these names.
+/// Names and arities of the functions here, which replace jaq's definitions of these names.
 pub(crate) fn own_names() -> Vec<(&'static str, usize)> {
     own()
         .iter()
@@ -356,7 +356,7 @@ fn to_number(value: &V) -> ValR<V> {
     }
 }
 
-/// Removes what is at the path; a path that isn't there stays so.
+/// Removes the value at the path; a missing path changes nothing.
 fn delete(value: V, path: V) -> ValR<V> {
     fn delete(value: V, path: &[Val]) -> ValR<V> {
         let Some((first, rest)) = path.split_first() else {
@@ -427,7 +427,7 @@ fn fixes<'a>(text: &'a V, fix: &'a V, name: &str) -> Result<(&'a str, &'a str), 
     ))
 }
 
-/// Anything but strings is left as it is.
+/// Anything but strings is left unchanged.
 fn trim(text: V, fix: &V, strip: for<'a> fn(&'a str, &'a str) -> Option<&'a str>) -> V {
     let rest = match (text.as_str(), fix.as_str()) {
         (Some(whole), Some(fix)) => strip(whole, fix),
@@ -463,7 +463,7 @@ fn join(items: &V, separator: &V) -> ValR<V> {
     };
     let mut out = String::new();
     for (n, value) in values.iter().enumerate() {
-        // What is never needed may be anything.
+        // An unused separator may have any type.
         if n > 0 && !matches!(between.val, Val::Null) {
             out.push_str(between.try_str()?);
         }

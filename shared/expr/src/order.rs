@@ -118,7 +118,7 @@ pub(crate) fn indices(whole: &V, part: &V) -> ValR<V> {
                 return Ok(V::null());
             }
             let starts = whole.char_indices().enumerate();
-            // jq 1.6 goes on behind what it found.
+            // jq 1.6 continues after each match.
             let mut end = 0;
             let found = starts.filter(|(_, (at, _))| {
                 let here = *at >= end && whole[*at..].starts_with(part);
@@ -176,7 +176,7 @@ fn kind(val: &Val) -> u8 {
     }
 }
 
-/// As a float; what is beyond its range is infinite.
+/// As a float; a number beyond its range is infinite.
 pub(crate) fn float(number: &Num) -> f64 {
     match number {
         Num::Int(int) => *int as f64,
@@ -206,7 +206,7 @@ pub(crate) fn bounded(number: Num) -> Num {
     }
 }
 
-/// A number as JSON or jq writes it; `None` if it is none.
+/// A number as JSON or jq writes it; `None` if it isn't one.
 pub(crate) fn parse(text: &str) -> Option<Num> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.is_empty()

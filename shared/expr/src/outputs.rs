@@ -14,7 +14,7 @@ const RIGHT: &str = "$__right";
 const PARTS_MAX: usize = 64;
 
 /// Terms that are looked at to find out how many outputs another one has: a chain of thousands is gone through once for
-/// each of its links otherwise. What is bigger counts as having several, which changes nothing but the form.
+/// each of its links otherwise. A bigger term counts as having several, which changes nothing but the form.
 const LOOK_MAX: usize = 64;
 
 /// For functions that have one output at most if their arguments have, or however many those have.
@@ -95,7 +95,7 @@ const GATHERS: [&str; 12] = [
     "with_entries",
 ];
 
-/// A term whose parts are in order already.
+/// Gives a term jq's order of outputs; its parts have it already.
 pub(crate) fn as_in_jq<'s>(term: &mut Term<&'s str>, arena: &'s Arena) {
     match term {
         Term::BinOp(left, BinaryOp::Math(_) | BinaryOp::Cmp(_), right)

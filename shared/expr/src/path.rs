@@ -21,7 +21,8 @@ const GAP_MAX: i64 = 10_000;
 
 /// Nesting that data may have in all, so that it can be read back.
 const DEPTH_MAX: usize = 100;
-/// Steps that surely stay below what can be read back, whatever value (of [`DEPTH_MAX`] itself) is put at their end.
+/// The number of steps up to which data can surely be read back, even if a value of depth [`DEPTH_MAX`] is put at their
+/// end.
 const STEPS_EASY: usize = 20;
 
 /// One path: `.a.b[0]`, `.["x y"]`, `.[-1]`, `.rows[$i]`, or `.`.
@@ -85,7 +86,7 @@ impl PathExpr {
         })
     }
 
-    /// What is there; null if nothing is.
+    /// The value at the place; null if there is none.
     pub fn get(&self, data: &Data, vars: &[Data], env: &Env) -> Result<Data, PathError> {
         let mut here = &data.0;
         let null = Val::Null;
@@ -116,8 +117,7 @@ impl PathExpr {
         })
     }
 
-    /// Changes what is there, null if nothing is. If this fails, or `change` does, `data` is left
-    /// as it was.
+    /// Changes the value at the place, null if there is none. If this fails, or `change` does, `data` is unchanged.
     pub fn update<E: From<PathError>>(
         &self,
         data: &mut Data,
@@ -125,7 +125,7 @@ impl PathExpr {
         env: &Env,
         change: impl FnOnce(&mut Data) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Worked out on a copy of the way there: what isn't on it is shared.
+        // Done on a copy of the path to the place; everything off the path is shared.
         let known = self.known(vars, env)?;
         if known.len() > DEPTH_MAX {
             return Err(PathError::Eval(EvalError::DepthLimit).into());
@@ -223,7 +223,7 @@ impl PathExpr {
     }
 }
 
-/// Is a value nested more than so many levels deep?
+/// Is a value nested more than this many levels deep?
 fn is_deeper(val: &Val, levels: usize) -> bool {
     let inner = |val: &Val| is_deeper(val, levels - 1);
     match val {

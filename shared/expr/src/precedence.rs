@@ -7,7 +7,7 @@ pub(crate) fn as_in_jq<'s>(tokens: Vec<Token<&'s str>>) -> Vec<Token<&'s str>> {
     let mut out: Vec<Token<&'s str>> = Vec::with_capacity(tokens.len());
     // Where the current chain of factors begins, and whether it has a `*` or `/`.
     let mut chain = (0, false);
-    // The chains that an `if` stands in.
+    // The chains that an `if` is in.
     let mut outer = Vec::new();
     for Token(text, tok) in tokens {
         let tok = inside(tok);

@@ -41,10 +41,10 @@ pub(crate) enum Shape {
     },
 }
 
-/// What surrounds an evaluation.
+/// The environment of an evaluation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Env {
-    /// Unix time in milliseconds: what jq's `now` gives (in seconds).
+    /// Unix time in milliseconds: jq's `now` gives it in seconds.
     pub now_ms: i64,
     pub limits: Limits,
 }

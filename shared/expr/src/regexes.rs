@@ -1,4 +1,4 @@
-//! Regular expressions: `test`, `match` and what jq builds on them.
+//! Regular expressions: `test`, `match` and the functions that jq builds on them.
 //!
 //! Matching takes time linear in the text and in the pattern; their product is bounded, because a
 //! search can't be stopped half-way. jq's own engine (Oniguruma) has look-around and references to groups, which

@@ -1,5 +1,5 @@
-//! What jq reads and jaq's lexer doesn't, written in the way that both read: numbers without a digit on one side of
-//! the point (`.1`, `1.`), and characters beyond 65535 as two escapes (`"\ud83d\ude00"`).
+//! Rewrites forms that jq reads and jaq's lexer doesn't into ones that both read: numbers without a digit on one side
+//! of the point (`.1`, `1.`), and characters beyond 65535 as two escapes (`"\ud83d\ude00"`).
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub(crate) fn rewritten(source: &str) -> Option<Rewritten> {
         text: String::new(),
         shifts: Vec::new(),
     };
-    // What is copied so far.
+    // The end of the part that is copied so far.
     let mut copied = 0;
     // For each string around the place: the parentheses that are open in its interpolation.
     let mut strings: Vec<usize> = Vec::new();
@@ -138,7 +138,7 @@ fn in_name(bytes: &[u8], at: usize) -> bool {
     before.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// A point that stands behind something that has members.
+/// A point behind something that has members.
 fn follows_term(bytes: &[u8], at: usize) -> bool {
     let before = at.checked_sub(1).map(|at| bytes[at]);
     before.is_some_and(|b| {

@@ -1,8 +1,8 @@
 //! JSON Schema within the bounds of expressions: a few lines of `$ref`s can ask for more than any machine has.
 //!
-//! Each schema that can be reached gets a keyword of our own, which is one step of the meter whenever that schema
-//! is applied to a value. What applies at one place without any step between is bounded when the schema is
-//! compiled ([`graph`]).
+//! Each schema that can be reached gets a private keyword, which is one step of the meter whenever that schema is
+//! applied to a value. The number of schemas that apply at one place without a step between them is bounded when the
+//! schema is compiled ([`graph`]).
 
 mod graph;
 
@@ -15,11 +15,11 @@ use crate::meter::{self, Limits};
 
 /// The keyword that is a step. Nobody writes it by accident.
 const METER: &str = "\u{1}swirl\u{1}meter";
-/// A chain of references is compiled recursively. Only what is touched costs memory.
+/// A chain of references is compiled recursively. Only pages that are touched cost memory.
 const STACK: usize = 256 << 20;
 /// Attempts of one regular expression at one text.
 const BACKTRACKS: usize = 100_000;
-/// Of what a message says of the data.
+/// The limit for quoted data in a message.
 const MESSAGE_CHARS: usize = 500;
 
 /// A compiled JSON Schema.
@@ -39,7 +39,7 @@ impl Drop for JsonSchema {
 /// Why data isn't accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// What is wrong first, with its place.
+    /// The first error, with its place.
     #[error("{message} at '{place}'")]
     Invalid { message: String, place: String },
     /// The check was left.
@@ -51,12 +51,12 @@ impl JsonSchema {
     /// Of the draft that the schema names.
     ///
     /// # Errors
-    /// It is no JSON Schema, or one that could not be checked within bounds.
+    /// It is not a valid JSON Schema, or one that could not be checked within bounds.
     pub fn compile(schema: &Value) -> Result<JsonSchema, String> {
         JsonSchema::compile_as(schema, None)
     }
 
-    /// Of draft 7, whatever it says itself.
+    /// Of draft 7, regardless of its own `$schema`.
     ///
     /// # Errors
     /// As [`JsonSchema::compile`].
@@ -75,7 +75,7 @@ impl JsonSchema {
             }
             let inner = options.build(&metered).map_err(|error| {
                 shortened(&without_meter(&format!(
-                    "this is no valid JSON Schema: {error}"
+                    "this is not a valid JSON Schema: {error}"
                 )))
             })?;
             Ok(JsonSchema { inner: Some(inner) })
@@ -152,7 +152,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// What applying one schema to one value costs, its subschemas aside.
+/// The cost of applying one schema to one value, its subschemas aside.
 struct Steps {
     once: usize,
     /// For each member or element of the value.

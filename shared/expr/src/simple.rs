@@ -1,6 +1,6 @@
-//! Expressions that need no jaq: plain paths, literals, and conditions made of them, like
-//! `.age >= 18 and .status == "ok"`. They have exactly one output, no loops, and make nothing new,
-//! so they need no bounds; and they are what switch states are full of.
+//! Expressions that need no jaq: plain paths, literals, and conditions made of them, like `.age >=
+//! 18 and .status == "ok"`. They have exactly one output, no loops, and make nothing new, so they
+//! need no bounds. Most conditions of switch states are of this kind.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Values as text: `tojson`, what error messages show, and the check of a result.
+//! Values as text: `tojson`, error messages, and the check of a result.
 
 use std::fmt::Write;
 

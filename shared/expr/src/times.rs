@@ -10,7 +10,7 @@ use crate::value::{Error, V};
 /// Seconds that a date may be reckoned from; the library multiplies them.
 const SECONDS_MAX: f64 = 1e12;
 
-/// What is reckoned as a date, unless it is a number far beyond all of them.
+/// A value that is calculated with as a date, unless it is a number far beyond all of them.
 pub(crate) fn instant(value: V) -> ValR<V> {
     match value.number() {
         Some(seconds) if seconds.is_nan() || seconds.abs() > SECONDS_MAX => Err(Error::str(
@@ -79,7 +79,7 @@ fn days_before(year: i64, month: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// What jq gives for a text that has no day: the day is 0, and so are weekday and day of the year what they are before
+/// jq's result for a text that has no day: the day is 0, and weekday and day of the year are those of the day before
 /// the first. `parts`: as parsed with the first of the month.
 pub(crate) fn without_day(parts: &V, has_month: &V) -> ValR<V> {
     let Some(parts) = parts.as_array() else {

@@ -1,10 +1,10 @@
-//! The value that expressions run on: jaq's JSON value and what has to be known about it to keep an
-//! evaluation within bounds.
+//! The value that expressions run on: jaq's JSON value with the data needed to keep an evaluation
+//! within bounds.
 //!
 //! Everything that jaq does with values comes through the traits implemented here, so they count
-//! steps ([`meter::tick`]), refuse what would grow without bound, and follow jq 1.6 where jaq's own
-//! value type doesn't (null has members, indexes are numbers of any kind, objects keep the order of
-//! their keys, keys are strings).
+//! steps ([`meter::tick`]), refuse values that would grow without bound, and follow jq 1.6 where
+//! jaq's own value type doesn't (null has members, indexes are numbers of any kind, objects keep
+//! the order of their keys, keys are strings).
 
 mod convert;
 mod sum;
@@ -22,7 +22,7 @@ use crate::{order, text};
 
 pub(crate) type Error = jaq_core::Error<V>;
 
-/// Nesting assumed of what comes from outside. Documents are refused beyond it when they are read.
+/// Nesting assumed of data from outside. Documents are refused beyond it when they are read.
 const DEPTH_OUTSIDE: u16 = 128;
 /// Nesting that a value may reach during an evaluation: values are taken down recursively.
 const DEPTH_MAX: u16 = 512;
@@ -492,7 +492,7 @@ impl jaq_core::ValT for V {
             _ => return opt.fail(self, |v| v.no_index(index).into()),
         };
         match empty {
-            // What f leaves null-like must not turn a missing value into an empty one.
+            // Where f leaves null or an empty value, a missing value must not become an empty one.
             Some(empty) => {
                 let hops = self.hops;
                 let mut f = Some(f(V::child(Val::Null, 0, hops + 1)));

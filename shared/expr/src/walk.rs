@@ -4,7 +4,7 @@ use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::path::Part;
 
-/// Tells of every call in a term.
+/// Reports every call in a term.
 pub(crate) fn calls(term: &mut Term<&str>, tell: &mut dyn FnMut(&str, usize)) {
     match term {
         Term::Call(name, args) => tell(name, args.len()),

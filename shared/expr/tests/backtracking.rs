@@ -25,7 +25,7 @@ fn what_goes_back_again_and_again_ends() {
             Err(error) => panic!("{source}: {error}"),
         }
     }
-    // The thread goes on.
+    // The thread continues.
     assert_eq!(run("1 + 1"), Ok(Some(Data::int(2))));
     let long = run(r#""a" * 40000 | test("a(?=b)")"#).unwrap_err();
     assert!(long.to_string().contains("look-around"), "{long}");

@@ -1,4 +1,4 @@
-//! SpEL, JEXL and CEL: what conditions of workflows use of them.
+//! SpEL, JEXL and CEL: the parts of them that conditions of workflows use.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{CompileError, Env, EvalError, Limits, Program};

@@ -6,7 +6,7 @@ use swirl_model::Data;
 
 const CORPUS: &str = include_str!("corpus/jq-1.6.jsonl");
 
-/// What is here otherwise than in jq 1.6, on purpose: `docs/expressions.md` has each.
+/// Intended differences from jq 1.6: `docs/expressions.md` has each.
 const DIFFERENT: &[&str] = &[
     r#"9007199254740993"#,
     r#"1 / 0"#,

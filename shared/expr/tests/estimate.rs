@@ -22,7 +22,7 @@ fn what_grows_ends() {
         assert_eq!(run(source), Err(EvalError::MemoryLimit), "{source}");
         assert_eq!(run("1 + 1"), Ok(Some(Data::int(2))));
     }
-    // Small pieces: whichever limit a slow machine meets first.
+    // Small pieces: they end at the limit that a slow machine reaches first.
     for source in [
         "[range(1e12)]",
         "[repeat({a: 1})]",

@@ -536,7 +536,7 @@ fn paths_name_one_place() {
     }
 }
 
-/// What would run away ends with an error, in time.
+/// A runaway evaluation ends with an error, in time.
 #[test]
 fn evaluations_are_bounded() {
     let wide = format!("[{}]", vec![r#"{"a":[{"a":1},{"a":2}]}"#; 3_000].join(","));

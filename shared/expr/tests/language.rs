@@ -729,7 +729,7 @@ fn one_place() {
     }
 }
 
-/// What `docs/expressions.md` says of differences.
+/// The differences that `docs/expressions.md` lists.
 #[test]
 fn differences_from_jq() {
     give(r#"{"a":2}"#, ".a? |= 1", r#"{"a":1}"#);

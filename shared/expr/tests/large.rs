@@ -74,7 +74,7 @@ fn sources() -> Vec<String> {
 
 fn env() -> Env {
     let limits = Limits {
-        // What has no end is none of this test's.
+        // An endless evaluation is not the subject of this test.
         steps: 1_000_000,
         time: std::time::Duration::from_secs(600),
         ..Limits::default()
@@ -116,7 +116,7 @@ fn the_longest_sum() {
     );
 }
 
-/// A path is evaluated part by part, recursively: it has a bound, and what is within it runs on any stack.
+/// A path is evaluated part by part, recursively: it has a bound, and any path within it runs on any stack.
 #[test]
 fn paths_have_a_bound() {
     const FORMS: [(&str, &str, &str); 10] = [
@@ -150,7 +150,7 @@ fn paths_have_a_bound() {
     assert_eq!(program.one(&Data::NULL, &[], &env()), Ok(Some(Data::NULL)));
 }
 
-/// What cannot be read back is not made: neither by a long path nor by a deep value.
+/// Data that cannot be read back is not made: neither by a long path nor by a deep value.
 #[test]
 fn places_are_not_deeper_than_data() {
     for (path, value, fits) in [

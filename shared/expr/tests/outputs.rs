@@ -1,4 +1,4 @@
-//! The order of several outputs, and what jq 1.6 does otherwise than later versions.
+//! The order of several outputs, and differences of jq 1.6 from later versions.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, EvalError, Program};
@@ -68,7 +68,7 @@ fn several_outputs_come_in_the_order_of_jq() {
     give("null", &format!("[{nine}] | length"), "512");
 }
 
-/// Nobody sees that these have one value each.
+/// The analysis doesn't see that these have one value each.
 #[test]
 fn a_string_may_have_many_parts() {
     for parts in [10, 64, 65, 66, 500] {

@@ -1,4 +1,4 @@
-//! Expressions that never end or grow without bound: each must end with the right error, and the thread must go on.
+//! Expressions that never end or grow without bound: each must end with the right error, and the thread must continue.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use swirl_model::Data;
 #[global_allocator]
 static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 
-/// Few steps and much time: whatever ends here ends by what it does, not by how fast the machine is.
+/// Few steps and much time: an evaluation that ends here ends by its work, not by the speed of the machine.
 fn env(steps: u64) -> Env {
     Env {
         limits: Limits {
@@ -26,7 +26,7 @@ fn run(source: &str, steps: u64) -> Result<Option<Data>, EvalError> {
         Data::parse(br#"{"a":[1,2,3],"s":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#).unwrap();
     let program = Program::jq(source, &[]).unwrap_or_else(|e| panic!("{source}: {e}"));
     let result = program.one(&input, &[], &env(steps));
-    // The thread goes on.
+    // The thread continues.
     let normal = Program::jq("[.a[] | . * 2] | add", &[]).unwrap();
     assert_eq!(
         normal.one(&input, &[], &Env::default()),
@@ -296,7 +296,7 @@ fn in_several_threads_at_once() {
         .for_each(|thread| thread.join().unwrap());
 }
 
-/// Whoever evaluates several expressions may bound them together, by work: whatever time they take.
+/// A caller that evaluates several expressions may bound them together, by work: however much time they take.
 #[test]
 fn work_of_the_thread_ends_what_costs_much() {
     let long = Program::jq("[range(300000)] | length", &[]).unwrap();
@@ -326,7 +326,7 @@ fn work_of_the_thread_ends_what_costs_much() {
         .one(&input, &[], &most(spent() + cost / 2))
         .unwrap_err();
     assert_eq!(found, EvalError::TimeLimit);
-    // What has been spent before counts, also for what costs little.
+    // Work that was spent before counts, also for a cheap expression.
     let found = short.one(&input, &[], &most(spent() - 1)).unwrap_err();
     assert_eq!(found, EvalError::TimeLimit);
     assert_eq!(

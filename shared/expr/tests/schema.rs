@@ -62,7 +62,7 @@ fn data_that_multiplies_what_is_asked_is_left() {
     for keyword in ["allOf", "anyOf"] {
         let below = json!([{"$ref": "#"}, {"$ref": "#"}]);
         let inner = json!({"type": "object", "properties": {"a": {keyword: below}}});
-        // Whatever it says: it says it at once.
+        // Any answer, but at once.
         let schema = JsonSchema::compile(&inner).unwrap();
         assert!(
             schema
@@ -115,7 +115,7 @@ fn long_chains_and_circles_end() {
         let refused = JsonSchema::compile(&chain(5_000, part)).unwrap_err();
         assert!(refused.contains("chain"), "{refused}");
     }
-    // From value to value it may be as long as data is deep: here, what is compiled is.
+    // From value to value it may be as long as data is deep: here, the compiled part is.
     let below = chain(2_000, |next| json!({"properties": {"a": next}}));
     assert_eq!(check(&below, &json!({"a": {"a": {}}})), Ok(()));
     for circle in [

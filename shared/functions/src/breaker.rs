@@ -1,14 +1,14 @@
-//! Circuit breakers, one a host: who fails again and again isn't called for a while.
+//! Circuit breakers, one a host: a host that fails again and again isn't called for a while.
 //!
-//! A host that cannot be reached costs each call its whole time limit, and a host that is coming back
-//! gets all of what has piled up at once. After so many failures in a row within so long, calls of
-//! that host fail at once; when a pause is over, one call tries it. If that succeeds, all are let
-//! through; if not, the pause is twice as long, up to a limit.
+//! A host that cannot be reached costs each call its whole time limit, and a host that is coming back gets all waiting
+//! calls at once. After a number of failures in a row within a given time, calls of that host fail at once; when a
+//! pause is over, one call tries it. If that succeeds, all are let through; if not, the pause is twice as long, up to a
+//! limit.
 //!
-//! Only what says that nobody is there counts: no connection, a broken one, no answer in time, and
-//! the statuses by which gateways say so. An answer of any other status closes the circuit. A call
-//! that nobody waits for any more says nothing. State is of this process alone: hosts that fail
-//! are few, and each process finds out by itself.
+//! Only signs that nobody answers count: no connection, a broken one, no answer in time, and the statuses by which
+//! gateways report the same. An answer of any other status closes the circuit. A call that nobody waits for any more
+//! doesn't count. The state belongs to this process alone: hosts that fail are few, and each process finds out by
+//! itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -82,7 +82,7 @@ impl Breakers {
         }
     }
 
-    /// As they are now: one whose pause is over lets the next call through.
+    /// In their current state: one whose pause is over lets the next call through.
     pub fn circuits(&self) -> Circuits {
         self.circuits_at(Instant::now())
     }
@@ -138,7 +138,7 @@ impl Breakers {
         }
         let known = hosts.entry(host.to_owned()).or_default();
         let paused = match &mut known.open {
-            // What had begun before says nothing new.
+            // Calls that had begun before don't count.
             Some(_) if !is_try => return,
             Some(open) => {
                 let pause = open.pause.saturating_mul(2).min(self.config.pause_max);
@@ -236,7 +236,7 @@ impl Drop for Pass {
     }
 }
 
-/// Why a call is not made: retries and `errors` see it as what it stands for, no connection.
+/// Why a call is not made: retries and `errors` see it as a missing connection.
 pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
     let message = format!(
         "{what}: not called: the last calls of {host} failed, and it isn't called again before {} s \
@@ -248,7 +248,7 @@ pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
     error
 }
 
-/// Whether a status is how a gateway says that there is nobody behind it.
+/// Whether a status is how a gateway reports that the service behind it is missing.
 pub(crate) fn is_gateways(status: u16) -> bool {
     matches!(status, 502..=504)
 }

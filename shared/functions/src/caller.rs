@@ -1,8 +1,7 @@
 //! The driver's [`FunctionCaller`]: from a call of a definition's function to its type's caller.
 //!
-//! [`Caller::prepare`] compiles a definition's functions when it is deployed or loaded; a call only
-//! looks up what was compiled. What a definition needs for that is kept with it, so nothing is
-//! fetched here.
+//! [`Caller::prepare`] compiles a definition's functions when it is deployed or loaded; a call only looks up the
+//! compiled form. The documents needed for that are kept with the definition, so nothing is fetched here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -57,7 +56,7 @@ pub enum Site {
         /// JSON pointer below the arguments; empty for all of them.
         within: String,
     },
-    /// What an action selects of the result; a JSON pointer to the action.
+    /// The part of the result that an action selects; a JSON pointer to the action.
     Selection(String),
 }
 
@@ -88,8 +87,8 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// The documents that are still missing, as far as those that are there tell; to be asked again
-    /// until there are none. What is wrong with a document is told by [`Caller::prepare`].
+    /// The documents that are still missing, as far as the available ones show; to be asked again until there are none.
+    /// Errors in a document are reported by [`Caller::prepare`].
     pub fn missing(&mut self, resources: &[(String, String)]) -> Vec<Needed> {
         let documents = Documents {
             resources,
@@ -137,7 +136,7 @@ fn same_origin(one: &str, other: &str) -> bool {
 pub struct Caller {
     clients: Clients,
     settings: Settings,
-    /// For a call whose actions have no timeout of their own.
+    /// For a call whose actions have no timeout.
     timeout: Duration,
     definitions: RwLock<HashMap<DefinitionId, Arc<Prepared>>>,
 }
@@ -147,7 +146,7 @@ type Prepared = HashMap<Arc<str>, Entry>;
 struct Entry {
     compiled: Compiled,
     timeout: Duration,
-    /// When whoever is called is late: the engine's own timeout, where there is one.
+    /// When a call is late: the engine's own timeout, where there is one.
     late: Duration,
 }
 
@@ -176,8 +175,8 @@ impl Caller {
         self.clients.services.http().breakers()
     }
 
-    /// The documents that a definition's functions refer to, each once. What the reader itself
-    /// fetches (lists, schemas) isn't among them.
+    /// The documents that a definition's functions refer to, each once. Documents that the reader itself fetches
+    /// (lists, schemas) aren't among them.
     pub fn needs(workflow: &Workflow) -> Vec<Needed> {
         let mut needed: Vec<Needed> = Vec::new();
         for function in &workflow.functions {
@@ -197,20 +196,20 @@ impl Caller {
         needed
     }
 
-    /// What [`Gather`] is for.
+    /// Collects the documents that the functions of a workflow need, see [`Gather`].
     pub fn gather<'a>(&'a self, workflow: &'a Workflow) -> Gather<'a> {
         Gather::new(workflow, &self.settings)
     }
 
-    /// What the calls of a definition would fail for, whatever its data is, by the documents that
-    /// describe its functions. A definition that was deployed once isn't asked again.
+    /// The reasons why calls of a definition would fail, whatever its data is, by the documents that describe its
+    /// functions. A definition that was deployed once isn't checked again.
     pub fn check(&self, workflow: &Workflow, resources: &[(String, String)]) -> Vec<Problem> {
         Checks::new(workflow, resources, &self.settings).calls(workflow)
     }
 
-    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources`
-    /// are what it was deployed with: URI, as the definition writes it, and content. Preparing the
-    /// same definition again replaces what was kept.
+    /// Compiles a definition's functions and keeps them for [`FunctionCaller::call`]. `resources` are those it was
+    /// deployed with: URI, as the definition writes it, and content. Preparing the same definition again replaces the
+    /// kept functions.
     ///
     /// # Errors
     /// All problems, in the order of the functions; then nothing is kept.
@@ -331,12 +330,15 @@ impl FunctionCaller for Caller {
         let call = exchange::noted(request.seen.clone(), request.secrets.clone(), call);
         let result = breaker::with_limit(entry.late, call).await;
         result.map_err(|error| {
+            let is_exact = error.exact.is_some();
             let mut error = WorkflowError::from(&error);
             let mut shown = error.clone();
             request.secrets.error(&mut shown);
             tracing::debug!(function = %request.function.name, error = %shown, "a call failed");
             // The message is our own, and quotes what the service answered. By name and code handlers match.
-            request.secrets.message(&mut error);
+            if !is_exact {
+                request.secrets.message(&mut error);
+            }
             error
         })
     }

@@ -1,8 +1,8 @@
-//! Where function calls may lead: decided by the address that a name stands for, not by the name.
+//! Where function calls may lead: decided by the address that a name resolves to, not by the name.
 //!
 //! A definition says which host is called, so it could make a worker ask the cloud's metadata service, or the
-//! installation's own servers. What is refused is refused for every address that a name resolves to, and the
-//! connection is made to an address that was looked at: a name that changes its mind in between changes nothing.
+//! installation's own servers. A refusal applies to every address that a name resolves to, and the connection is made
+//! to an address that was looked at: a name that changes its mind in between changes nothing.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,8 +20,9 @@ const KNOWN_FOR: Duration = Duration::from_secs(10);
 /// How many names are known at once.
 const KNOWN_MAX: usize = 1024;
 
-/// What is never called unless the operator allows it: link-local addresses, where clouds have their metadata
-/// services, others of those that aren't link-local, and what no single service has.
+/// Networks that are never called unless the operator allows them: link-local addresses, where clouds have their
+/// metadata services, the metadata services that aren't link-local, and addresses that don't belong to a single
+/// service.
 const NEVER: [&str; 9] = [
     "169.254.0.0/16",
     "fe80::/10",
@@ -33,7 +34,7 @@ const NEVER: [&str; 9] = [
     "::/128",
     "224.0.0.0/3",
 ];
-/// What `private` stands for.
+/// The networks that `private` means.
 const PRIVATE: [&str; 6] = [
     "10.0.0.0/8",
     "172.16.0.0/12",
@@ -42,7 +43,7 @@ const PRIVATE: [&str; 6] = [
     "fc00::/7",
     "fec0::/10",
 ];
-/// What `loopback` stands for.
+/// The networks that `loopback` means.
 const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
 
 /// A range of addresses.
@@ -52,9 +53,11 @@ struct Network {
     bits: u8,
 }
 
-/// A text that is no range of addresses.
+/// A text that is not a range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no network: write 10.0.0.0/8, 10.0.0.1, fd00::/8, `private` or `loopback`")]
+#[error(
+    "`{0}` is not a valid network: write 10.0.0.0/8, 10.0.0.1, fd00::/8, `private` or `loopback`"
+)]
 pub struct NetworkError(pub String);
 
 impl FromStr for Network {
@@ -99,7 +102,7 @@ impl Network {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
     refused: Vec<Network>,
-    /// Called whatever else is said.
+    /// Called in any case.
     allowed: Vec<Network>,
     /// Hosts and ports of the installation's own servers.
     own: Vec<(String, u16)>,
@@ -117,11 +120,11 @@ impl Default for Egress {
 }
 
 impl Egress {
-    /// `refused`: networks, `private` or `loopback`, beside those that are refused anyway. `allowed`: called
-    /// whatever else is said.
+    /// `refused`: networks, `private` or `loopback`, besides those that are refused anyway. `allowed`: called in any
+    /// case.
     ///
     /// # Errors
-    /// The first that is no network.
+    /// The first that is not a network.
     pub fn parse(
         refused: &[impl AsRef<str>],
         allowed: &[impl AsRef<str>],
@@ -171,7 +174,7 @@ fn is_same(own: IpAddr, other: IpAddr) -> bool {
     own == other || own.is_loopback() && other.is_loopback()
 }
 
-/// The address, and the IPv4 address that one of IPv6 may stand for (mapped, compatible, NAT64, 6to4).
+/// The address, and the IPv4 address that one of IPv6 may embed (mapped, compatible, NAT64, 6to4).
 fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
     let IpAddr::V6(long) = address else {
         return [Some(address), None];
@@ -194,7 +197,7 @@ fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
 /// Why a host isn't called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It stands for an address of a network that isn't called.
+    /// It resolves to an address of a network that isn't called.
     #[error("{host} is at {address}, which calls may not reach")]
     Network { host: String, address: IpAddr },
     /// It is Redis or NATS of this installation.
@@ -223,7 +226,7 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// For what this allows.
+    /// A gate for the addresses that `egress` allows.
     pub fn new(egress: Egress) -> Gate {
         Gate {
             egress: Arc::new(egress),
@@ -231,7 +234,7 @@ impl Gate {
         }
     }
 
-    /// Whether a URL may be called. A name that nobody knows is for whoever connects to report.
+    /// Whether a URL may be called. An unknown name is reported when the connection is made.
     ///
     /// # Errors
     /// [`Refused`].
@@ -334,8 +337,8 @@ impl Resolve for Gate {
             let remembered = gate.remembered(name).is_some();
             let mut found = gate.resolve_name(name).await?;
             found.retain(|address| gate.egress.allows(address.ip()));
-            // The port isn't known here: what was not looked at just now isn't called where it could be a
-            // server of our own.
+            // The port isn't known here: an address that was not looked at just now isn't called where it could be one
+            // of our own servers.
             if !remembered {
                 let mut own = Vec::new();
                 for (_, port) in &gate.egress.own {
@@ -344,7 +347,7 @@ impl Resolve for Gate {
                 found.retain(|address| !own.iter().any(|own| is_same(*own, address.ip())));
             }
             if found.is_empty() {
-                return Err(format!("{name} is at no address that calls may reach").into());
+                return Err(format!("{name} has no address that calls may reach").into());
             }
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)

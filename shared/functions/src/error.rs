@@ -8,14 +8,14 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::types::rpc;
 
-/// Why a call failed. Its code, not its message, is what a definition's `errors` match.
+/// Why a call failed. A definition's `errors` match its code, not its message.
 ///
 /// No field holds a credential: those of the call are cut out of everything a service answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct CallError {
     pub kind: CallErrorKind,
-    /// One sentence with the method, the URL without its query, and what went wrong.
+    /// One sentence with the method, the URL without its query, and the failure.
     pub message: String,
     /// The answer's body, if there was an answer.
     pub body: Option<Data>,
@@ -27,16 +27,16 @@ pub struct CallError {
     pub given_name: Option<Box<str>>,
     /// The code that the service gave; it goes before ours.
     pub given_code: Option<Box<str>>,
-    /// The whole error, where the service says what a definition is to see; it goes before all else.
+    /// The whole error, where the service gives the one that a definition is to see; it takes precedence over all else.
     pub exact: Option<Box<WorkflowError>>,
 }
 
-/// What went wrong.
+/// The kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallErrorKind {
     /// The arguments don't fit the operation; nothing was sent.
     Arguments,
-    /// No credentials could be had, or they don't fit what the operation asks for.
+    /// No credentials are available, or they don't fit the requirements of the operation.
     Auth,
     /// No connection, or one that broke.
     Connection,
@@ -44,9 +44,9 @@ pub enum CallErrorKind {
     Limit,
     /// The service, or the command, says that it failed, and nothing else does.
     Failed,
-    /// A command that ended otherwise than with exit status 0; none if a signal ended it.
+    /// A command that ended with another exit status than 0; none if a signal ended it.
     Exit(Option<i32>),
-    /// The answer isn't what its content type says.
+    /// The answer doesn't match its content type.
     Response,
     /// A gRPC status other than `OK`.
     Rpc(tonic::Code),
@@ -115,8 +115,8 @@ impl CallError {
         CallError::new(CallErrorKind::Arguments, message)
     }
 
-    /// The error's name: what the service gave, else `LimitExceeded` for a limit and `FunctionError`
-    /// for all others.
+    /// The error's name: the one that the service gave, else `LimitExceeded` for a limit and `FunctionError` for all
+    /// others.
     pub fn name(&self) -> &str {
         match (&self.given_name, self.kind) {
             (Some(name), _) => name,

@@ -1,4 +1,4 @@
-//! Whom a call speaks to, noted for its span without handing the note through every function type.
+//! Notes the service that a call speaks to for the call's span, without handing the note through every function type.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) fn note_message(
     });
 }
 
-/// Outside of a call there is nobody who asks: a document is fetched.
+/// Outside of a call, as when a document is fetched, nobody asks.
 fn with(exchange: impl FnOnce(&Redactor) -> Exchange) {
     let _ = NOTED.try_with(|(seen, secrets)| seen.note(exchange(secrets)));
 }

@@ -1,11 +1,10 @@
 //! The HTTP client that all function types share: one pool of connections, with limits.
 //!
-//! It knows nothing of operations: a request goes out, an answer of bounded size comes back, and
-//! what can go wrong between becomes a [`CallError`] without the URL's query. It follows redirects
-//! within one origin, and only where the caller asks for that (`Http::send_on`). It keeps no cookie and
-//! never repeats a request by itself: a repeat is the workflow's decision. Answers may be compressed;
-//! the limit on their size counts decoded bytes. Dropping a call's future closes its connection.
-//! `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
+//! It knows nothing of operations: a request goes out, an answer of bounded size comes back, and any failure in between
+//! becomes a [`CallError`] without the URL's query. It follows redirects within one origin, and only where the caller
+//! asks for that (`Http::send_on`). It keeps no cookie and never repeats a request by itself: a repeat is the
+//! workflow's decision. Answers may be compressed; the limit on their size counts decoded bytes. Dropping a call's
+//! future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -27,10 +26,10 @@ use crate::{CallError, CallErrorKind};
 /// How many redirects one request may take.
 const REDIRECTS_MAX: u32 = 5;
 
-/// What a call may cost at most.
+/// The limits of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// Until a connection stands. Default: 5 s.
+    /// Until a connection is made. Default: 5 s.
     pub connect_timeout: Duration,
     /// For a whole call, connection, token and answer, where a call gives none. Default: 60 s.
     pub timeout: Duration,
@@ -102,8 +101,8 @@ impl Answer {
 
 impl Http {
     /// # Errors
-    /// [`HttpError`] if the TLS library refuses its configuration. A host without CA certificates
-    /// is no error: calls over plain HTTP work, others fail with the certificate's reason.
+    /// [`HttpError`] if the TLS library refuses its configuration. A host without CA certificates isn't an error: calls
+    /// over plain HTTP work, others fail with the certificate's reason.
     pub fn new(config: HttpConfig) -> Result<Http, HttpError> {
         let gate = Gate::new(config.egress.clone());
         let mut builder = Client::builder()
@@ -177,9 +176,9 @@ impl Http {
         result
     }
 
-    /// [`Http::send`], also to where redirects lead within the same origin: of GET and HEAD, and of
-    /// any method with its body for 307 and 308. `make` makes the request for a URL. An answer that
-    /// leads elsewhere, or one too often, is given as it is.
+    /// [`Http::send`], also to where redirects lead within the same origin: of GET and HEAD, and of any method with its
+    /// body for 307 and 308. `make` makes the request for a URL. An answer that leads elsewhere, or one too often, is
+    /// returned unchanged.
     pub(crate) async fn send_on(
         &self,
         method: &Method,
@@ -260,7 +259,7 @@ impl Http {
     }
 }
 
-/// The request as it goes out. A body of parts is a stream: who makes one describes it.
+/// The request as it goes out. A body of parts is a stream: the code that makes one describes it.
 fn sending(request: &reqwest::Request) -> Sending {
     let mut url = request.url().clone();
     // Neither fails for a URL that has a host; one without has no user either.
@@ -299,7 +298,7 @@ fn onward(method: &Method, from: &Url, answer: &Answer) -> Option<Url> {
     (target.origin() == from.origin()).then_some(target)
 }
 
-/// The innermost reason: the outer ones repeat what we say ourselves, and the URL with its query.
+/// The innermost reason: the outer ones repeat our own words, and the URL with its query.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else {
         return "unknown reason".to_owned();

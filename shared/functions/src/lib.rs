@@ -1,8 +1,8 @@
 //! Callers of functions, one folder a function type in `types/`.
 //!
-//! A function type has two halves: reading what a definition refers to, at deployment, and calling
-//! it. What deployment reads is kept with the definition, so a call looks nothing up. Secrets and
-//! credentials are used here and nowhere else.
+//! A function type has two halves: reading the documents that a definition refers to, at
+//! deployment, and calling it. These documents are kept with the definition, so a call looks
+//! nothing up. Secrets and credentials are used here and nowhere else.
 
 pub mod auth;
 pub mod breaker;

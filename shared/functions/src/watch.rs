@@ -1,7 +1,7 @@
-//! What a call sends, for whoever tries a function out: as it goes out, or instead of going out.
+//! Shows the messages that a call sends, to try a function out: as they go out, or instead of sending them.
 //!
-//! Everything that leaves this process for a call passes `sending` first. Where nobody watches that
-//! costs a look at a task-local value.
+//! Everything that leaves this process for a call passes `sending` first. Where nobody watches, that costs a look at a
+//! task-local value.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ tokio::task_local! {
     static WATCH: Watch;
 }
 
-/// Headers whose values are never shown, whatever is in them.
+/// Headers whose values are never shown.
 const SECRET_HEADERS: [&str; 4] = [
     "authorization",
     "cookie",
@@ -23,7 +23,7 @@ const SECRET_HEADERS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// The token that stands for the one that a call would ask for, where nothing goes out.
+/// The placeholder for the token that a call would ask for, where nothing goes out.
 pub(crate) const NO_TOKEN: &str = "TOKEN";
 
 /// Follows one call. Clones share what they have seen.
@@ -60,7 +60,7 @@ pub(crate) struct Sending {
     pub(crate) body: Content,
 }
 
-/// What a request holds beside its headers.
+/// The content of a request besides its headers.
 pub(crate) enum Content {
     None,
     Bytes(Vec<u8>),
@@ -68,7 +68,7 @@ pub(crate) enum Content {
     Parts(String),
 }
 
-/// A request or a message as it is shown: secrets are cut out.
+/// A request or a message in the form that is shown: secrets are cut out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sent {
     /// `http`, `grpc`, `exec`, `wasm`, or a broker as OpenTelemetry names it.
@@ -105,7 +105,7 @@ impl Watch {
         }))
     }
 
-    /// Makes a call. None: it was held back, and [`Watch::sent`] has what would have gone out.
+    /// Makes a call. None: it was held back, and [`Watch::sent`] has the messages that would have gone out.
     pub async fn over<F: Future>(&self, call: F) -> Option<F::Output> {
         let call = WATCH.scope(self.clone(), call);
         tokio::select! {
@@ -115,8 +115,8 @@ impl Watch {
         }
     }
 
-    /// What went out, or would have, in order; those for a token before the call's own. `secrets` are
-    /// cut out, and so is each token that the call was given.
+    /// The messages that went out, or would have, in this order; those for a token come before the call's own.
+    /// `secrets` are cut out, and so is each token that the call was given.
     pub fn sent(&self, secrets: &Redactor) -> Vec<Sent> {
         let redactor = self.with_tokens(secrets);
         let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +161,7 @@ fn shown(sending: &Sending, redactor: &Redactor) -> Sent {
     }
 }
 
-/// Says what goes out next. Where the watch holds calls back, this never returns.
+/// Announces the next message. Where the watch holds calls back, this never returns.
 pub(crate) async fn sending(next: impl FnOnce() -> Sending) {
     let Ok(watch) = WATCH.try_with(Watch::clone) else {
         return;
@@ -174,7 +174,7 @@ pub(crate) async fn sending(next: impl FnOnce() -> Sending) {
     }
 }
 
-/// Asks for a schema, as deployment does: that is no part of the call, and not held back.
+/// Asks for a schema, as deployment does: that is not part of the call, and not held back.
 pub(crate) async fn aside<F: Future>(ask: F) -> F::Output {
     WATCH.scope(Watch::default(), ask).await
 }
@@ -189,7 +189,7 @@ pub(crate) fn next_parts(describe: impl FnOnce() -> String) {
     let _ = WATCH.try_with(|watch| watch.seen(|seen| seen.parts = describe()));
 }
 
-/// What [`next_parts`] said last.
+/// The last description given to [`next_parts`].
 pub(crate) fn parts() -> String {
     let last = WATCH.try_with(|watch| {
         let seen = watch.0.seen.lock().unwrap_or_else(PoisonError::into_inner);

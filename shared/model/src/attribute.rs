@@ -1,4 +1,4 @@
-//! Search attributes: what a definition lets its instances be found by (`metadata.swirl.search`).
+//! Search attributes: the values that a definition lets its instances be found by (`metadata.swirl.search`).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 
 /// How many a definition may declare.
 pub const ATTRIBUTES_MAX: usize = 16;
-/// The longest text that is kept as an attribute's value, in bytes; a longer one is none.
+/// The longest text that is kept as an attribute's value, in bytes; a longer one is left out.
 pub const ATTRIBUTE_BYTES_MAX: usize = 256;
 
 /// The value of a search attribute.
@@ -67,7 +67,7 @@ impl AttributeKind {
         all.find(|kind| kind.word() == word)
     }
 
-    /// What an expression gave, as a value of this kind. `None`: it isn't one.
+    /// The value of an expression, as a value of this kind. `None`: it isn't one.
     pub fn read(self, data: &Data) -> Option<Attribute> {
         match self {
             AttributeKind::Text => {
@@ -135,7 +135,7 @@ impl Attribute {
         }
     }
 
-    /// What [`Attribute::sortable`] of every text begins with that begins so.
+    /// The prefix that [`Attribute::sortable`] has for every text that begins with `prefix`.
     pub fn sortable_prefix(prefix: &str) -> String {
         format!("s{}", escaped(prefix))
     }

@@ -54,7 +54,7 @@ impl CloudEvent {
         (!found.is_null()).then(|| found.to_text())
     }
 
-    /// What an event is known by: the same `source` and `id` are the same event.
+    /// The key of an event: the same `source` and `id` are the same event.
     pub fn key(&self) -> String {
         format!("{}\n{}", self.source, self.id)
     }

@@ -20,7 +20,7 @@ pub struct Data(pub Val);
 /// Why a value cannot be data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotJson {
-    #[error("an object key that is no string")]
+    #[error("an object key that is not a string")]
     Key,
     #[error("a byte string")]
     Bytes,
@@ -52,7 +52,7 @@ impl Data {
         Data(Val::Num(Num::from_integral(value)))
     }
 
-    /// The gate for values made by an expression: refuses what JSON cannot hold.
+    /// The gate for values made by an expression: refuses values that JSON cannot hold.
     pub fn checked(value: Val) -> Result<Data, NotJson> {
         fn check(value: &Val) -> Result<(), NotJson> {
             match value {
@@ -139,7 +139,7 @@ impl Data {
         }
     }
 
-    /// Whether its JSON text is longer than so many bytes. Costs no more than looking at those.
+    /// Whether its JSON text is longer than this many bytes. Costs no more than looking at those.
     pub fn exceeds(&self, bytes_max: usize) -> bool {
         surely_left(&self.0, bytes_max).is_none() && left(&self.0, bytes_max).is_none()
     }
@@ -149,7 +149,7 @@ impl Data {
         left(&self.0, bytes)
     }
 
-    /// As it stands inside a longer string: strings bare, the rest as compact JSON (decision 13).
+    /// Its form inside a longer string: strings bare, the rest as compact JSON (decision 13).
     pub fn to_text(&self) -> String {
         match self.as_str() {
             Some(text) => text.to_owned(),
@@ -370,7 +370,7 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
-/// For an `Option<Data>` that may hold null: what is there is `Some`, also null. With `default` and
+/// For an `Option<Data>` that may hold null: a value that is there is `Some`, also null. With `default` and
 /// `skip_serializing_if`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -499,7 +499,7 @@ mod tests {
                 "{text}"
             );
         }
-        // What is shared counts as often as it is there, and nobody looks at all of it.
+        // Shared values count as often as they occur, and nobody looks at all of them.
         let mut data = Data::string("x".repeat(1000));
         for _ in 0..60 {
             data = Data::array(vec![data.clone(), data]);

@@ -1,5 +1,5 @@
-//! Data as what it has in common with other data, and what not: so a branch is stored without the list
-//! that all branches of its fork have.
+//! Data as its common part with other data and its difference: so a branch is stored without the list that all branches
+//! of its fork have.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::Data;
 use crate::data::text;
 use crate::scope::Scope;
 
-/// Members of members are looked at so deep; below, what isn't the same value in memory is written out.
+/// Members of members are compared to this depth; below it, values that aren't the same in memory are written out.
 const DEPTH_MAX: usize = 4;
-/// What is nested deeper is no difference: it would be nested deeper still than as it is, and what is nested too
-/// deep cannot be read back.
+/// Deeper values are not compared: their difference would be nested deeper still, and data that is nested too deep
+/// cannot be read back.
 const NESTED_MAX: usize = 64;
 
 /// How data differs from a base that both sides know.
@@ -29,14 +29,14 @@ pub enum Difference {
     Members(Vec<(String, Difference)>),
 }
 
-/// The base isn't what the difference was made from.
+/// The base isn't the one that the difference was made from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("what it differs from has no '{0}'")]
+#[error("the base has no '{0}'")]
 pub struct Misfit(String);
 
 impl Difference {
-    /// Arrays are the same if they are one in memory: to look through them would cost what is to be saved.
-    /// `None`: they have nothing in common, or are nested too deep.
+    /// Arrays are the same if they are one in memory: looking through them would cost as much as storing them. `None`:
+    /// they have nothing in common, or are nested too deep.
     pub fn of(base: &Data, data: &Data) -> Option<Difference> {
         let difference = between(&base.0, &data.0, DEPTH_MAX);
         let is_worth = !matches!(difference, Difference::Value(_)) && difference.is_flat();
@@ -219,6 +219,6 @@ mod tests {
         data.set("b", data!(1));
         let difference = Difference::of(&base, &data).unwrap();
         let error = difference.apply(&data!({"b": 1})).unwrap_err();
-        assert_eq!(error.to_string(), "what it differs from has no 'a'");
+        assert_eq!(error.to_string(), "the base has no 'a'");
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Data;
 
-/// A runtime error (decision 24): what `onErrors` matches, what a faulted instance ends with.
+/// A runtime error (decision 24): `onErrors` matches it, and a faulted instance ends with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowError {
     pub name: String,
@@ -21,7 +21,7 @@ pub struct WorkflowError {
     pub state: Option<String>,
 }
 
-/// What RFC 7807 says of an error besides its status; its `detail` is the message.
+/// The members that RFC 7807 gives an error besides its status; its `detail` is the message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// A URI.

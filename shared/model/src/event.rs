@@ -1,5 +1,4 @@
-//! What the engine is told ([`Input`]), what it decides ([`Event`]) and what it wants done
-//! ([`Command`]).
+//! The engine's inputs ([`Input`]), its decisions ([`Event`]) and the effects it asks for ([`Command`]).
 
 use std::sync::Arc;
 
@@ -16,10 +15,10 @@ use crate::trace::Trace;
 use crate::workflow::{EventId, OnParentEnd, StateId, TimeoutOverride};
 use crate::{CloudEvent, Data};
 
-/// What reaches a scope from outside.
+/// An input that reaches a scope from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Input {
-    /// Go on from where the cursor stands.
+    /// Continue from the cursor.
     Wake,
     Timer {
         seq: u32,
@@ -28,8 +27,8 @@ pub enum Input {
         call: u32,
         result: Result<Data, WorkflowError>,
     },
-    /// A call failed while its instance was faulted. The operator's retry, which lets the scope go on, is
-    /// its action's next attempt.
+    /// A call failed while its instance was faulted. The operator's retry, which lets the scope continue, is its
+    /// action's next attempt.
     CallFailedMeanwhile {
         call: u32,
         /// Absent in records of older versions.
@@ -40,8 +39,8 @@ pub enum Input {
         call: u32,
         result: Result<Data, WorkflowError>,
         terminate: bool,
-        /// Greater each time that it ends, since it may be retried; 0 where it cannot go on. Absent in
-        /// records of older versions.
+        /// Greater each time that it ends, since it may be retried; 0 where it cannot continue. Absent in records of
+        /// older versions.
         #[serde(default, skip_serializing_if = "is_zero")]
         turn: u64,
     },
@@ -63,13 +62,13 @@ pub enum Input {
     Cancel {
         status: EndStatus,
     },
-    /// Go on at what failed.
+    /// Continue at the action or branch that failed.
     Retry,
     /// Take this as the result of the action that failed.
     Skip {
         result: Data,
     },
-    /// Go on at this state.
+    /// Continue at this state.
     Rerun {
         state: String,
     },
@@ -101,8 +100,8 @@ impl Input {
         }
     }
 
-    /// What an operator or a closed fork says: it is acted on while the instance stands still, and
-    /// may be said again.
+    /// An input from an operator or a closed fork: it is acted on while the instance is suspended or faulted, and may
+    /// be repeated.
     pub fn is_operator(&self) -> bool {
         matches!(
             self,
@@ -111,7 +110,7 @@ impl Input {
     }
 }
 
-/// What happened: the only thing that changes a scope, and the instance's history.
+/// An event that happened: only events change a scope, and they are the instance's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -166,10 +165,9 @@ pub enum Event {
     ErrorHandled {
         error: WorkflowError,
     },
-    /// Data that its schema refuses, where the definition says to go on
-    /// (`failOnValidationErrors: false`).
+    /// Data that its schema refuses, where the definition says to continue (`failOnValidationErrors: false`).
     ValidationFailed {
-        /// What was checked: `input` or `output`.
+        /// The data that was checked: `input` or `output`.
         of: Arc<str>,
         message: String,
     },
@@ -190,16 +188,16 @@ pub enum Event {
     /// An operator asked for this.
     Operated {
         action: Arc<str>,
-        /// The token's name, or whom the provider names.
+        /// The token's name, or the name that the provider gives.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Where the instance is to go on.
+        /// The state at which the instance is to continue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<String>,
     },
-    /// Nobody could drive it: the instance is suspended, until an operator resumes it.
+    /// No worker could drive it: the instance is suspended, until an operator resumes it.
     GivenUp {
         reason: String,
     },
@@ -222,7 +220,7 @@ pub enum Event {
     Disarmed(u32),
     #[serde(skip)]
     Waiting(Option<Subscription>),
-    /// What the running action waits for.
+    /// The event that the running action waits for.
     #[serde(skip)]
     Answering(Option<Subscription>),
     #[serde(skip)]
@@ -248,7 +246,7 @@ pub enum Event {
     Steps(u64),
     /// The scope waited for something.
     Waited,
-    /// The timer of this number is due so soon that it is no wait.
+    /// The timer of this number is due so soon that it isn't a wait.
     Brief(u32),
 }
 
@@ -281,7 +279,7 @@ impl Event {
     }
 }
 
-/// What is to be done once the decision is committed.
+/// An effect to carry out once the decision is committed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     Arm(Timer),
@@ -301,8 +299,8 @@ pub enum Command {
     },
     /// Cancels the branches that are left.
     CloseFork(u32),
-    /// Lets a branch go on if it failed; one that didn't stays as it is. The parent hears at once of enough
-    /// that are done, and of any whose failure is left.
+    /// Lets a branch continue if it failed; one that didn't stays as it is. The parent hears at once if enough are
+    /// done, and of any failure that remains.
     ReviveBranch {
         fork: u32,
         index: u32,
@@ -311,7 +309,7 @@ pub enum Command {
         #[serde(default)]
         others: bool,
     },
-    /// A scope of its own that nobody waits for.
+    /// A separate scope that nobody waits for.
     Detach(Box<Scope>),
     /// This branch's result, for the fork that it belongs to.
     Report(BranchResult),
@@ -320,9 +318,9 @@ pub enum Command {
         id: InstanceId,
         status: EndStatus,
     },
-    /// Brings the sub-workflows that this instance waits for into line with it: suspended, or not.
+    /// Suspends or resumes the sub-workflows that this instance waits for, as the instance itself.
     SuspendAwaited,
-    /// Tells the scope that waits for this sub-workflow.
+    /// Notifies the scope that waits for this sub-workflow.
     Tell {
         to: ScopeRef,
         input: Box<Input>,
@@ -356,11 +354,11 @@ pub struct StartInstance {
     pub parent: Option<ParentLink>,
     pub on_parent_end: Option<OnParentEnd>,
     pub continued_from: Option<InstanceId>,
-    /// By this number the root scope of `continued_from` is told what came of the start.
+    /// The number by which the root scope of `continued_from` hears the outcome of the start.
     #[serde(default)]
     pub call: u32,
-    /// Not 0: it was started before and has ended. It goes on where it failed, or what came of it is
-    /// delivered once more. Greater each time.
+    /// Not 0: it was started before and has ended. It continues where it failed, or its outcome is delivered once more.
+    /// Greater each time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again: u64,
     pub timeout: Option<TimeoutOverride>,
@@ -373,7 +371,7 @@ pub struct StartInstance {
     pub at: Timestamp,
 }
 
-/// What a scope waits for: each slot takes one event.
+/// The events that a scope waits for: each slot takes one event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Subscription {
     pub wait: u32,
@@ -387,7 +385,7 @@ pub struct Slot {
     pub filters: Vec<EventMatch>,
 }
 
-/// What an event must look like.
+/// The conditions that an event must meet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventMatch {
     pub def: EventId,
@@ -414,7 +412,7 @@ impl EventMatch {
     }
 }
 
-/// Whether a source in a definition stands for more than one.
+/// Whether a source in a definition can match more than one source.
 pub fn is_source_pattern(source: &str) -> bool {
     let mut segments = source.split('/').peekable();
     while let Some(segment) = segments.next() {
@@ -426,8 +424,8 @@ pub fn is_source_pattern(source: &str) -> bool {
     false
 }
 
-/// Whether an event's source is the one in a definition: a whole segment `+` or `*` stands for any
-/// one segment, a last segment `#` or `**` for the rest, at least one (decision 93).
+/// Whether an event's source is the one in a definition: a whole segment `+` or `*` matches any one segment, a last
+/// segment `#` or `**` for the rest, at least one (decision 93).
 pub fn source_fits(pattern: &str, source: &str) -> bool {
     if pattern == source {
         return true;

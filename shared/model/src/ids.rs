@@ -1,5 +1,5 @@
-//! Names of things at run time. Each is derived from what caused it, never drawn, so that a step
-//! that is repeated after a crash names the same things again.
+//! Names of things at run time. Each is derived from its cause, never random, so that a step that
+//! is repeated after a crash names the same things again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl ScopeId {
     }
 }
 
-/// A scope of an instance: what a task names.
+/// A scope of an instance: tasks refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ScopeRef {
     pub instance: InstanceId,

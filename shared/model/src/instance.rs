@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 use crate::trace::Trace;
 use crate::workflow::TimeoutOverride;
 
-/// What is known of an instance from its beginning; it never changes.
+/// The facts about an instance that are known from its beginning and never change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub id: InstanceId,
@@ -29,7 +29,7 @@ pub struct Header {
     /// The idempotency key it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What people call the instance by: `$WORKFLOW.key`.
+    /// The key that people call the instance by: `$WORKFLOW.key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ fn is_zero(hops: &u32) -> bool {
 }
 
 impl Header {
-    /// The trace of what this instance starts: its own.
+    /// The trace of the instances that this one starts: its own.
     pub fn trace_on(&self) -> Trace {
         Trace {
             root: Some(InstanceId::new(self.trace_root())),
@@ -64,20 +64,20 @@ impl Header {
         }
     }
 
-    /// What the trace is named after: the instance that all of it began with.
+    /// The name of the trace: the instance that it began with.
     pub fn trace_root(&self) -> String {
         let root = self.trace.root.as_ref();
         root.map_or_else(|| self.seed(), |root| root.as_str().to_owned())
     }
 
-    /// What everything is named after that an instance causes. Its id alone doesn't do: with the same key
-    /// it is the same again once the instance has been removed.
+    /// The prefix of the names of everything that an instance causes. Its id alone isn't enough: with the same key it
+    /// is the same again once the instance has been removed.
     pub fn seed(&self) -> String {
         format!("{}@{:x}", self.id, self.started_at.0)
     }
 }
 
-/// Who waits for a sub-workflow.
+/// The scope that waits for a sub-workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParentLink {
     pub scope: ScopeRef,
@@ -86,7 +86,7 @@ pub struct ParentLink {
     pub detached: bool,
 }
 
-/// What changes.
+/// The part of an instance that changes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct InstanceState {
     pub status: Status,
@@ -105,7 +105,7 @@ pub struct InstanceState {
     /// By attribute name, in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub correlation: BTreeMap<Arc<str>, String>,
-    /// What it can be found by.
+    /// The attributes that it can be found by.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub attributes: Attributes,
 }

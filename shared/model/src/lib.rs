@@ -1,6 +1,6 @@
 //! Plain data: the canonical workflow, scopes, inputs, commands, events, ids.
 //!
-//! Nothing here decides or does anything. Who reads a document makes a [`workflow::Workflow`], the
+//! Nothing here decides or does anything. Readers of documents make a [`workflow::Workflow`], the
 //! engine turns [`event::Input`]s into [`event::Event`]s and [`event::Command`]s over a
 //! [`scope::Scope`], backends keep and carry these.
 

@@ -14,7 +14,7 @@ pub struct Mismatch {
     pub new: &'static str,
 }
 
-/// Merges `new` into `target`. A missing, null or scalar target takes whatever comes.
+/// Merges `new` into `target`. A missing, null or scalar target takes any value.
 pub fn merge(target: &mut Data, new: &Data) -> Result<(), Mismatch> {
     match (&target.0, &new.0) {
         (Val::Obj(_), Val::Obj(_)) | (Val::Arr(_), Val::Arr(_)) => {}

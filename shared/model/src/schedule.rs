@@ -1,9 +1,9 @@
 //! When things happen by themselves: cron expressions, ISO 8601 intervals, time zones
 //! (decisions 41 to 43).
 //!
-//! Pure functions of instants: whoever owns a clock asks for the next time after the last one.
-//! Cron is our own: decision 41 fixes how days are numbered by the number of fields, and what happens
-//! when clocks are put forward or back, more exactly than a crate's options do.
+//! Pure functions of instants: the owner of a clock asks for the next time after the last one. Cron is our own:
+//! decision 41 fixes how days are numbered by the number of fields, and how clock changes are treated, more exactly
+//! than a crate's options do.
 
 mod cron;
 mod interval;

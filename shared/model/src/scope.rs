@@ -1,4 +1,4 @@
-//! A scope's record: all that is to be known to go on with one path of an instance.
+//! A scope's record: everything needed to continue one path of an instance.
 
 mod event_run;
 mod fork;
@@ -22,7 +22,7 @@ pub use fork::*;
 pub struct Scope {
     pub id: ScopeId,
     pub role: Role,
-    /// Counts commits; who writes must have read the last one.
+    /// Counts commits; a writer must have read the last one.
     pub rev: u64,
     /// Where the ids of calls, waits, timers, forks and produced events come from.
     pub seq: u32,
@@ -37,26 +37,26 @@ pub struct Scope {
     /// The events this scope waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Subscription>,
-    /// The event that an action waits for, while its state may go on waiting for others.
+    /// The event that an action waits for, while its state may continue to wait for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Subscription>,
     /// Events that created the instance and aren't consumed yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start_events: Vec<StartEvent>,
-    /// What the actions of a branch produced, to be merged by the state that forked.
+    /// The merges that the actions of a branch produced, for the state that forked to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<Merge>,
-    /// What an iteration yields.
+    /// The value that an iteration yields.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "crate::data::present"
     )]
     pub result: Option<Data>,
-    /// Executions of states with `compensatedBy`, in order.
+    /// Executions of states with `compensatedBy`, in the order in which they were completed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub completed: Vec<StateId>,
-    /// Forks of branches that no state waits for: they end with what is around them.
+    /// Forks of branches that no state waits for: they end with the scope around them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct Scope {
     /// It has waited for something at least once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
-    /// The timer, by its number, that is due so soon that it is no wait; 0 if there is none.
+    /// The timer, by its number, that is due so soon that it isn't a wait; 0 if there is none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub brief: u32,
 }
@@ -89,7 +89,7 @@ fn is_none(seq: &u32) -> bool {
     *seq == 0
 }
 
-/// What a scope is to its instance.
+/// The part that a scope has in its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     Root,
@@ -141,15 +141,15 @@ pub struct Position {
     /// The input filter has been applied and the schema checked, or there is neither.
     pub entered: bool,
     pub work: Work,
-    /// Of an event state: what has arrived and what has run.
+    /// Of an event state: the events that have arrived and the entries that have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Box<EventRun>>,
-    /// What has been retried in it so far: the state as a whole, or what failed in it.
+    /// The retries in it so far: of the state as a whole, or of a failed part of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Retried>,
 }
 
-/// How often something was retried, by whose word, and how long was waited before the last time.
+/// How often something was retried, by which rule, and how long the wait before the last time was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Retried {
     pub by: RetriedBy,
@@ -188,12 +188,12 @@ pub enum Work {
     Events,
     /// Waits to retry the state as a whole.
     Retry,
-    /// Its work is done, and what follows failed: a retry goes on there.
+    /// Its work is done, and a later step failed: a retry continues there.
     Finish {
         way: Way,
         from: FinishFrom,
     },
-    /// Its work is done: waits for the instance that goes on in place of this one (`continueAs`).
+    /// Its work is done: waits for the instance that continues in place of this one (`continueAs`).
     Continue {
         call: u32,
         way: Way,
@@ -209,7 +209,7 @@ pub enum FinishFrom {
     Output,
     /// The state has been left; its way is to be taken.
     Way,
-    /// What the way compensates is compensated.
+    /// Everything that the way compensates is compensated.
     Onward,
 }
 
@@ -229,7 +229,7 @@ pub struct ListRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<u32>,
     pub step: ActionStep,
-    /// The call of the sub-workflow that the action failed with: an operator's retry goes on with it.
+    /// The call of the sub-workflow that the action failed with: an operator's retry continues it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<u32>,
     /// How often the action has been done before, if it repeats.
@@ -238,7 +238,7 @@ pub struct ListRun {
     /// An event has come that ends the repetition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// What handlers have retried of this action.
+    /// The retries of this action by handlers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retried: Vec<Retried>,
 }
@@ -262,7 +262,7 @@ pub enum ActionStep {
         call: u32,
     },
     RetryDelay,
-    /// It is done and its result is taken; what comes behind it is not known yet. A retry goes on there.
+    /// It is done and its result is taken; the next step is not known yet. A retry continues there.
     Done,
     SleepAfter,
 }
@@ -272,13 +272,13 @@ pub enum ActionStep {
 pub struct ForkRun {
     pub fork: u32,
     pub total: u32,
-    /// So many have been allowed to begin.
+    /// This many have been allowed to begin.
     pub open: u32,
     /// How many must be done for the next look.
     pub needed: u32,
     /// Set for a list of actions that run in parallel.
     pub list: Option<ListId>,
-    /// The branch whose error faulted the instance: where a retry goes on.
+    /// The branch whose error faulted the instance: a retry continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
 }
@@ -288,7 +288,7 @@ pub struct ForkRun {
 pub struct Merge {
     pub to: Option<PathId>,
     pub value: Data,
-    /// It replaces what is there, unless both are objects.
+    /// It replaces the existing value, unless both are objects.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
     /// A filter of the state data once the value is in it.
@@ -313,10 +313,10 @@ pub struct Compensation {
     pub left: Vec<StateId>,
     /// The way that is taken afterwards.
     pub then: Way,
-    /// The state whose way it is.
+    /// The state that the way leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<StateId>,
-    /// What the way is taken for.
+    /// The purpose of taking the way.
     #[serde(default = "main_flow")]
     pub purpose: Purpose,
 }
@@ -426,7 +426,7 @@ impl Scope {
         matches!(self.cursor, Cursor::Ended)
     }
 
-    /// Whether it goes on without an input.
+    /// Whether it continues without an input.
     pub fn goes_on(&self) -> bool {
         if self.fault.is_some() {
             return false;
@@ -458,14 +458,14 @@ impl Role {
             Role::Branch { index, .. }
             | Role::Iteration { index, .. }
             | Role::Action { index, .. } => Some(*index),
-            // Each has a fork of its own.
+            // Each has its own fork.
             Role::Entry { .. } | Role::Apart { .. } => Some(0),
             Role::Root | Role::Detached { .. } => None,
         }
     }
 }
 
-/// What a fork's branch runs.
+/// The work of a fork's branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     Body(Body),

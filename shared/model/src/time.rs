@@ -14,9 +14,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 )]
 pub struct Timestamp(pub i64);
 
-/// A text that is no RFC 3339 instant.
+/// A text that is not an RFC 3339 instant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no RFC 3339 instant such as 2024-01-31T09:00:00Z")]
+#[error("'{0}' is not an RFC 3339 instant such as 2024-01-31T09:00:00Z")]
 pub struct TimestampError(pub String);
 
 impl Timestamp {
@@ -31,7 +31,7 @@ impl Timestamp {
             .map_err(|_| TimestampError(text.chars().take(60).collect()))
     }
 
-    /// So many milliseconds later, at most [`Timestamp::MAX`].
+    /// This many milliseconds later, at most [`Timestamp::MAX`].
     pub fn plus_ms(self, ms: u64) -> Timestamp {
         let sum = self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX));
         Timestamp(sum.min(Timestamp::MAX.0.max(self.0)))
@@ -50,7 +50,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// RFC 3339 in UTC. What lies beyond its years is written as a number of milliseconds.
+/// RFC 3339 in UTC. An instant beyond its years is written as a number of milliseconds.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to_jiff() {
@@ -77,7 +77,7 @@ const WEEK: u64 = 7 * DAY;
 const MONTHS_MAX: u128 = 120_000;
 const MILLIS_MAX: u128 = 3_652_425 * DAY as u128;
 
-/// Why a text is no duration.
+/// Why a text is not a valid duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     #[error("a duration begins with P, as in PT15M or P1D")]
@@ -92,7 +92,9 @@ pub enum DurationError {
     NoUnit(String),
     #[error("a number is missing before {0}")]
     NoNumber(char),
-    #[error("{0} is no unit here; the units are Y M W D, and after T: H M S, each once, in order")]
+    #[error(
+        "{0} is not a unit here; the units are Y M W D, and after T: H M S, each once, in order"
+    )]
     Unit(char),
     #[error("only the last part may have a fraction")]
     FractionNotLast,
@@ -117,8 +119,8 @@ impl IsoDuration {
     }
 
     /// Parses `P[nY][nM][nW][nD][T[nH][nM][nS]]`. The last part may have a fraction of up to nine
-    /// digits after a point or comma; what is left below a millisecond counts as a whole one, so
-    /// that nothing is early.
+    /// digits after a point or comma; a fraction of a millisecond counts as a whole one, so that
+    /// nothing is early.
     pub fn parse(text: &str) -> Result<IsoDuration, DurationError> {
         if text.starts_with('-') {
             return Err(DurationError::Negative);

@@ -1,4 +1,4 @@
-//! Where an instance stands in traces.
+//! An instance's place in traces.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::CloudEvent;
 use crate::ids::InstanceId;
 
-/// What ties an instance to what caused it. Kept with its header, so that all processes agree.
+/// The links between an instance and its cause. Kept with its header, so that all processes agree.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// The first of the chain of parents and continuations; `None`: the instance itself. The trace
     /// is named after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<InstanceId>,
-    /// What the first of the chain was started by: a request or an event.
+    /// The request or event that started the first of the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<TraceContext>,
 }
@@ -34,13 +34,13 @@ pub struct TraceContext {
     pub sampled: bool,
 }
 
-/// A text that is no `traceparent`.
+/// A text that is not a valid `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a traceparent looks like 00-<32 hexadecimal digits>-<16 hexadecimal digits>-01")]
 pub struct TraceContextError;
 
 impl TraceContext {
-    /// The distributed tracing extension of CloudEvents. One that cannot be read is no context.
+    /// The distributed tracing extension of CloudEvents. An invalid one is ignored.
     pub fn of(event: &CloudEvent) -> Option<TraceContext> {
         if event.attributes.is_empty() {
             return None;
@@ -59,7 +59,7 @@ impl fmt::Display for TraceContext {
 impl FromStr for TraceContext {
     type Err = TraceContextError;
 
-    /// Later versions may append fields: what is known of them is read.
+    /// Later versions may append fields: the known ones are read.
     fn from_str(text: &str) -> Result<TraceContext, TraceContextError> {
         let mut fields = text.trim().split('-');
         let mut field = |digits: usize| {

@@ -1,14 +1,13 @@
-//! The canonical workflow: what every edition of the language is lowered to.
+//! The canonical workflow: every edition of the language is lowered to it.
 //!
-//! Names are resolved to indexes, inherited settings (timeouts, retry policies) are pushed down to
-//! where they hold, and every expression stands once in [`Workflow::expressions`]. The engine never
-//! sees a document, a name that could be missing, or an edition.
+//! Names are resolved to indexes, inherited settings (timeouts, retry policies) are pushed down to where they hold, and
+//! every expression is once in [`Workflow::expressions`]. The engine never sees a document, a name that could be
+//! missing, or an edition.
 //!
-//! Editions differ in what they can say, so the shapes here are wider than any of them: a branch or
-//! an iteration may hold a flow of states, a wait may be a boolean expression over events, a handler
-//! may retry the whole state or only what failed in it, an action may have handlers of its own, an
-//! entry of an event state may have a transition of its own. Each field says what it does; which
-//! edition uses it is the reader's business.
+//! Editions differ in their constructs, so the shapes here are wider than any of them: a branch or an iteration may
+//! hold a flow of states, a wait may be a boolean expression over events, a handler may retry the whole state or only
+//! the failed part of it, an action may have its own handlers, an entry of an event state may have its own transition.
+//! Each field says what it does; which edition uses it is the reader's business.
 
 mod actions;
 mod errors;
@@ -65,10 +64,10 @@ index! {
 #[derive(Debug, Clone, Default)]
 pub struct Workflow {
     pub id: String,
-    /// A word for people, as it stands in the definition.
+    /// A word for people, as written in the definition.
     pub key: Option<String>,
-    /// Evaluated over the input when an instance starts: by what people call the instance. Shown as
-    /// `$WORKFLOW.key`. Of two running instances of a workflow each has another one.
+    /// Evaluated over the input when an instance starts: the key by which people call the instance. Shown as
+    /// `$WORKFLOW.key`. No two running instances of a workflow have the same.
     pub instance_key: Option<Template>,
     pub name: Option<String>,
     pub description: Option<String>,
@@ -129,9 +128,8 @@ impl Default for Version {
     }
 }
 
-/// A length of time, as such or as an expression that gives an ISO 8601 duration. It is evaluated over the
-/// state data when the time begins to count; that of the whole workflow over the input. What gives no
-/// duration is an `ExpressionError`.
+/// A length of time, as such or as an expression that gives an ISO 8601 duration. It is evaluated over the state data
+/// when the time begins to count; that of the whole workflow over the input. Any other result is an `ExpressionError`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
     Fixed(IsoDuration),
@@ -159,9 +157,8 @@ impl Period {
 pub struct Flow {
     pub start: StateId,
     pub states: Vec<StateId>,
-    /// When the flow of a branch or iteration may begin. One that begins at another time is done at
-    /// once, and its data is as it was. What counts from no instant counts from the beginning of the
-    /// instance.
+    /// When the flow of a branch or iteration may begin. One that begins at another time is done at once, and its data
+    /// is as it was. A window that doesn't count from an instant counts from the beginning of the instance.
     pub window: Option<Schedule>,
 }
 
@@ -170,7 +167,7 @@ pub struct State {
     pub name: Arc<str>,
     pub flow: FlowId,
     pub kind: StateKind,
-    /// Where it stands in the document, as a JSON pointer; empty where nobody asks for it.
+    /// Its place in the document, as a JSON pointer; empty where nobody asks for it.
     pub pointer: String,
     /// `stateDataFilter.input`.
     pub input: Option<ExprId>,
@@ -194,15 +191,15 @@ pub struct State {
 /// How often an action is done. Its attempts count anew each time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Repeat {
-    /// Over the state data: it goes on while this holds.
+    /// Over the state data: it continues while this holds.
     pub test: Option<ExprId>,
     /// The test comes before each time; else after each.
     pub before: bool,
-    /// At most so many times.
+    /// At most this many times.
     pub max: Option<u32>,
     /// An error that no handler takes doesn't end it.
     pub past_errors: bool,
-    /// One of these events ends it: what is under way is finished, and nothing begins after it.
+    /// One of these events ends it: iterations under way are finished, and no more begin.
     pub stop_on: Vec<EventId>,
 }
 
@@ -280,7 +277,7 @@ pub enum AuthScheme {
     OAuth2,
 }
 
-/// A value in which expressions may stand.
+/// A value that may contain expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Template {
     Literal(Data),
@@ -305,7 +302,7 @@ pub struct ExprSource {
     pub text: String,
     /// Iteration parameters in sight, as variables.
     pub params: Vec<Arc<str>>,
-    /// Where it stands in the document, as a JSON pointer.
+    /// Its place in the document, as a JSON pointer.
     pub pointer: String,
 }
 
@@ -337,8 +334,8 @@ pub struct Schedule {
     pub when: When,
     /// IANA name; UTC if absent.
     pub timezone: Option<String>,
-    /// Instances come into being by it alone: what asks for one outside of it, by hand, by an event or as a
-    /// sub-workflow, is refused.
+    /// Instances come into being by it alone: other requests for one, by hand, by an event or as a sub-workflow, are
+    /// refused.
     pub exclusive: bool,
 }
 

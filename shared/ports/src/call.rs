@@ -25,11 +25,11 @@ pub struct CallRequest {
     /// When the attempt began.
     pub at: Timestamp,
     pub auth: Option<CallAuth>,
-    /// The secrets that the call may have used, to be cut out of what is kept or shown of it.
+    /// The secrets that the call may have used, to be cut out of its kept or shown parts.
     pub secrets: Arc<Redactor>,
     /// The span of the call, for the service: `traceparent`.
     pub trace: Option<TraceContext>,
-    /// Where the caller notes whom it spoke to.
+    /// The caller notes here which service it spoke to.
     pub seen: Seen,
 }
 
@@ -41,7 +41,7 @@ pub struct Exchange {
     pub spoken: Spoken,
 }
 
-/// In which protocol, and what is known of it there.
+/// The protocol, and the protocol's own details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spoken {
     Http {
@@ -68,7 +68,7 @@ pub enum Spoken {
     },
 }
 
-/// What a call's last exchange was; clones share it, so it is known of a call that is given up, too.
+/// The last exchange of a call; clones share it, so it is also known of a call that is given up.
 #[derive(Debug, Clone, Default)]
 pub struct Seen(Arc<Mutex<Option<Exchange>>>);
 

@@ -1,4 +1,4 @@
-//! Time. The engine is told the time; only drivers and coordinators ask for it.
+//! Time. The time is passed to the engine; only drivers and coordinators ask for it.
 
 use async_trait::async_trait;
 use swirl_model::time::Timestamp;

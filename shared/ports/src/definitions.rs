@@ -10,8 +10,7 @@ use swirl_model::workflow::Schedule;
 use crate::error::Result;
 use crate::events::Trigger;
 
-/// Immutable under its id. It is lowered again when it is loaded; what a digest has been lowered
-/// to is cached.
+/// Immutable under its id. It is lowered again when it is loaded; the lowered form of a digest is cached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DefinitionRecord {
     pub id: DefinitionId,
@@ -20,7 +19,7 @@ pub struct DefinitionRecord {
     /// Where the document came from, for messages.
     pub name: String,
     pub document: String,
-    /// What the document refers to: URI and content, as fetched at deployment.
+    /// The resources that the document refers to: URI and content, as fetched at deployment.
     pub resources: Vec<(String, String)>,
     pub deployed_at: Timestamp,
     /// Deleted: nothing new starts of it. The record stays, since its id and version never mean another
@@ -90,15 +89,15 @@ pub struct Consumed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deleted {
     pub at: Timestamp,
-    /// Instances of it went on then: events are kept for them.
+    /// Instances of it continued then: events are kept for them.
     pub in_use: bool,
 }
 
-/// What became of definitions after a revision.
+/// The changes of definitions after a revision.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
-    /// To ask from next time. Smaller than the one that was asked from: the store was emptied, and what was
-    /// known is gone.
+    /// The revision to ask from next time. Smaller than the one that was asked from: the store was emptied, and all
+    /// earlier knowledge is void.
     pub revision: u64,
     /// Definitions that were deployed, replaced or deleted since, as they are now, in the order of their
     /// last change.
@@ -113,8 +112,8 @@ pub trait Definitions: Send + Sync {
     /// Stores a definition in place of the one under its id, as the one that was deployed last.
     async fn replace(&self, record: DefinitionRecord) -> Result<()>;
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
-    /// All that changed after this revision, by whichever process; after 0, all that is there. Costs next
-    /// to nothing when nothing changed: each start asks.
+    /// All that changed after this revision, by any process; after 0, all that there are. Costs next to nothing when
+    /// nothing changed: each start asks.
     async fn changes(&self, since: u64) -> Result<Changes>;
     /// A named instant: up to when something has been done.
     async fn mark(&self, name: &str) -> Result<Option<Timestamp>>;

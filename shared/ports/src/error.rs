@@ -7,7 +7,7 @@ pub enum Error {
     /// The store cannot be reached or is overloaded: trying again can help.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// What is stored cannot be read: trying again cannot help.
+    /// A stored record cannot be read: trying again cannot help.
     #[error("stored data of {what} is damaged: {reason}")]
     Damaged { what: String, reason: String },
     /// A limit of the store: trying again cannot help.
@@ -17,7 +17,7 @@ pub enum Error {
         size: usize,
         limit: usize,
     },
-    /// A listing is to go on where nothing is, or was given by another store: trying again cannot help.
+    /// A listing is to continue at an unknown place, or at one that another store gave: trying again cannot help.
     #[error("there is no place '{0}' in this listing; begin it anew")]
     UnknownPlace(String),
 }

@@ -1,8 +1,7 @@
-//! Events: who waits for them, which came early, what they start.
+//! Events: the scopes that wait for them, the events that came early, the instances that they start.
 //!
-//! An event is offered, what it starts is created, then it is confirmed. A crash in between repeats
-//! the offer, which has the same outcome: deliveries are inputs with derived ids, instances are
-//! created under derived ids.
+//! An event is offered, the instances that it starts are created, then it is confirmed. A crash in between repeats the
+//! offer, which has the same outcome: deliveries are inputs with derived ids, instances are created under derived ids.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -49,9 +48,9 @@ pub struct Offered {
 
 #[async_trait]
 pub trait EventLog: Send + Sync {
-    /// Matches an event with those who wait for it and with the triggers of the latest versions of
-    /// all definitions. `consumed` are the consumed event definitions with a correlation of all
-    /// deployed workflows: an event that one of these matches is kept for those who come later.
+    /// Matches an event with the scopes that wait for it and with the triggers of the latest versions of all
+    /// definitions. `consumed` are the consumed event definitions with a correlation of all deployed workflows: an
+    /// event that one of these matches is kept for later instances.
     async fn offer(
         &self,
         event: &CloudEvent,
@@ -63,7 +62,7 @@ pub trait EventLog: Send + Sync {
     /// All that came of an event has been done.
     async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
-    /// Drops what is older than the configured retention.
+    /// Drops everything older than the configured retention.
     async fn expire(&self, now: Timestamp) -> Result<()>;
 }
 
@@ -84,8 +83,8 @@ pub struct StreamPlace {
 /// Where produced events leave the system.
 #[async_trait]
 pub trait EventBus: Send + Sync {
-    /// Returns when the event is safe there. The same event again (`source` and `id`) is dropped by
-    /// who receives it, as far as the bus remembers.
+    /// Returns when the event is safe there. The same event again (`source` and `id`) is dropped by the receiver, as
+    /// far as the bus remembers.
     async fn publish(&self, event: &CloudEvent) -> Result<()>;
 
     /// Keeps an event where people look that can never be published, with the reason.

@@ -1,10 +1,10 @@
-//! The execution store: what the driver and the coordinator need to carry an instance on.
+//! The execution store: everything that the driver and the coordinator need to carry an instance on.
 //!
 //! All changes of one instance that belong together come in one [`Commit`], which takes effect
 //! wholly or not at all. Effects beyond its instance (start another one, publish an event) are kept
 //! in the instance's outbox until [`ExecutionStore::flushed`] confirms that they were carried out.
 //!
-//! Listings and histories are no part of it: they are [`InstanceQueries`](crate::InstanceQueries).
+//! Listings and histories are not part of it: they are [`InstanceQueries`](crate::InstanceQueries).
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Lease {
     pub scope: ScopeRef,
     /// The fencing token: larger with each acquisition of the scope.
     pub token: u64,
-    /// Of a scope that was not taken: by which the store knows whether it is still what was seen.
+    /// Of a scope that was not taken: lets the store see whether it has changed since.
     pub seen: u64,
     /// Of a branch: by which the store knows the fork that it was read with.
     pub around: u64,
@@ -68,9 +68,9 @@ impl InboxItem {
 
 #[derive(Debug)]
 pub enum Acquired {
-    /// Ours, with what there is to do.
+    /// Ours, with its pending work.
     Held(Box<Held>),
-    /// Somebody else has it, and will see what is in the inbox.
+    /// Another process has it, and will see the contents of the inbox.
     Busy,
     /// It ended, or never was.
     Gone,
@@ -106,29 +106,29 @@ pub struct Commit {
     pub scope: Scope,
     /// Inputs that have been acted on or refused.
     pub consumed: Vec<String>,
-    /// Events that came too late for this scope: with the commit they are free for the instance
-    /// again, and go to whatever else of it waits for them.
+    /// Events that came too late for this scope: with the commit they are free for the instance again, and go to any
+    /// other scope of it that waits for them.
     pub refused: Vec<CloudEvent>,
     pub history: Vec<HistoryEntry>,
     pub commands: Vec<Command>,
     pub at: Timestamp,
-    /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open
-    /// or closed as it was told, and the instance is active: else it is [`Committed::News`].
+    /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open or closed as was
+    /// reported to it, and the instance is active: otherwise it is [`Committed::News`].
     pub if_quiet: bool,
-    /// The holder wants nothing more: the lease is given back with the commit where that loses
-    /// nothing, that is, where no input waits, and no effects are to be carried out before the
-    /// scope goes on.
+    /// The holder wants nothing more: the lease is given back with the commit where that loses nothing, that is, where
+    /// no input waits, and no effects are to be carried out before the scope continues.
     pub release: bool,
     /// How long a lease lasts that is taken with the commit.
     pub lease_ms: u64,
-    /// It takes effect however much the instance holds then: it was made for the room that [`Committed::Full`] told of.
+    /// It takes effect however much the instance holds then: it was made for the room that [`Committed::Full`]
+    /// reported.
     pub fits: bool,
 }
 
 #[derive(Debug)]
 pub enum Committed {
     Done {
-        /// What is to be carried out now, and told to [`ExecutionStore::flushed`].
+        /// The effects to carry out now, and to report to [`ExecutionStore::flushed`].
         outbox: Vec<OutboxEntry>,
         /// Scopes that became runnable, to be put into the queue.
         wake: Vec<ScopeRef>,
@@ -157,7 +157,7 @@ pub struct OutboxEntry {
     pub command: Command,
 }
 
-/// What follows when an instance was suspended or resumed.
+/// The consequences of suspending or resuming an instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suspended {
     /// Scopes that have something to do, where it was resumed.
@@ -169,7 +169,7 @@ pub struct Suspended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
     Free,
-    /// Inputs came meanwhile: the lease is kept, go on.
+    /// Inputs came meanwhile: the lease is kept, continue.
     More,
     /// The lease was lost.
     Lost,
@@ -181,14 +181,15 @@ pub struct NewInstance {
     pub root: Scope,
     /// Ids of instances to be ended when this one's parent ends are kept with the parent.
     pub ends_with_parent: bool,
-    /// Somebody in this process is going to wait for its end ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
+    /// A client of this process is going to wait for its end
+    /// ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
     pub watched: bool,
     /// It has been carried out already: it comes into being as one that has ended.
     pub whole: Option<Box<Whole>>,
 }
 
-/// All that becomes of an instance: it needed nothing but data, has no key that people call it by, nobody
-/// waits for it but who asked for it, and it didn't fail.
+/// The whole run of an instance: it needed nothing but data, has no key that people call it by, nobody waits for it but
+/// the client that asked for it, and it didn't fail.
 #[derive(Debug)]
 pub struct Whole {
     /// As it ended, with the revision of the root that it began as.
@@ -216,7 +217,7 @@ pub struct DueTimer {
     pub timer: Timer,
 }
 
-/// What people call an instance by: a key, within a workflow.
+/// The key by which people refer to an instance, within a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceKey {
     pub workflow: Arc<str>,
@@ -241,7 +242,7 @@ pub struct KeyHolder {
     pub since: Timestamp,
 }
 
-/// Reads one instance by its id, for those who execute it and for those who only ask.
+/// Reads one instance by its id, both for executing it and for showing it.
 #[async_trait]
 pub trait InstanceRecords: Send + Sync {
     async fn instance(&self, id: &InstanceId) -> Result<Option<Instance>>;
@@ -258,9 +259,8 @@ pub trait ExecutionStore: InstanceRecords {
     /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it is there or not.
     async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>>;
 
-    /// Gives a key to an instance, which need not be there yet, if the key is still as the caller
-    /// found it: with `from`, or with nobody. False: it is somebody else's by now. When an instance is
-    /// removed, so is the key that it has.
+    /// Gives a key to an instance, which need not be there yet, if the key is still as the caller found it: with
+    /// `from`, or free. False: another instance has it by now. When an instance is removed, so is the key that it has.
     async fn take_key(
         &self,
         key: &InstanceKey,
@@ -272,9 +272,9 @@ pub trait ExecutionStore: InstanceRecords {
     /// only when an operator's input is there.
     async fn acquire(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired>;
 
-    /// As [`ExecutionStore::acquire`], for a turn that may end with its first commit: a store may leave the
-    /// scope to others until then ([`Lease::UNTAKEN`]), and whose commit comes first counts, the
-    /// others are refused. A scope with a call under way is always taken: a call needs a lease.
+    /// As [`ExecutionStore::acquire`], for a turn that may end with its first commit: a store may leave the scope to
+    /// others until then ([`Lease::UNTAKEN`]), and the first commit counts, the others are refused. A scope with a call
+    /// under way is always taken: a call needs a lease.
     async fn acquire_lazily(&self, scope: &ScopeRef, lease_ms: u64) -> Result<Acquired> {
         self.acquire(scope, lease_ms).await
     }
@@ -291,15 +291,15 @@ pub trait ExecutionStore: InstanceRecords {
     /// Prolongs a lease; false if it was lost.
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;
 
-    /// What has come into the inbox of a held scope since, and whether the scope is closed.
-    /// `None`: the lease was lost. While the instance is suspended or faulted the inbox looks empty.
+    /// The inputs that have come into the inbox of a held scope since, and whether the scope is closed. `None`: the
+    /// lease was lost. While the instance is suspended or faulted the inbox looks empty.
     async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>>;
 
     /// Waits until a held scope's inbox has something new, or it is closed. May return early.
     async fn wait_input(&self, lease: &Lease);
 
-    /// Whether what waits for the instance's scopes is acted on: it is neither suspended nor faulted.
-    /// In one that has ended otherwise, scopes that nobody waits for go on.
+    /// Whether inputs that wait for the instance's scopes are acted on: it is neither suspended nor faulted. In an
+    /// instance that has ended differently, scopes that nobody waits for continue.
     async fn is_active(&self, instance: &InstanceId) -> Result<bool>;
 
     async fn commit(&self, commit: Commit) -> Result<Committed>;
@@ -313,14 +313,14 @@ pub trait ExecutionStore: InstanceRecords {
     /// Outbox entries were carried out.
     async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()>;
 
-    /// Outbox entries that nobody carried out yet: after a crash.
+    /// Outbox entries that have not been carried out yet: after a crash.
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
 
-    /// Scopes that should be running and are not: after a crash or a lost message. What a crash left
-    /// half done besides is seen to whatever the limit.
+    /// Scopes that should be running and are not: after a crash or a lost message. Other work that a crash left half
+    /// done is completed regardless of the limit.
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
 
-    /// Adds to the history what no commit tells. False: there is no such instance.
+    /// Adds an entry to the history that doesn't come from a commit. False: there is no such instance.
     async fn note(&self, id: &InstanceId, entry: HistoryEntry) -> Result<bool>;
 
     /// Suspends or resumes. With it [`Command::SuspendAwaited`] is in the instance's outbox. `None`: there is no

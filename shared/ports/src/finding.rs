@@ -1,4 +1,4 @@
-//! What an operator should know of a server that a backend uses.
+//! Something that an operator should know of a server that a backend uses.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -8,14 +8,14 @@ pub enum Severity {
     Error,
 }
 
-/// Something about a server, or about what is kept there.
+/// Something about a server, or about the data kept there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,
-    /// Stands for the kind of finding; doesn't change.
+    /// The stable code of the kind of finding.
     pub code: &'static str,
     /// Says which server or stream is meant.
     pub message: String,
-    /// What to do.
+    /// The action to take.
     pub hint: &'static str,
 }

@@ -29,8 +29,8 @@ pub use execution::{
 };
 pub use finding::{Finding, Severity};
 pub use queries::{
-    AttributeFilter, Bound, Counts, Filter, InstanceQueries, Keep, KeptHistory, Page, Summary,
-    Values,
+    AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
+    InstanceQueries, Keep, KeptHistory, Page, Summary, Values,
 };
 pub use queue::{Queue, Receipt, Task, Tasks};
 pub use store::Store;

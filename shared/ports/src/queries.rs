@@ -1,6 +1,7 @@
-//! Questions about instances: what people and dashboards ask, and nothing that executing one needs.
+//! Questions about instances: those of people and dashboards, and none that executing one needs.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -23,16 +24,55 @@ pub struct Summary {
     pub suspended: bool,
     pub ended_at: Option<Timestamp>,
     pub error: Option<WorkflowError>,
-    /// What it can be found by.
+    /// The attributes that it can be found by.
     pub attributes: Attributes,
 }
 
-/// What is kept of an instance's history.
+/// The part of an instance's history that is kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeptHistory {
     /// How many older entries there were.
     pub gone: u64,
     pub entries: Vec<HistoryEntry>,
+}
+
+/// Which entries of a history are wanted. They are numbered from the first that there ever was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HistoryPart {
+    /// Up to `limit` entries behind the first `known` ones.
+    After { known: u64, limit: usize },
+    /// So many of the last ones.
+    Last(usize),
+}
+
+/// A part of a history. It is smaller than was asked for where its entries are large: `After` then ends earlier, `Last`
+/// begins later.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HistoryPage {
+    /// How many entries came before those that are here.
+    pub before: u64,
+    /// How many there ever were.
+    pub total: u64,
+    pub entries: Vec<HistoryEntry>,
+}
+
+/// How large the entries of a part may be together, in bytes as they are stored, but for the last one.
+pub const HISTORY_BYTES_MAX: usize = 4 << 20;
+
+impl HistoryPart {
+    /// The numbers that are wanted of those that are kept.
+    pub fn of(self, kept: Range<u64>) -> Range<u64> {
+        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        match self {
+            HistoryPart::After { known, limit } => {
+                let first = known.clamp(kept.start, kept.end);
+                first..first.saturating_add(wide(limit)).min(kept.end)
+            }
+            HistoryPart::Last(count) => {
+                kept.end.saturating_sub(wide(count)).max(kept.start)..kept.end
+            }
+        }
+    }
 }
 
 /// What a listing is narrowed to: what a store may have an index of.
@@ -43,12 +83,12 @@ pub struct Filter {
     /// One of these; empty: any.
     pub statuses: Vec<Status>,
     pub key: Option<String>,
-    /// Instances whose id begins so.
+    /// Instances whose id begins with this.
     pub prefix: Option<String>,
     /// Instances of which one attribute has such a value. They come by that value, the largest first, and newest
     /// first where it is the same.
     pub attribute: Option<AttributeFilter>,
-    /// A store may leave out instances that began earlier than this by its own clock and by that of who started them.
+    /// A store may leave out instances that began earlier than this by its own clock and by that of their starter.
     pub since: Option<Timestamp>,
     /// Instances that come after this one in a listing by time.
     pub after: Option<InstanceId>,
@@ -95,8 +135,8 @@ pub type Keep<'k> = &'k (dyn Fn(&Summary) -> bool + Send + Sync);
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub rows: Vec<Summary>,
-    /// How far the listing came, for [`Filter::from`]; `None`: it is complete. A page may end early, even without
-    /// rows: what lies beyond has not been looked at.
+    /// How far the listing came, for [`Filter::from`]; `None`: it is complete. A page may end early, even without rows:
+    /// the rest has not been looked at.
     pub next: Option<String>,
     /// How many instances were looked at.
     pub seen: usize,
@@ -177,7 +217,7 @@ pub trait InstanceQueries: InstanceRecords {
     /// [`Filter::seen_max`] instances.
     ///
     /// # Errors
-    /// [`Error::UnknownPlace`](crate::Error::UnknownPlace): there is nothing to go on after.
+    /// [`Error::UnknownPlace`](crate::Error::UnknownPlace): there is no such place to continue after.
     async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page>;
 
     /// As many as the filter's limit says, however many instances have to be looked at.
@@ -206,6 +246,20 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(KeptHistory { gone: 0, entries })
     }
 
+    /// A part of it, without reading the rest.
+    async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
+        let kept = self.kept_history(id).await?;
+        let total = kept.gone + kept.entries.len() as u64;
+        let wanted = part.of(kept.gone..total);
+        let entries = kept.entries.into_iter();
+        let entries = entries.skip((wanted.start - kept.gone) as usize);
+        Ok(HistoryPage {
+            before: wanted.start,
+            total,
+            entries: entries.take((wanted.end - wanted.start) as usize).collect(),
+        })
+    }
+
     /// An instance, and those of its scopes that have not ended.
     async fn view(&self, id: &InstanceId) -> Result<Option<(Instance, Vec<Scope>)>> {
         let Some(instance) = self.instance(id).await? else {
@@ -222,14 +276,13 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(scopes.into_iter().find(|scope| scope.id.is_root()))
     }
 
-    /// Waits until a watched instance may have ended: a store that is told of it returns then. Who
-    /// waits looks now and then all the same, and more often where `false` is answered at once by
-    /// [`InstanceQueries::tells_ends`].
+    /// Waits until a watched instance may have ended: a store that is notified of ends returns then. Callers check from
+    /// time to time all the same, and more often where [`InstanceQueries::tells_ends`] answers `false`.
     async fn wait_ended(&self, _id: &InstanceId) {
         std::future::pending().await
     }
 
-    /// Whether [`InstanceQueries::wait_ended`] is told.
+    /// Whether [`InstanceQueries::wait_ended`] is notified of ends.
     fn tells_ends(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use crate::execution::ExecutionStore;
 use crate::queries::InstanceQueries;
 
-/// All that a backend keeps of instances. Only what puts a process together names it: everything else
+/// Everything that a backend keeps of instances. Only the code that puts a process together names it: everything else
 /// takes the port that it needs, [`ExecutionStore`] or [`InstanceQueries`].
 pub trait Store: ExecutionStore + InstanceQueries {}
 

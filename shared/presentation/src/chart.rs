@@ -1,4 +1,4 @@
-//! What is to be seen of a workflow: nodes, edges and texts, without any geometry.
+//! The visible parts of a workflow: nodes, edges and texts, without any geometry.
 
 use std::collections::HashMap;
 
@@ -48,16 +48,18 @@ pub struct Card {
     pub lines: Vec<Line>,
     /// Branches, iterations, entries of an event state.
     pub groups: Vec<Group>,
-    /// How far an instance has come with it.
+    /// How far an instance has come with it, or whether tests have run it.
     pub mark: Option<Mark>,
 }
 
-/// How far an instance has come with a state.
+/// How far an instance has come with a state, or how often tests have run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Past,
     Here,
     Failed,
+    Covered(u64),
+    Uncovered,
 }
 
 #[derive(Debug)]
@@ -74,8 +76,17 @@ pub struct Edge {
     pub to: usize,
     pub labels: Vec<Line>,
     pub style: Style,
-    /// An instance has gone this way.
-    pub taken: bool,
+    pub trace: Trace,
+}
+
+/// Whether a way has been gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// Nothing is known, or an instance hasn't gone it.
+    Plain,
+    Taken,
+    /// No test has gone it.
+    Uncovered,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,7 +176,7 @@ impl<'w> Build<'w> {
                 to,
                 labels,
                 style,
-                taken: false,
+                trace: Trace::Plain,
             });
         }
     }
@@ -291,7 +302,7 @@ impl<'w> Build<'w> {
                     to,
                     labels,
                     style,
-                    taken: false,
+                    trace: Trace::Plain,
                 });
             }
         }

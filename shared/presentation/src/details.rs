@@ -5,7 +5,7 @@ use swirl_model::workflow::{Action, ErrorSet, Repeat, Retry, RetryErrors, State,
 use crate::line::{Line, Sign};
 use crate::words;
 
-/// What stands below an action.
+/// The lines below an action.
 pub fn of_action(workflow: &Workflow, action: &Action) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(condition) = action.condition {

@@ -1,4 +1,4 @@
-//! Handlers of a state's actions: ways out of the state that stand in its actions.
+//! Handlers of a state's actions: ways out of the state that are written in its actions.
 
 use swirl_model::workflow::{ActionHandler, Body, ListId, StateKind, Workflow};
 

@@ -17,7 +17,7 @@ pub(super) fn kind(word: &str) -> &'static str {
         "operation" => {
             "M8 5.2a2.8 2.8 0 1 0 .01 0zM8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M3.4 12.6l1.4-1.4M11.2 4.8l1.4-1.4"
         }
-        // Lines beside each other.
+        // Lines side by side.
         "parallel" => "M4 3v10M8 3v10M12 3v10",
         // A clock.
         "sleep" => "M8 2a6 6 0 1 0 .01 0zM8 4.5V8l2.5 1.5",
@@ -41,7 +41,7 @@ pub(super) fn line(sign: Sign) -> &'static str {
     }
 }
 
-/// The class of a sign: what is produced is filled.
+/// The class of a sign: that of a produced event is filled.
 pub(super) fn class(sign: Sign) -> &'static str {
     if sign == Sign::Out {
         "sign out"

@@ -1,9 +1,9 @@
 //! Places boxes in layers from top to bottom, so that edges go down and nothing overlaps.
 //!
 //! The usual steps of Sugiyama's method: edges that close a circle are turned, each node gets the
-//! layer below all that lead to it, edges that span layers are cut at each by a placeholder,
-//! layers are ordered so that few edges cross, and x positions are found that keep edges straight.
-//! Labels are placeholders with a size, so that they have a place of their own.
+//! layer below all that lead to it, edges that span layers are cut at each by a placeholder, layers
+//! are ordered so that few edges cross, and x positions are found that keep edges straight. Labels
+//! are placeholders with a size, so that they have their own place.
 
 mod order;
 mod ranks;
@@ -15,7 +15,7 @@ use ranks::{ranks, turned};
 const GAP_X: f64 = 28.0;
 /// Between layers.
 const GAP_Y: f64 = 20.0;
-/// Beside a placeholder.
+/// Next to a placeholder.
 const GAP_LINE: f64 = 14.0;
 /// Starts and ends aren't wider, and have one place for edges.
 const CIRCLE_MAX: f64 = 40.0;
@@ -199,7 +199,7 @@ impl Graph {
                 .fold(0.0, f64::max);
             tops.push(y);
             heights.push(height);
-            // A layer of placeholders only, without labels, needs no gap of its own.
+            // A layer of placeholders only, without labels, needs no extra gap.
             let empty = index % 2 == 1 && height == 0.0;
             y += height + if empty { 0.0 } else { self.gap_below(index) };
         }
@@ -292,7 +292,7 @@ impl Graph {
         }
     }
 
-    /// Curves that go far to the side need more room to be told apart.
+    /// Curves that go far to the side need more room to be distinguishable.
     fn gap_below(&self, layer: usize) -> f64 {
         let far = self.layers[layer]
             .iter()
@@ -330,7 +330,7 @@ impl Graph {
     }
 }
 
-/// Ends that are nearly in line with what is next to them are put in line.
+/// Ends that are nearly in line with their neighbours are put in line.
 fn snap(points: &mut [Point], first_is_box: bool, last_is_box: bool) {
     const NEAR: f64 = 8.0;
     if let [.., before, last] = points

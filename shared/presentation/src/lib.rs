@@ -1,10 +1,11 @@
 //! Pictures of workflows, and the history of an instance as people read it: for the command line, and
 //! for every other program that shows a workflow to people. Knows no terminal and no server.
 //!
-//! [`chart`] says what is to be seen, without any geometry; `mermaid` writes that as text for
-//! Mermaid, and `layout` and `svg` draw it. The same workflow always gives the same picture.
+//! [`chart`] holds the visible parts, without any geometry; `mermaid` writes them as text for Mermaid, and `layout` and
+//! `svg` draw them. The same workflow always gives the same picture.
 
 pub mod chart;
+mod counts;
 mod details;
 mod handlers;
 mod icons;
@@ -22,9 +23,11 @@ mod words;
 
 use swirl_model::workflow::Workflow;
 
+pub use counts::Counts;
+pub use paint::escape;
 pub use trail::Trail;
 
-/// What a picture is written as.
+/// The format of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// An SVG image, readable on light and dark backgrounds.
@@ -42,10 +45,17 @@ pub fn render(workflow: &Workflow, format: Format) -> String {
     }
 }
 
-/// Draws a workflow as SVG, with where an instance of it has been and where it stands.
+/// Draws a workflow as SVG, with the trail of an instance and its current place.
 pub fn render_with(workflow: &Workflow, trail: &Trail) -> String {
     let mut chart = chart::Chart::new(workflow);
     trail.paint(&mut chart);
+    svg::draw(&chart)
+}
+
+/// Draws a workflow as SVG, with how often each part of it has run.
+pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
+    let mut chart = chart::Chart::new(workflow);
+    counts.paint(&mut chart);
     svg::draw(&chart)
 }
 

@@ -9,9 +9,9 @@ const FULL_CHARS_MAX: usize = 2000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub sign: Sign,
-    /// As short as it is drawn.
+    /// The shortened text that is drawn.
     pub text: String,
-    /// With what the text leaves out.
+    /// With the parts that the text leaves out.
     pub full: String,
     /// Says more of the line above it.
     pub detail: bool,
@@ -54,7 +54,7 @@ impl Line {
         }
     }
 
-    /// One that stands for a longer text.
+    /// A short text for a longer one.
     pub fn short(sign: Sign, text: impl AsRef<str>, full: impl AsRef<str>) -> Line {
         Line {
             full: Line::new(sign, full).full,

@@ -1,7 +1,7 @@
 //! A chart as a Mermaid `stateDiagram-v2`.
 //!
-//! Mermaid has one kind of arrow there, so ways of errors, compensation and timeouts are told by
-//! their labels.
+//! Mermaid has one kind of arrow there, so ways of errors, compensation and timeouts are recognised
+//! by their labels.
 
 use super::chart::{Card, Chart, Edge, Flow, Node, Style};
 use super::line::{Line, Sign};
@@ -83,7 +83,7 @@ fn state(card: &Card, id: &str, depth: usize, text: &mut String) {
         ));
         return;
     }
-    // Composite states show their title only, so what is to be said stands in it.
+    // Composite states show their title only, so the title holds the whole text.
     let title = format!(
         "{} {}",
         escape(&card.name.text),

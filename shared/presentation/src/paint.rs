@@ -14,7 +14,7 @@ const PAD: f64 = 10.0;
 const HEAD: f64 = 38.0;
 /// The room that a sign before a line takes.
 const SIGN: f64 = 15.0;
-/// Groups beside each other, at most this wide together.
+/// Groups side by side, at most this wide together.
 const ROW_MAX: f64 = 900.0;
 
 /// A piece of SVG and the room that it takes.
@@ -42,7 +42,8 @@ pub(super) fn num(value: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).replace("-0", "0")
 }
 
-pub(super) fn escape(text: &str) -> String {
+/// A text as it stands in a document of XML or HTML.
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -133,7 +134,7 @@ fn circle(class: &str, inner: &str) -> Drawing {
     }
 }
 
-/// A ring with a dot in it, or with a cross if it terminates; what happens there is below it.
+/// A ring with a dot in it, or with a cross if it terminates; its notes are below it.
 fn end(terminate: bool, notes: &[Line]) -> Drawing {
     let inner = if terminate {
         "<path class=\"cross\" d=\"M6 6L14 14M14 6L6 14\"/>\n"
@@ -175,14 +176,16 @@ fn card(card: &Card) -> Drawing {
     };
     // In words, too: colours alone say nothing to some.
     let (class, says) = match card.mark {
-        None => ("", ""),
-        Some(Mark::Past) => (" past", "done"),
-        Some(Mark::Here) => (" here", "is here"),
-        Some(Mark::Failed) => (" failed", "failed here"),
+        None => ("", String::new()),
+        Some(Mark::Past) => (" past", "done".to_owned()),
+        Some(Mark::Here) => (" here", "is here".to_owned()),
+        Some(Mark::Failed) => (" failed", "failed here".to_owned()),
+        Some(Mark::Covered(times)) => (" covered", format!("ran {times}×")),
+        Some(Mark::Uncovered) => (" uncovered", "not run".to_owned()),
     };
-    let says_width = match says {
-        "" => 0.0,
-        says => width(says, SMALL) * 1.08 + 12.0,
+    let says_width = match says.is_empty() {
+        true => 0.0,
+        false => width(&says, SMALL) * 1.08 + 12.0,
     };
     let head = 22.0 + (width(&card.name.text, FONT) * 1.08).max(width(&kind, SMALL) + says_width);
     let inner = head.max(below.size.w).max(groups.size.w);
@@ -204,7 +207,7 @@ fn card(card: &Card) -> Drawing {
     };
     if !says.is_empty() {
         let x = size.w - PAD - says_width + 12.0;
-        svg.push_str(&text("title told", x, 31.0, says));
+        svg.push_str(&text("title told", x, 31.0, &says));
     }
     let undo = if card.compensating { " undo" } else { "" };
     let class = format!("card{undo}{class}");
@@ -217,7 +220,7 @@ fn card(card: &Card) -> Drawing {
     }
 }
 
-/// Groups beside each other, and below each other where they would be too wide.
+/// Groups side by side, and below each other where they would be too wide.
 fn rows(groups: &[Group]) -> Drawing {
     const GAP: f64 = 10.0;
     let drawings: Vec<Drawing> = groups.iter().map(group).collect();

@@ -1,4 +1,4 @@
-//! Where a scope stands, in words of its definition.
+//! A scope's current place, in words of its definition.
 
 use serde_json::{Value, json};
 use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Work};
@@ -111,7 +111,7 @@ fn list(workflow: &Workflow, run: &ListRun, place: &mut Value) {
     }
 }
 
-/// What people call an action: its name, or what it refers to.
+/// An action's name, or the name of its function, event or sub-workflow.
 fn name(workflow: &Workflow, action: &Action) -> Option<String> {
     if let Some(name) = &action.name {
         return Some(name.to_string());

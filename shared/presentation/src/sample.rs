@@ -272,7 +272,7 @@ fn job() -> Workflow {
     m.workflow
 }
 
-/// Events, a callback, a sub-workflow, a branch with states of its own.
+/// Events, a callback, a sub-workflow, a branch with its own states.
 fn approval() -> Workflow {
     let mut m = Make::new(
         "approval",

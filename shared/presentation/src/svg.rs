@@ -1,9 +1,9 @@
 //! A chart as an SVG image.
 //!
-//! Colours are set by a style sheet with a variant for dark surroundings, and the image has a
-//! ground of its own, so that it is readable where the surroundings are not known.
+//! Colours are set by a style sheet with a variant for dark surroundings, and the image has its own
+//! background, so that it is readable where the surroundings are not known.
 
-use super::chart::{Chart, Edge, Flow, Node, Style};
+use super::chart::{Chart, Edge, Flow, Node, Style, Trace};
 use super::layout::{LOOP_WIDTH, Layout, Link, Point, Route, Size, layout};
 use super::paint::{Drawing, escape, lines, node, num, text, told};
 use super::size::width;
@@ -25,6 +25,8 @@ text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2937}
 .late{stroke:#6b7280;stroke-dasharray:10 4}.tip-late{fill:#6b7280}.label{fill:#ffffff}
 .past{fill:#e8f5ec;stroke:#2e7d4f}.here{fill:#fff7d6;stroke:#9a6b00;stroke-width:2.6}.failed{fill:#fdecec;stroke:#c62828;stroke-width:2.6}
 .taken{stroke:#2e7d4f;stroke-width:2.6}.tip-taken{fill:#2e7d4f}
+.covered{fill:#e8f5ec;stroke:#2e7d4f}.uncovered{fill:#fdecec;stroke:#c62828;stroke-width:2;stroke-dasharray:6 4}
+.untaken{stroke:#c62828;stroke-width:2;stroke-dasharray:2 4}.tip-untaken{fill:#c62828}
 @media (prefers-color-scheme:dark){
 text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
 .card{fill:#1c2738;stroke:#7ea6de}.undo{fill:#33281a;stroke:#d9a458}.group{fill:#15181d;stroke:#5c7290}
@@ -33,7 +35,9 @@ text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
 .error{stroke:#f28b82}.tip-error{fill:#f28b82}.compensation{stroke:#d9a458}.tip-compensation{fill:#d9a458}
 .late{stroke:#9ca3af}.tip-late{fill:#9ca3af}
 .past{fill:#16301f;stroke:#6cc28e}.here{fill:#3a3010;stroke:#e8c15a}.failed{fill:#3b1a1a;stroke:#f28b82}
-.taken{stroke:#6cc28e}.tip-taken{fill:#6cc28e}}
+.taken{stroke:#6cc28e}.tip-taken{fill:#6cc28e}
+.covered{fill:#16301f;stroke:#6cc28e}.uncovered{fill:#3b1a1a;stroke:#f28b82}
+.untaken{stroke:#f28b82}.tip-untaken{fill:#f28b82}}
 ";
 
 /// Class of the line and of its tip.
@@ -159,9 +163,11 @@ fn padded(size: Size) -> Size {
 }
 
 fn line(edge: &Edge, route: &Route) -> String {
-    let (class, tip) = match edge.taken {
-        true => (format!("{} taken", classes(edge.style).0), "tip-taken"),
-        false => (classes(edge.style).0.to_owned(), classes(edge.style).1),
+    let (style, tip) = classes(edge.style);
+    let (class, tip) = match edge.trace {
+        Trace::Plain => (style.to_owned(), tip),
+        Trace::Taken => (format!("{style} taken"), "tip-taken"),
+        Trace::Uncovered => (format!("{style} untaken"), "tip-untaken"),
     };
     let [first, .., last] = route.points[..] else {
         return String::new();

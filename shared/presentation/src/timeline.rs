@@ -1,8 +1,21 @@
 //! An instance's history as people read it. Made from JSON, so that entries which a newer server
 //! knows are shown too.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use swirl_model::event::HistoryEntry;
 use swirl_model::time::Timestamp;
+
+/// An entry in the form of the API: as it is stored, with instants as people read them.
+pub fn entry(entry: &HistoryEntry) -> Value {
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    value["at"] = json!(format!("{:.3}", entry.at));
+    if let Some(due) = value.pointer_mut("/timer/due")
+        && let Some(ms) = due.as_i64()
+    {
+        *due = json!(format!("{:.3}", Timestamp(ms)));
+    }
+    value
+}
 
 /// How a line is to be taken, for who colours it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +48,13 @@ impl Line {
 #[derive(Debug, Default)]
 pub struct Timeline {
     pub colour: bool,
-    /// With what was recorded of arguments, results and events.
+    /// With the recorded arguments, results and events.
     pub data: bool,
     begun: Option<i64>,
 }
 
 impl Timeline {
-    /// `colour`: with the escape sequences of terminals. `data`: with what was recorded.
+    /// `colour`: with the escape sequences of terminals. `data`: with the recorded data.
     pub fn new(colour: bool, data: bool) -> Timeline {
         Timeline {
             colour,
@@ -50,7 +63,7 @@ impl Timeline {
         }
     }
 
-    /// The next entries, in the form of the API. What is odd about one is shown as far as it can be.
+    /// The next entries, in the form of the API. An odd entry is shown as far as it can be.
     pub fn lines(&mut self, entries: &[Value]) -> String {
         let mut text = String::new();
         for entry in entries {
@@ -158,14 +171,14 @@ pub fn describe(entry: &Value) -> Line {
         "call_repeated" => (
             Tone::Plain,
             format!(
-                "  call of {} made again: whoever made it before recorded no answer",
+                "  call of {} made again: the attempt before recorded no answer",
                 word("function")
             ),
         ),
         "operated" => (Tone::Plain, operated(entry)),
         "given_up" => (
             Tone::Bad,
-            format!("suspended, for it cannot be driven: {}", word("reason")),
+            format!("suspended, because it cannot be driven: {}", word("reason")),
         ),
         "idle" => (Tone::Plain, "kept active".to_owned()),
         "ended" if entry["status"] == "completed" => (Tone::Good, "completed".to_owned()),
@@ -233,7 +246,27 @@ pub fn error(error: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use swirl_model::event::Event;
+    use swirl_model::ids::ScopeId;
+    use swirl_model::scope::{Timer, TimerKind};
+
+    #[test]
+    fn instants_are_written_out() {
+        let timer = Timer {
+            seq: 1,
+            kind: TimerKind::Sleep,
+            due: Timestamp(1000),
+        };
+        let value = entry(&HistoryEntry {
+            data: None,
+            at: Timestamp(2000),
+            scope: ScopeId::root(),
+            event: Event::TimedOut { timer },
+        });
+        assert_eq!(value["at"], "1970-01-01T00:00:02.000Z");
+        assert_eq!(value["timer"]["due"], "1970-01-01T00:00:01.000Z");
+        assert_eq!(value["event"], "timed_out");
+    }
 
     #[test]
     fn a_timeline() {
@@ -241,7 +274,7 @@ mod tests {
             json!({"at": "2024-01-31T09:00:00Z", "scope": "r", "event": "instance_started"}),
             json!({"at": "2024-01-31T09:00:00.5Z", "scope": "r.3.1", "event": "action_failed", "action": "pay", "attempt": 2,
                 "error": {"name": "FunctionError", "code": "503", "message": "busy\u{1b}[2J"}, "retry_ms": 1500}),
-            json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is no string"}),
+            json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is not a string"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "ended", "status": "completed"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "teleported"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "skip", "by": "ada",
@@ -252,12 +285,12 @@ mod tests {
         insta::assert_snapshot!(timeline(false), @r#"
              0.000s  started
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
-            59.000s    output fails its schema: 1 is no string
+            59.000s    output fails its schema: 1 is not a string
             60.000s  completed
             60.000s  teleported
             60.000s  operator: skip with the result {"paid":true}, by ada, because: paid by phone
                      result: {"paid":true}
-            60.000s    call of pay made again: whoever made it before recorded no answer
+            60.000s    call of pay made again: the attempt before recorded no answer
         "#);
         assert!(timeline(true).contains("\x1b[32mcompleted\x1b[0m"));
     }

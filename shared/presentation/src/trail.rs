@@ -1,4 +1,4 @@
-//! Where an instance has been and where it stands, painted on the picture of its workflow.
+//! The trail of an instance and its current place, painted on the picture of its workflow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Scope};
 use swirl_model::workflow::Workflow;
 
-use super::chart::{Chart, Flow, Mark, Node};
+use super::chart::{Chart, Flow, Mark, Node, Trace};
 
 /// The states that an instance was in, and the ways that it took between them. States are known by name:
 /// those of branches, too.
@@ -23,6 +23,14 @@ pub struct Trail {
 type Step = (Option<Arc<str>>, Option<Arc<str>>);
 
 impl Trail {
+    /// One state alone, by name: where somebody looks at it.
+    pub fn at(state: &str) -> Trail {
+        Trail {
+            marks: BTreeMap::from([(Arc::from(state), Mark::Here)]),
+            steps: BTreeSet::new(),
+        }
+    }
+
     /// Of an instance's history and its scopes that have not ended.
     pub fn new(workflow: &Workflow, history: &[HistoryEntry], scopes: &[Scope]) -> Trail {
         let mut trail = Trail::default();
@@ -77,8 +85,10 @@ impl Trail {
         };
         let names: Vec<Option<Option<Arc<str>>>> = flow.nodes.iter().map(name).collect();
         for edge in &mut flow.edges {
-            if let (Some(from), Some(to)) = (&names[edge.from], &names[edge.to]) {
-                edge.taken = self.steps.contains(&(from.clone(), to.clone()));
+            if let (Some(from), Some(to)) = (&names[edge.from], &names[edge.to])
+                && self.steps.contains(&(from.clone(), to.clone()))
+            {
+                edge.trace = Trace::Taken;
             }
         }
         for node in &mut flow.nodes {
@@ -121,6 +131,8 @@ mod tests {
         let plain = render(&workflow, Format::Svg);
         assert!(!plain.contains("card past") && !plain.contains("edge taken"));
         assert_eq!(plain, render_with(&workflow, &Trail::default()));
+        let looked_at = render_with(&workflow, &Trail::at(&workflow.states[0].name));
+        assert_eq!(looked_at.matches("card here").count(), 1);
         let first = workflow[Workflow::ROOT].start;
         let entered = |state: StateId| {
             entry(Event::StateEntered {

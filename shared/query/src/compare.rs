@@ -1,4 +1,4 @@
-//! Comparisons of what an instance has with what a query says.
+//! Comparisons of an instance's values with those of a query.
 
 use std::cmp::Ordering;
 
@@ -46,14 +46,14 @@ impl Op {
     }
 }
 
-/// What a query compares with.
+/// A literal that a query compares with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Literal {
     Text(String),
     Status(Status),
     Flag(bool),
     Time(Timestamp),
-    /// Of an attribute, whose kind says how it is read.
+    /// Of an attribute, whose kind decides how it is read.
     Open(Open),
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// The value of this kind that it stands for, if it does.
+    /// The literal as a value of this kind, if it is one.
     pub fn of_kind(&self, kind: AttributeKind) -> Option<Attribute> {
         match kind {
             AttributeKind::Text => Some(Attribute::Text(self.text.as_str().into())),
@@ -85,7 +85,7 @@ impl Open {
     }
 }
 
-/// What an instance has for a field.
+/// An instance's value of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Has<'a> {
     /// Nothing compares with it, but `!=` with everything.

@@ -1,4 +1,4 @@
-//! What can be asked for: one line a field.
+//! The fields of queries: one line a field.
 
 use crate::compare::Op;
 

@@ -4,7 +4,7 @@ use crate::error::QueryError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {
-    /// Letters, digits and what instants, versions and ids are written with.
+    /// Letters, digits and the other characters of instants, versions and ids.
     Word(String),
     /// Between quotes.
     Text(String),
@@ -85,7 +85,7 @@ fn sign(rest: &[char]) -> Option<&'static str> {
     SIGNS.iter().find(begins).copied()
 }
 
-/// The text, and where what follows it begins. A backslash stands before a quote or another backslash.
+/// The text, and the place after it. A backslash escapes a quote or another backslash.
 fn quoted(chars: &[char], begun: usize) -> Result<(String, usize), QueryError> {
     let quote = chars[begun];
     let mut text = String::new();
@@ -98,8 +98,7 @@ fn quoted(chars: &[char], begun: usize) -> Result<(String, usize), QueryError> {
                     at += 1;
                 }
                 _ => {
-                    let message =
-                        "a backslash stands before a quote or another backslash; write it twice";
+                    let message = "a backslash is only allowed before a quote or another backslash; write it twice";
                     return Err(QueryError::new(at, 1, message));
                 }
             },

@@ -5,9 +5,9 @@
 //! workflow = "order" and status = faulted and started > -1h and @orderId = "o1"
 //! ```
 //!
-//! [`Query::parse`] reads it and says where it is wrong. [`Query::filter`] is what a store can answer from an index;
-//! [`Query::matches`] decides about each instance that it gives. [`search`] does both within a bound, and says how
-//! far it came: nothing is cut without a word.
+//! [`Query::parse`] reads it and reports the places of errors. [`Query::filter`] is the part that a store can answer
+//! from an index; [`Query::matches`] decides about each instance that it gives. [`search`] does both within a bound,
+//! and says how far it came: nothing is cut without a word.
 
 mod compare;
 mod error;

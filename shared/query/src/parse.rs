@@ -1,4 +1,4 @@
-//! Reads a query. It stops at the first error, which names its place and what may stand there.
+//! Reads a query. It stops at the first error, which names its place and the words that are allowed there.
 
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
                 }
             },
             Token::Text(_) | Token::Sign(_) => {
-                let message = format!("a field has to stand here: {}", field::words());
+                let message = format!("a field is expected here: {}", field::words());
                 return Err(self.wrong(message));
             }
         };
@@ -225,7 +225,7 @@ impl<'t> Parser<'t> {
             Token::Text(text) => (text, true),
             Token::Word(text) => (text, false),
             Token::Attribute(_) | Token::Sign(_) => {
-                return Err(self.wrong("a value has to stand here; put texts between quotes"));
+                return Err(self.wrong("a value is expected here; put texts between quotes"));
             }
         };
         let literal = match kind {
@@ -253,7 +253,7 @@ impl<'t> Parser<'t> {
                 Some(Kind::Status) => format!(
                     "there is no status '{text}'; they are {}{}",
                     STATUSES.map(Status::word).join(", "),
-                    if text == "suspended" { ", and suspended = true is a field of its own" } else { "" }
+                    if text == "suspended" { ", and suspended = true is a separate field" } else { "" }
                 ),
                 _ => format!(
                     "'{text}' isn't an instant; write one as 2024-01-31T09:00:00Z, 2024-01-31, now, or counted \

@@ -1,4 +1,4 @@
-//! What of a query a store can answer from an index: those of its parts that must hold, whatever the rest says.
+//! The part of a query that a store can answer from an index: its comparisons that must hold in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,8 @@ impl Declared {
 }
 
 impl Query {
-    /// Refuses what cannot be answered: attributes that nobody declares, and values that are of none of their types.
+    /// Refuses a query that cannot be answered: attributes that no definition declares, and values that are of none of
+    /// their types.
     ///
     /// # Errors
     /// It names the first one.
@@ -67,7 +68,8 @@ impl Query {
         Ok(())
     }
 
-    /// What an index can tell. All that passes must still be asked of [`Query::matches`].
+    /// The conditions that an index can check. Every instance that passes must still be checked with
+    /// [`Query::matches`].
     pub fn filter(&self, declared: &Declared) -> Filter {
         let mut filter = Filter::default();
         let mut parts = Vec::new();
@@ -184,7 +186,7 @@ fn since(filter: &mut Filter, op: Op, at: Timestamp) {
     }
 }
 
-/// What an index of the attribute can tell; nothing where its type depends on the workflow.
+/// The condition that an index of the attribute can check; nothing where its type depends on the workflow.
 fn values(declared: &Declared, name: &str, op: Op, open: &Open) -> Option<AttributeFilter> {
     let (name, kinds) = declared.0.get_key_value(name)?;
     let mut kinds = kinds.iter();
@@ -230,7 +232,7 @@ fn best(mut found: Vec<AttributeFilter>) -> Option<AttributeFilter> {
             },
         ) = (&mut best.values, other.values)
         {
-            // What both restrict is left to `matches`.
+            // A second restriction of the same end is left to `matches`.
             *from = from.take().or(other_from);
             *to = to.take().or(other_to);
         }

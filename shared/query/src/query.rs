@@ -6,7 +6,7 @@ use swirl_ports::Summary;
 use crate::compare::{Has, Literal, Op, holds};
 use crate::field::Name;
 
-/// What was asked for, read and checked.
+/// A query, read and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     pub(crate) root: Node,
@@ -22,7 +22,7 @@ pub(crate) enum Node {
     Is(Test),
 }
 
-/// One comparison. `place` is where the field stands, for errors.
+/// One comparison. `place` is that of the field, for errors.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Test {
     pub what: What,
@@ -50,7 +50,7 @@ impl Query {
         matches!(&self.root, Node::And(parts) if parts.is_empty())
     }
 
-    /// Both: what this one means of what the other one means.
+    /// Both: the instances that match this query and the other one.
     #[must_use]
     pub fn and(self, other: Query) -> Query {
         match (self.is_empty(), other.is_empty()) {
@@ -67,7 +67,7 @@ impl Query {
         self.root.holds(summary)
     }
 
-    /// All comparisons, wherever they stand.
+    /// All comparisons, at any depth.
     pub(crate) fn tests(&self) -> Vec<&Test> {
         let mut found = Vec::new();
         self.root.collect(&mut found);

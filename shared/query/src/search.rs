@@ -8,16 +8,16 @@ use crate::query::Query;
 /// How much is looked for, and at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// At most so many rows.
+    /// At most this many rows.
     pub limit: usize,
-    /// After so many instances the search stops and says how far it came.
+    /// After this many instances the search stops and says how far it came.
     pub seen_max: usize,
 }
 
 /// Looks for instances that the query means, from where another search ended.
 ///
 /// # Errors
-/// The store failed, or there is no such place to go on from.
+/// The store failed, or there is no such place to continue from.
 pub async fn search(
     queries: &dyn InstanceQueries,
     query: &Query,

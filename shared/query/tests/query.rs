@@ -1,4 +1,4 @@
-//! What queries mean, which instances they mean, and how they are refused.
+//! The meaning of queries, the instances that they select, and the errors of invalid ones.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn an_index_serves_what_must_hold() {
     assert_eq!(found.version.as_deref(), Some("1.0"));
     assert_eq!(found.statuses, [Status::Faulted]);
     assert_eq!(found.since, Some(Timestamp(NOW.0 - 70 * 60_000)));
-    // What one side of an `or` says need not hold.
+    // One side of an `or` need not hold.
     let found = filter("workflow = order or status = faulted");
     assert_eq!((found.workflow, found.statuses), (None, vec![]));
     let found =

@@ -1,4 +1,4 @@
-//! What is deployed, as the store last said, without documents and without compiled definitions.
+//! The deployed definitions as the store last reported them, without documents and without compiled definitions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use swirl_model::schedule::Calendar;
 use swirl_model::time::Timestamp;
 use swirl_ports::{DefinitionHead, Interests, Trigger};
 
-/// What all deployed definitions together listen to.
+/// The catalog of all deployed definitions and of the events they listen to.
 #[derive(Debug, Default)]
 pub struct Catalog {
     pub(crate) revision: u64,
@@ -21,8 +21,7 @@ pub struct Catalog {
     by_workflow: HashMap<Arc<str>, usize>,
     /// Starting event states of the latest versions.
     pub triggers: Vec<Trigger>,
-    /// Consumed events with a correlation, of all versions: these are kept for those who come
-    /// later.
+    /// Consumed events with a correlation, of all versions: these are kept for later instances.
     pub consumed: Vec<EventMatch>,
 }
 
@@ -66,7 +65,7 @@ impl Catalog {
     /// This one after changes, in their order.
     pub(crate) fn after(&self, revision: u64, changed: Vec<Arc<Deployed>>) -> Catalog {
         let mut seen: HashSet<&DefinitionId> = HashSet::new();
-        // From the newest on: what changed while it was read in pages comes more than once.
+        // From the newest on: a definition that changed while the pages were read comes more than once.
         let newest = changed.iter().rev().chain(self.all.iter().rev());
         let mut all: Vec<Arc<Deployed>> = newest
             .filter(|one| seen.insert(one.id()))

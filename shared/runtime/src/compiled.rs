@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
 
 #[derive(Clone)]
 struct Entry {
-    /// Of what it was compiled from.
+    /// The digest of the source that it was compiled from.
     digest: String,
     bytes: usize,
     definition: Arc<Definition>,

@@ -1,9 +1,9 @@
 //! The one driver loop.
 //!
-//! A held scope is stepped with what its inbox holds, the decision is committed, its effects follow,
-//! and the loop goes on until the scope waits for something outside of this process. A function
-//! call keeps the lease: its answer goes straight on, and meanwhile the inbox is watched, since a
-//! timer or a cancellation may end the wait.
+//! A held scope is stepped with the contents of its inbox, the decision is committed, its effects follow, and the loop
+//! continues until the scope waits for something outside of this process. A function call keeps the lease: the scope
+//! continues with its answer at once, and meanwhile the inbox is watched, since a timer or a cancellation may end the
+//! wait.
 
 mod attempts;
 mod calls;
@@ -51,10 +51,10 @@ pub struct Settings {
     pub lease_ms: u64,
     /// How often a lease is renewed during a call; `None` where leases don't run out.
     pub renew_ms: Option<u64>,
-    /// One of the scopes that the last commit woke is left to who drives ([`Driven::On`]), instead of
-    /// being put into the queue.
+    /// One of the scopes that the last commit woke is left to the caller that drives ([`Driven::On`]), instead of being
+    /// put into the queue.
     pub keeps_one: bool,
-    /// What the history keeps of calls and events.
+    /// How much of calls and events the history keeps.
     pub recording: Recording,
     /// The longest value of these, in bytes.
     pub recorded_bytes_max: usize,
@@ -82,15 +82,15 @@ pub struct Driver {
     pub effects: Arc<dyn Effects>,
     pub registry: Arc<Registry>,
     pub settings: Settings,
-    /// Who is told what happens.
+    /// The observer that is notified of what happens.
     pub observer: Option<Arc<dyn Observer>>,
-    /// How workflows share the processors; `None`: whoever comes first computes first.
+    /// How workflows share the processors; `None`: first come, first served.
     pub shares: Option<Arc<Shares>>,
-    /// How they share the places for scopes that are driven at once; `None`: there is no limit.
+    /// How they share the places for scopes that are driven at once; `None`: without a limit.
     pub places: Option<Arc<Places>>,
 }
 
-/// What is logged while a scope is driven says whose it is.
+/// Log entries written while a scope is driven name the scope.
 pub fn log_span(scope: &ScopeRef) -> tracing::Span {
     tracing::info_span!(
         "drive",
@@ -112,19 +112,19 @@ struct Run {
     inbox: VecDeque<InboxItem>,
     closed: bool,
     secrets: Data,
-    /// Cuts them out of what services answer.
+    /// Cuts them out of the answers of services.
     redactor: Arc<Redactor>,
     recorder: Recorder,
-    /// What the history may keep of the call under way.
+    /// The arguments that the history may keep of the call under way.
     given: Option<Given>,
     /// The call that was under way before, elsewhere or in another life.
     left: Option<u32>,
     call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
-    /// A call has been answered, and nobody has looked yet whether something came before that.
+    /// A call has been answered, and nobody has checked yet whether something came before that.
     answered: bool,
-    /// What goes on after this scope, and isn't in the queue.
+    /// The scope to continue with after this one, which isn't in the queue.
     next: Option<ScopeRef>,
     /// Where another attempt may have ended its process.
     suspects: Option<Suspects>,
@@ -148,7 +148,7 @@ struct Running {
 pub enum Driven {
     /// There was nothing more to do here.
     Wholly,
-    /// The same, but another scope of the instance can go on now, and isn't in the queue. Only where
+    /// The same, but another scope of the instance can continue now, and isn't in the queue. Only where
     /// [`Settings::keeps_one`] asks for it.
     On(ScopeRef),
     Stopped,
@@ -162,8 +162,8 @@ enum Next {
 }
 
 impl Driver {
-    /// Drives a scope until it waits, ends, or somebody else has it. After an error the scope is
-    /// given back: the reconciler brings it home.
+    /// Drives a scope until it waits, ends, or another process has it. After an error the lease is given back, and the
+    /// reconciler recovers the scope.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         match self.drive_until(task, std::future::pending()).await? {
             Driven::On(next) => self.wake(vec![next]).await,
@@ -173,8 +173,8 @@ impl Driver {
         Ok(())
     }
 
-    /// As [`Driver::drive`], but when `stop` is done what is under way is dropped, and the scope is
-    /// given back: a call that was under way is made again, with the same key.
+    /// As [`Driver::drive`], but when `stop` is done, unfinished work is dropped and the scope is given back: a call
+    /// that was under way is made again, with the same key.
     pub async fn drive_until(
         &self,
         task: &ScopeRef,
@@ -183,8 +183,7 @@ impl Driver {
         self.drive_with(task, stop, None).await
     }
 
-    /// As [`Driver::drive_until`], for a scope with which somebody may have begun who did not survive
-    /// that.
+    /// As [`Driver::drive_until`], for a scope that another process may have begun and not survived.
     ///
     /// # Errors
     /// [`Error::Attempts`]: nobody should try again.
@@ -271,7 +270,7 @@ impl Driver {
         }
     }
 
-    /// Gives a lease back whatever is in the inbox.
+    /// Gives a lease back, even if the inbox holds inputs.
     pub async fn give_up(&self, lease: &Lease) {
         while let Ok(Released::More) = self.store.release(lease).await {
             if !matches!(self.store.drain(lease).await, Ok(Some(_))) {
@@ -291,7 +290,10 @@ impl Driver {
         if !def.fits(&scope) {
             let damaged = swirl_ports::Error::Damaged {
                 what: held.lease.scope.to_string(),
-                reason: format!("it names what its definition {} lacks", header.definition),
+                reason: format!(
+                    "it names something that its definition {} lacks",
+                    header.definition
+                ),
             };
             return Err(damaged.into());
         }
@@ -328,7 +330,7 @@ impl Driver {
         })
     }
 
-    /// Fills in what the span of [`log_span`] lacks, if that is what is entered.
+    /// Fills in the fields that the span of [`log_span`] lacks, if it is the current one.
     fn name_in_log(&self, header: &Header) {
         let span = tracing::Span::current();
         if span.is_disabled() {
@@ -340,14 +342,14 @@ impl Driver {
         }
     }
 
-    /// Scopes that can go on. Without a message somebody would find them only when the reconciler looks.
+    /// Scopes that can continue. Without a message only the reconciler would find them, later.
     async fn wake(&self, scopes: Vec<ScopeRef>) {
         if !scopes.is_empty() {
             self.queue.push(scopes).await;
         }
     }
 
-    /// Carries out what the commit left to be done.
+    /// Carries out the effects that the commit left.
     pub async fn flush(&self, outbox: Vec<swirl_ports::OutboxEntry>) {
         crate::effects::flush(&*self.store, &*self.effects, outbox).await;
     }

@@ -1,4 +1,4 @@
-//! What a commit leaves in the outbox, carried out.
+//! Carries out the effects that a commit leaves in the outbox.
 
 use async_trait::async_trait;
 use swirl_model::event::Command;
@@ -13,12 +13,12 @@ use crate::Error;
 pub trait Effects: Send + Sync {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error>;
 
-    /// A scope has gone on by so many entries of history: for those who count.
+    /// A scope has progressed by this many entries of history: for metrics.
     fn progressed(&self, _entries: usize) {}
 }
 
-/// Carries out what commits left to be done. What fails stays in the outbox, and is tried again by
-/// the reconciler.
+/// Carries out the effects that commits left. A failed one stays in the outbox, and the reconciler
+/// tries it again.
 pub async fn flush(store: &dyn ExecutionStore, effects: &dyn Effects, outbox: Vec<OutboxEntry>) {
     let mut done = Vec::with_capacity(outbox.len());
     for entry in outbox {

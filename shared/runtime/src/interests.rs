@@ -72,7 +72,7 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
         true => Wait::Any(waits),
         false => Wait::All(waits),
     };
-    // Each of them alone is enough, whatever else is there.
+    // Each of them alone is enough, whatever else there is.
     let any = !negates(&wait)
         && (0..events.len()).all(|place| wait.holds(&|found| usize::from(found) == place));
     let now = Timestamp(0);

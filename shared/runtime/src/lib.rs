@@ -1,7 +1,7 @@
 //! The driver: acquire, step, apply, commit, flush, acknowledge.
 //!
 //! The same loop runs in the worker, in `swirl dev`, in `swirl test` and in the simulator: it names
-//! no executor, no clock and no backend of its own.
+//! no executor, no clock and no backend.
 
 mod catalog;
 mod compiled;
@@ -34,7 +34,7 @@ pub enum Error {
     Definition { id: String, reason: String },
     /// Trying again would end the next process.
     #[error(
-        "{count} attempts to go on with it have ended their worker: perhaps it needs more memory than \
+        "{count} attempts to continue it have ended their worker: perhaps it needs more memory than \
          the worker has, or it makes the worker crash"
     )]
     Attempts { count: u32 },

@@ -1,6 +1,6 @@
-//! Being told what happens, for traces and metrics.
+//! Notification of what happens, for traces and metrics.
 //!
-//! An observer is told after the fact, must not block, and changes nothing.
+//! An observer is notified after the fact, must not block, and changes nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub trait Observer: Send + Sync {
     /// The id of the instance's trace.
     fn trace(&self, header: &Header) -> u128;
 
-    /// The context that is handed on to what a scope calls or publishes.
+    /// The context that is passed on to calls and published events of a scope.
     fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext;
 
     fn committed(&self, committed: Observed);
@@ -31,30 +31,30 @@ pub trait Observer: Send + Sync {
     fn called(&self, called: Called<'_>);
 }
 
-/// What a scope does outward.
+/// An outward effect of a scope.
 #[derive(Debug, Clone, Copy)]
 pub enum Cause<'a> {
-    /// A call, and the fencing token of who makes it: one that is repeated after a crash is
-    /// another span.
+    /// A call, and the fencing token of the lease under which it is made: one that is repeated
+    /// after a crash is another span.
     Call { call: u32, token: u64 },
     /// An event, by its id.
     Event(&'a str),
 }
 
-/// What a commit took effect with.
+/// A commit that took effect, as an observer sees it.
 #[derive(Debug)]
 pub struct Observed {
     pub header: Arc<Header>,
     pub scope: ScopeId,
     /// The scope's revision before it.
     pub rev: u64,
-    /// In order; of an instance that is not followed, only its beginning and end.
+    /// In order of time; of an instance that is not followed, only its beginning and end.
     pub history: Vec<HistoryEntry>,
     /// How many states were entered.
     pub transitions: u64,
     /// Contexts that came with events, and the events' ids.
     pub links: Vec<(String, TraceContext)>,
-    /// The scope has ended, for now: an operator may let it go on.
+    /// The scope has ended, for now: an operator may let it continue.
     pub ended: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct Called<'a> {
     pub header: &'a Header,
     pub scope: &'a ScopeId,
     pub call: u32,
-    /// The fencing token of who made it.
+    /// The fencing token of the lease under which it was made.
     pub token: u64,
     pub function: &'a Function,
     pub from: Timestamp,

@@ -33,7 +33,7 @@ pub struct Place {
 }
 
 impl Places {
-    /// So many for a workflow that is alone, and an eighth more for others.
+    /// This many for a workflow that is alone, and an eighth more for others.
     pub fn new(of_one: usize) -> Arc<Places> {
         let of_one = of_one.max(1);
         let all = of_one + of_one.div_ceil(TIMES_LEFT);
@@ -70,7 +70,7 @@ impl Places {
         let (tell, told) = oneshot::channel();
         let mut state = self.locked();
         if state.may_enter(workflow) {
-            // Whoever asks is told below.
+            // The caller is notified below.
             let _ = tell.send(());
         } else {
             let usage = state.workflows.entry(workflow.clone()).or_default();
@@ -91,7 +91,7 @@ impl State {
         used == 0 || used < TIMES_LEFT * self.free.saturating_sub(1)
     }
 
-    /// Tells the first of the workflow that has least among those that wait and may enter.
+    /// Notifies the first waiter of the workflow that has the fewest places, among those that may enter.
     fn tell_next(&mut self) {
         let waiting = self.workflows.iter();
         let mut waiting: Vec<_> = waiting

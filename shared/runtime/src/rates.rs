@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_model::time::Timestamp;
 
-/// So many seconds' worth may come at once.
+/// A burst may hold this many seconds' worth.
 const BURST_S: f64 = 10.0;
 /// Workflows that are counted by themselves; with more of them, those that are at rest are forgotten.
 const WORKFLOWS_MAX: usize = 10_000;
 
-/// What one process starts at most. 0: as much as it likes.
+/// The most instances that one process starts. 0: without a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StartLimits {
     /// Instances of one workflow in a second.
@@ -36,7 +36,7 @@ struct Buckets {
     workflows: HashMap<Arc<str>, [Bucket; 2]>,
 }
 
-/// What was taken of it, which comes back with time.
+/// The amount taken from the bucket, which comes back with time.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bucket {
     taken: f64,
@@ -70,7 +70,7 @@ impl Rates {
         }
     }
 
-    /// What they are.
+    /// The limits in force.
     pub fn limits(&self) -> StartLimits {
         self.limits
     }

@@ -1,7 +1,7 @@
-//! What is deployed, and the definitions that this process has met, compiled.
+//! The deployed definitions, and the ones that this process has met, compiled.
 //!
-//! A process reads of other definitions what they listen to, and of that what changed since it last
-//! asked. It reads and compiles a document when it first runs an instance of it.
+//! Of other definitions, a process reads only the events that they listen to, and of those only the changes since it
+//! last asked. It reads and compiles a document when it first runs an instance of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,19 +24,19 @@ pub struct Registry {
     store: Arc<dyn Definitions>,
     lower: Lower,
     compiled: Mutex<Compiled>,
-    /// Counts who has asked what is deployed.
+    /// Counts the requests for the catalog.
     asked: AtomicU64,
     answer: futures::lock::Mutex<Answer>,
     sizes: Sizes,
     rates: Rates,
 }
 
-/// What the store last said is deployed.
+/// The deployed definitions as the store last reported them.
 struct Answer {
-    /// Those who asked before the store was asked, by their number: to them it is an answer.
+    /// Requests before the store was asked, by their number: this is an answer to them.
     before: u64,
     result: Result<Arc<Catalog>, Error>,
-    /// The last that was no error.
+    /// The last answer that wasn't an error.
     known: Arc<Catalog>,
 }
 
@@ -66,7 +66,7 @@ impl Registry {
         }
     }
 
-    /// How large what definitions make may become.
+    /// Limits of the data that definitions make.
     #[must_use]
     pub fn within(mut self, sizes: Sizes) -> Registry {
         self.sizes = sizes;
@@ -97,8 +97,7 @@ impl Registry {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a definition that is compiled already, with the digest and the bytes of what it was compiled
-    /// from.
+    /// Keeps a definition that is compiled already, with the digest and the bytes of its source.
     pub fn insert(&self, definition: Arc<Definition>, digest: &str, bytes: usize) {
         self.compiled().insert(definition, digest, bytes);
     }
@@ -130,8 +129,8 @@ impl Registry {
         })
     }
 
-    /// The definition that a reference means: without a version the highest SemVer, or the latest
-    /// deployed where versions are no SemVer (decision 50).
+    /// The definition that a reference means: without a version the highest SemVer, or the latest deployed where
+    /// versions aren't SemVer (decision 50).
     pub async fn resolve(
         &self,
         workflow: &str,
@@ -158,9 +157,8 @@ impl Registry {
         }
     }
 
-    /// What is deployed: all that was when this was called, by whichever process. So a deployment is in
-    /// force everywhere once it has been answered. One question to the store answers all who came
-    /// before it was asked.
+    /// All definitions that were deployed when this was called, by any process. So a deployment is in force everywhere
+    /// once it has been answered. One question to the store answers all callers that came before it was asked.
     ///
     /// # Errors
     /// The store failed.

@@ -1,6 +1,6 @@
-//! How workflows share the processors of a process. So many turns are computed at once; a workflow whose turns cost much
-//! leaves one of them to others, and of several that wait, the one that has had least goes first. So the instances of a
-//! costly workflow wait for each other, and hardly anybody else does.
+//! How workflows share the processors of a process. Only a limited number of turns is computed at once. A workflow
+//! whose turns cost much leaves one of them to others, and of several that wait, the one that has had least goes first.
+//! So the instances of a costly workflow wait for each other, and hardly anybody else does.
 //!
 //! Costs are counted in steps of the expressions' meter, not in time: the same work gives the same shares on any machine.
 
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::channel::oneshot;
 
-/// How much a turn costs on average, at most, in a workflow that is no burden to others: some ten milliseconds.
+/// How much a turn costs on average, at most, in a workflow that doesn't burden others: some ten milliseconds.
 const LIGHT_MAX: u64 = 300_000;
 /// How many turns the average is of.
 const AVERAGED: u64 = 8;
@@ -26,7 +26,7 @@ pub struct Shares {
 #[derive(Default)]
 struct State {
     running: usize,
-    /// Those of workflows whose turns cost much.
+    /// Those of costly workflows.
     heavy: usize,
     /// How much the workflow had that was let in last: one that comes anew is not ahead of it.
     level: u64,
@@ -37,7 +37,7 @@ struct State {
 
 #[derive(Default)]
 struct Usage {
-    /// Nobody knows yet what a turn costs.
+    /// The cost of a turn is still unknown.
     is_new: bool,
     average: u64,
     had: u64,
@@ -69,7 +69,7 @@ impl Turn {
 }
 
 impl Shares {
-    /// For a process with so many threads: one is left to others wherever there are two.
+    /// For a process with this many threads: one is left to others wherever there are two.
     pub fn new(threads: usize) -> Arc<Shares> {
         Arc::new(Shares {
             turns: threads.max(1),
@@ -135,7 +135,7 @@ impl State {
         usage
     }
 
-    /// Where nobody waits. Says whether it is a heavy one.
+    /// Where nobody waits. Returns whether it is a heavy one.
     fn let_in_at_once(&mut self, turns: usize, workflow: &Arc<str>) -> Option<bool> {
         if !self.queue.is_empty() || self.running >= turns {
             return None;

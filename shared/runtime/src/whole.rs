@@ -12,15 +12,15 @@ use swirl_ports::Whole;
 
 use crate::observe::Observed;
 
-// Somebody waits, and nobody else can be served by this thread meanwhile. What takes more is for a worker.
+// The caller waits, and this thread can't serve anybody else meanwhile. Longer work is for a worker.
 /// A state or an action takes two or three.
 const STEPS: u32 = 300;
-/// All expressions, by their meter: some ten milliseconds. It is no time, so that the same instance goes
-/// the same way on any machine.
+/// All expressions, by their meter: some ten milliseconds. It isn't a time, so that the same instance goes the same way
+/// on any machine.
 const WORK: u64 = 300_000;
 
-/// All that becomes of an instance, if that needs nothing but data: then its creation is all there is to be
-/// committed. What fails, asks for anything or takes long has its turns as any other.
+/// The whole run of an instance that needs nothing but data: its creation is then the only commit. An instance that
+/// fails, asks for anything or takes long gets its turns as any other.
 pub fn carry_out(
     def: &Arc<Definition>,
     header: &Header,
@@ -59,7 +59,7 @@ pub fn carry_out(
     let (status, output, error) = end.filter(|_| root.ended())?;
     let mut history = Vec::with_capacity(events.len());
     for event in events {
-        // It may come of the bounds alone.
+        // The bounds alone may cause it.
         if matches!(
             event,
             Event::ErrorHandled { .. } | Event::ActionFailed { .. }
@@ -88,7 +88,7 @@ pub fn carry_out(
     })
 }
 
-/// The instance as it is then.
+/// The instance in its final state.
 pub fn instance_of(header: &Arc<Header>, whole: &Whole) -> Instance {
     Instance {
         header: header.clone(),
@@ -102,7 +102,7 @@ pub fn instance_of(header: &Arc<Header>, whole: &Whole) -> Instance {
     }
 }
 
-/// What an observer is told of it.
+/// The report on it for an observer.
 pub fn observed_of(header: &Arc<Header>, whole: &Whole, follows: bool) -> Observed {
     Observed {
         ended: true,

@@ -1,4 +1,4 @@
-//! What processes know of each other's deployments.
+//! Knowledge that processes have of each other's deployments.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use swirl_runtime::Registry;
 #[derive(Default)]
 struct Shared {
     records: Mutex<Vec<DefinitionRecord>>,
-    /// How often somebody asked whether there is something new.
+    /// How often the store was asked whether there is something new.
     questions: AtomicUsize,
     /// How many heads, and how many whole documents were read.
     heads: AtomicUsize,
@@ -137,7 +137,7 @@ fn one_question_answers_all_who_came_before_it() {
     let all = (0..100).map(|_| latest(&registry));
     let found = block_on(futures::future::join_all(all));
     assert!(found.iter().all(|version| version == "1.0.0"));
-    // Who came first asks alone.
+    // The first caller asks alone.
     assert_eq!(store.questions.load(Ordering::SeqCst), 2);
 }
 

@@ -1,4 +1,4 @@
-//! How a mocked function answers.
+//! The answers of mocked functions.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ pub enum Reply {
     Never,
 }
 
-/// `return`: a value in which `${ jq }` over the call's arguments may stand, compiled.
+/// `return`: a value that may contain `${ jq }` over the call's arguments, compiled.
 #[derive(Clone)]
 pub enum Return {
     Literal(Data),
@@ -52,7 +52,7 @@ pub struct Failure {
     pub message: Option<String>,
 }
 
-/// What a call comes to.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answered {
     Return {
@@ -188,7 +188,7 @@ impl Return {
     /// A text, with or without expressions in it.
     ///
     /// # Errors
-    /// An expression isn't closed or is no jq.
+    /// An expression isn't closed or is not valid jq.
     pub fn text(text: &str) -> Result<Return, ReturnError> {
         let compile = |source: &str| {
             Program::jq(source, &[]).map_err(|error| ReturnError::Expression {

@@ -1,9 +1,10 @@
-//! What of the definitions the scenarios have run: states, ways between them, error paths, retries,
-//! timeouts.
+//! Coverage: the parts of the definitions that the scenarios have run: states, ways between them, error
+//! paths, retries, timeouts.
 //!
 //! What there is to run comes from the canonical workflow, what was run from the histories of the
-//! instances. Definitions that stand in scenario files aren't counted: they are part of the test.
+//! instances. It is shown as text, as a page and as LCOV. Definitions that stand in scenario files aren't counted: they are part of the test.
 
+mod html;
 mod items;
 mod lcov;
 mod trace;
@@ -19,17 +20,20 @@ use swirl_spec::source::{self, Limits};
 use super::file::{Scenario, WorkflowSource};
 use super::run::read_all;
 use super::{Observed, RunError, Runner};
-pub(crate) use items::lists;
+pub use html::html;
 pub use items::{Item, Kind};
+pub(crate) use items::{lines_of_states, lists};
 pub use lcov::lcov;
 
-/// A definition, and what of it ran.
+/// A definition, and the parts of it that ran.
 #[derive(Debug)]
 pub struct Covered {
     pub file: PathBuf,
     pub title: String,
     pub items: Vec<Item>,
     id: String,
+    /// Its text.
+    document: String,
     workflow: Workflow,
 }
 
@@ -40,7 +44,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Adds what came of a scenario.
+    /// Adds the outcome of a scenario.
     pub fn add(&mut self, scenario: &Scenario, observed: &Observed) {
         let Ok(readings) = read_all(scenario) else {
             return;
@@ -65,7 +69,7 @@ impl Coverage {
         self.definitions.values()
     }
 
-    /// A table for people: each definition with its shares, and below it what didn't run.
+    /// A table for people: each definition with its shares, and below it the parts that didn't run.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for covered in self.definitions() {
@@ -91,6 +95,7 @@ impl Covered {
             items: items::of(&workflow, root.as_ref()),
             id: Definition::id_of(&workflow).to_string(),
             title: workflow.name.clone().unwrap_or_else(|| workflow.id.clone()),
+            document: String::from_utf8_lossy(&document).into_owned(),
             file,
             workflow,
         }
@@ -119,8 +124,8 @@ impl Covered {
     }
 }
 
-/// A path without `.` and `..` where they say nothing, so that a file that two scenarios name
-/// differently is one.
+/// A path without redundant `.` and `..`, so that a file that two scenarios name differently counts
+/// once.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -140,7 +145,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Runs scenarios as another runner does, and notes what they cover.
+/// Wraps another runner, and records what the scenarios cover.
 pub struct Covering<'r> {
     runner: &'r dyn Runner,
     coverage: Mutex<Coverage>,

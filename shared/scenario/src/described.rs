@@ -1,4 +1,4 @@
-//! The documents that describe functions: definitions are held against them when a scenario deploys
+//! The documents that describe functions: definitions are checked against them when a scenario deploys
 //! them, mocked calls and answers while it runs.
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use super::file::{Scenario, WorkflowSource};
 use super::observed::RefusedDocument;
 use super::resources::ScenarioResources;
 
-/// What the documents say that the scenario gives, or that are files beside it: nothing is fetched, and
-/// what isn't there isn't checked. Also the definitions that are refused by them.
+/// Checks against the documents that the scenario gives, or that are files next to it. Nothing is fetched,
+/// and functions without a document aren't checked. Also returns the definitions that they refuse.
 pub fn check(
     scenario: &Scenario,
     readings: &[(String, Reading)],
@@ -53,8 +53,8 @@ pub fn check(
     (checks, refused)
 }
 
-/// The definition with a server for the functions that cannot be called: here none is, so a document need
-/// not say where its service is.
+/// The definition with a server for functions without one: nothing is called here, so a document need not
+/// have the address of its service.
 fn served(workflow: &Workflow, refused: &[Problem]) -> Workflow {
     let mut served = workflow.clone();
     for function in &mut served.functions {

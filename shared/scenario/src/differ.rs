@@ -1,4 +1,4 @@
-//! How two values differ, in lines that a person reads.
+//! The differences of two values, in lines for people.
 
 use swirl_model::Data;
 use swirl_presentation::text::cut;
@@ -9,14 +9,14 @@ const SHOWN_MAX: usize = 20;
 /// Longer values are cut in the middle of a line, in characters.
 const VALUE_CHARS_MAX: usize = 120;
 
-/// Where `got` differs from `expected`, one line a place, by JSON pointer. Empty if they are equal.
+/// The places where `got` differs from `expected`, one line for each, by JSON pointer. Empty if they are equal.
 pub fn diff(expected: &Data, got: &Data) -> Vec<String> {
     let mut lines = Vec::new();
     walk("", expected, got, false, &mut lines);
     shorten(lines)
 }
 
-/// What of `expected` isn't in `got`: objects may hold more members, arrays more items.
+/// The parts of `expected` that aren't in `got`: objects may have more members, arrays more items.
 pub fn missing(expected: &Data, got: &Data) -> Vec<String> {
     let mut lines = Vec::new();
     walk("", expected, got, true, &mut lines);
@@ -25,7 +25,7 @@ pub fn missing(expected: &Data, got: &Data) -> Vec<String> {
 
 /// Whether every key and value of `part` is in `whole`.
 ///
-/// Each item of an array needs an item of its own in the other array, in any order.
+/// Each item of an array needs a separate item in the other array, in any order.
 pub fn contains(whole: &Data, part: &Data) -> bool {
     if let (Some(part), Some(_)) = (part.as_object(), whole.as_object()) {
         return part.iter().all(|(key, value)| {
@@ -44,11 +44,11 @@ pub fn contains(whole: &Data, part: &Data) -> bool {
     whole == part
 }
 
-/// Gives each of `left` things one of `right` things that fits it, no thing twice, so that as many
+/// Assigns to each of `left` things one of `right` things that matches it, no thing twice, so that as many
 /// as possible have one.
 ///
-/// A greedy choice would not do: a pattern without arguments could take the only call that one with
-/// arguments fits.
+/// A greedy choice would not work: a pattern without arguments could take the only call that matches one with
+/// arguments.
 pub fn assign(
     left: usize,
     right: usize,
@@ -87,8 +87,8 @@ pub fn assign(
     given
 }
 
-/// Two lists beside each other; rows that differ are marked with `!`. Of long ones, those from a
-/// little before the first of these.
+/// Two lists side by side; rows that differ are marked with `!`. Long lists begin a little before the
+/// first difference.
 pub fn side_by_side(expected: &[String], got: &[String], same: &[bool]) -> Vec<String> {
     const CELL_MAX: usize = 60;
     const CONTEXT: usize = 3;
@@ -268,7 +268,7 @@ mod tests {
             data!({}),
             data!({"a": {"c": 2.0}}),
             data!({"l": [3, {"x": 1}]}),
-            // The general one must not take what only the special one fits.
+            // The general one must not take the only match of the special one.
             data!({"l": [{"x": 1}, {"x": 1, "y": 2}]}),
         ] {
             assert!(contains(&whole, &part), "{part}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// How a scenario file's name ends.
+/// The endings of scenario files' names.
 pub const ENDINGS: [&str; 3] = [".scenario.yaml", ".scenario.yml", ".scenario.json"];
 
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ impl DiscoverError {
 
 /// The scenario files that the paths name: files as they are, folders searched recursively for
 /// `*.scenario.yaml` and `*.scenario.json`, each file once, those of a folder sorted by path.
-/// Hidden folders and links to folders are left out. Errors stand beside what was found.
+/// Hidden folders and links to folders are left out. Errors are returned next to the found files.
 pub fn files(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<DiscoverError>) {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -44,7 +44,7 @@ pub fn files(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<DiscoverError>) {
     (found, errors)
 }
 
-/// A file, or the files of a folder whose names are wanted, sorted.
+/// A file, or the files of a folder with wanted names, sorted.
 ///
 /// # Errors
 /// The path is not there, or a folder cannot be read.

@@ -1,4 +1,4 @@
-//! What must hold after a run, and where it doesn't.
+//! The expectations about a run, and the differences from them.
 
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::{Data, WorkflowError};
@@ -22,7 +22,7 @@ pub struct Expect {
     pub single: Wanted,
 }
 
-/// What must hold for an instance. What is absent isn't looked at.
+/// The expectations about an instance. Absent keys aren't checked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wanted {
     pub workflow: Option<String>,
@@ -76,7 +76,7 @@ pub struct Finding {
     pub message: Option<String>,
 }
 
-/// One expectation that doesn't hold.
+/// An expectation that doesn't hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// The key, such as `output` or `instances[1].calls`.
@@ -114,7 +114,7 @@ impl Expect {
         found
     }
 
-    /// Starts that were refused and what else had no effect may explain what is wrong.
+    /// Refused starts and other steps without effect may explain the differences.
     fn check_plan(&self, observed: &Observed, found: &mut Vec<Difference>) {
         if found.is_empty() {
             return;
@@ -185,7 +185,7 @@ impl Expect {
 }
 
 impl Wanted {
-    /// Adds what doesn't hold for this instance; `prefix` stands before each key.
+    /// Adds the differences of this instance; `prefix` is put before each key.
     pub fn check(&self, prefix: &str, got: &ObservedInstance, found: &mut Vec<Difference>) {
         let mut note = |key: &str, message: String, details: Vec<String>| {
             found.push(Difference {

@@ -22,12 +22,12 @@ pub const UNTIL_DEFAULT: &str = "P366D";
 pub struct Scenario {
     /// The file it was read from; paths in it are relative to its folder.
     pub path: PathBuf,
-    /// What it shows; the file's name if it doesn't say.
+    /// The name that it gives itself, otherwise the file's name.
     pub name: String,
     /// Never empty; the first is the workflow under test.
     pub workflows: Vec<WorkflowSource>,
-    /// Starts an instance of the first workflow at time zero. Not necessarily an object: what is
-    /// none is refused at the start (decision 59).
+    /// Starts an instance of the first workflow at time zero. Not necessarily an object: other values
+    /// are refused at the start (decision 59).
     pub input: Option<Data>,
     pub start: Vec<Start>,
     /// Virtual time zero.
@@ -45,7 +45,7 @@ pub struct Scenario {
     pub expect: Expect,
 }
 
-/// Where a definition comes from.
+/// The source of a definition.
 #[derive(Debug, Clone)]
 pub enum WorkflowSource {
     /// Joined with the scenario's folder.
@@ -66,7 +66,7 @@ pub struct Start {
     pub key: Option<String>,
 }
 
-/// What an operator does to an instance.
+/// An operator's action on an instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
     pub at: Timestamp,
@@ -147,7 +147,7 @@ impl Scenario {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is no scenario.
+    /// The file cannot be read, or is not a valid scenario.
     pub fn load(path: &Path) -> Result<Scenario, FileError> {
         let content = std::fs::read(path).map_err(|source| FileError::Io {
             path: path.to_owned(),
@@ -350,9 +350,9 @@ expect:
         f/x.scenario.yaml:3:12: 'workflows' is empty
           help: list at least the workflow under test
         f/x.scenario.yaml:4:9: an entry of 'start' needs 'workflow'
-        f/x.scenario.yaml:4:31: 'at' is no ISO 8601 duration: a duration begins with P, as in PT15M or P1D
+        f/x.scenario.yaml:4:31: 'at' is not an ISO 8601 duration: a duration begins with P, as in PT15M or P1D
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
-        f/x.scenario.yaml:5:8: 'clock' is no RFC 3339 instant: 'yesterday' is no RFC 3339 instant such as 2024-01-31T09:00:00Z
+        f/x.scenario.yaml:5:8: 'clock' is no RFC 3339 instant: 'yesterday' is not an RFC 3339 instant such as 2024-01-31T09:00:00Z
           help: write for example '2024-01-01T00:00:00Z'
         f/x.scenario.yaml:6:10: 'secrets' must be an object, and is a list
         f/x.scenario.yaml:8:6: the function 'f' has no answer
@@ -370,7 +370,7 @@ expect:
         f/x.scenario.yaml:15:132: an event has no attribute 'Data'
           help: did you mean 'data'?
         f/x.scenario.yaml:16:12: 'resources' must be an object, and is a number
-        f/x.scenario.yaml:17:8: 'until' is no ISO 8601 duration: a duration cannot be negative
+        f/x.scenario.yaml:17:8: 'until' is not an ISO 8601 duration: a duration cannot be negative
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
         f/x.scenario.yaml:18:11: an entry of 'control' needs exactly one of 'cancel', 'suspend', 'resume' and 'retry'
         f/x.scenario.yaml:18:44: an entry of 'control' needs exactly one of 'cancel', 'suspend', 'resume' and 'retry'

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::report::{Outcome, Unreadable, Verdict, details};
 
-/// One test suite with a test case a scenario, and one for each file that is none.
+/// One test suite with a test case for each scenario, and for each unreadable file.
 pub fn xml(verdicts: &[Verdict], unreadable: &[Unreadable]) -> String {
     let count = |wanted: fn(&Outcome) -> bool| {
         verdicts
@@ -71,7 +71,7 @@ fn case(
     }
 }
 
-/// For attributes, where a line break must be written as a number. What XML 1.0 cannot hold at all becomes a replacement character.
+/// For attributes, where a line break must be written as a number. Characters that XML 1.0 doesn't allow become replacement characters.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,6 @@
-//! Scenario files: a workflow, the world around it, and what must come of it.
+//! Scenario files: a workflow, the world around it, and the expected outcome.
 //!
-//! A file is read by [`mod@file`], run by a [`Runner`], its outcome compared by [`expect`] and told by
+//! A file is read by [`mod@file`], run by a [`Runner`], its outcome compared by [`expect`] and reported by
 //! [`report`] and [`junit`]. Nothing here knows how a workflow is run.
 
 pub mod answer;
@@ -15,6 +15,7 @@ mod mock;
 pub mod observed;
 mod parse;
 pub mod record;
+pub mod replay;
 pub mod report;
 mod resources;
 mod rows;
@@ -32,11 +33,11 @@ pub trait Runner: Sync {
     /// Runs the scenario until nothing is left to happen or `until` is reached.
     ///
     /// # Errors
-    /// Where the run says nothing about the workflow: see [`RunError`].
+    /// The run says nothing about the workflow: see [`RunError`].
     fn run(&self, scenario: &Scenario) -> Result<Observed, RunError>;
 }
 
-/// Why a run came to nothing.
+/// The reason why a run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A file that the scenario names cannot be read: the exit code is 2.

@@ -1,4 +1,4 @@
-//! How calls are answered in virtual time.
+//! Answers calls in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub fn is_sysout(function: &Function) -> bool {
 /// Answers a call.
 pub type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
 
-/// Answers as the scenario says. What stops it from answering is noted down.
+/// Answers as the scenario says. Problems that stop it from answering are recorded.
 pub fn mock(
     answers: Answers,
     checks: BTreeMap<DefinitionId, Checks>,

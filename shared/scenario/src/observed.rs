@@ -1,4 +1,4 @@
-//! What came of a scenario, as seen from outside.
+//! The outcome of a scenario, as seen from outside.
 
 use swirl_model::event::HistoryEntry;
 use swirl_model::time::Timestamp;
@@ -24,7 +24,7 @@ pub struct Observed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedDocument {
     pub file: String,
-    /// What lines and columns refer to.
+    /// The text that lines and columns refer to.
     pub text: String,
     pub findings: Vec<Diagnostic>,
 }
@@ -50,7 +50,7 @@ pub struct ObservedInstance {
     pub definition: String,
     pub workflow: String,
     pub version: String,
-    /// A word of `expect.status`; `running` is taken as `waiting`.
+    /// A word of `expect.status`; `running` counts as `waiting`.
     pub status: String,
     pub output: Option<Data>,
     pub error: Option<WorkflowError>,

@@ -1,19 +1,19 @@
-//! What is printed of scenarios that ran.
+//! The printed results of scenarios.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::expect::Difference;
 
-/// How a scenario went.
+/// The result of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Passed,
     /// Expectations that don't hold; never empty.
     Failed(Vec<Difference>),
-    /// The run itself came to nothing: why.
+    /// The run itself failed, with the reason.
     Broken(String),
-    /// Why it was left out.
+    /// It was left out, with the reason.
     Skipped(String),
 }
 
@@ -23,7 +23,7 @@ pub struct Verdict {
     pub file: PathBuf,
     pub name: String,
     pub outcome: Outcome,
-    /// Of wall-clock time.
+    /// In wall-clock time.
     pub took: Duration,
 }
 
@@ -35,7 +35,7 @@ pub struct Unreadable {
     pub message: String,
 }
 
-/// How many scenarios went which way.
+/// The number of scenarios by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub passed: usize,
@@ -79,7 +79,7 @@ impl Tally {
 }
 
 impl Verdict {
-    /// One line, and below it what differs. Ends with a line break.
+    /// One line, and below it the differences. Ends with a line break.
     pub fn text(&self, colour: bool) -> String {
         let (word, code) = match &self.outcome {
             Outcome::Passed => ("ok", "32"),
@@ -105,7 +105,7 @@ impl Verdict {
     }
 }
 
-/// What differs, as plain text.
+/// The differences as plain text.
 pub fn details(differences: &[Difference]) -> String {
     let mut text = String::new();
     for Difference {

@@ -1,4 +1,4 @@
-//! Lists of calls and events that were seen, against rows that say what they must look like.
+//! Compares lists of calls and events with rows of expectations about them.
 
 use swirl_model::time::IsoDuration;
 use swirl_model::{CloudEvent, Data};
@@ -7,17 +7,17 @@ use super::differ::{self, assign, side_by_side};
 use super::expect::WantedCall;
 use super::observed::ObservedCall;
 
-/// A row of an expectation about a list of things that were seen.
+/// A row of an expectation about a list of observed things.
 pub(super) trait Row {
     type Seen;
     fn fits(&self, seen: &Self::Seen) -> bool;
     fn text(&self) -> String;
     fn seen_text(seen: &Self::Seen) -> String;
-    /// Where the two differ, if they are about the same thing.
+    /// The differences of the two, if they are about the same thing.
     fn details(&self, seen: &Self::Seen) -> Vec<String>;
 }
 
-/// How the lists differ; `None` if they don't.
+/// The differences of the lists; `None` if there are none.
 pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Option<Vec<String>> {
     if ordered {
         let same: Vec<bool> = wanted
@@ -48,17 +48,30 @@ pub(super) fn list<R: Row>(wanted: &[R], got: &[R::Seen], ordered: bool) -> Opti
         return None;
     }
     let mut lines = Vec::new();
+    let free: Vec<usize> = (0..got.len())
+        .filter(|index| !given.contains(&Some(*index)))
+        .collect();
     for (row, slot) in wanted.iter().zip(&given) {
         if slot.is_none() {
             lines.push(format!("expected, is missing: {}", row.text()));
+            lines.extend(nearest(row, got, &free));
         }
     }
-    for (index, seen) in got.iter().enumerate() {
-        if !given.contains(&Some(index)) {
-            lines.push(format!("not expected, got: {}", R::seen_text(seen)));
-        }
+    for index in free {
+        lines.push(format!("not expected, got: {}", R::seen_text(&got[index])));
     }
     Some(differ::shorten(lines))
+}
+
+/// How the nearest of the things that no row fits differs from this row.
+fn nearest<R: Row>(row: &R, got: &[R::Seen], free: &[usize]) -> Vec<String> {
+    let details = free.iter().map(|index| row.details(&got[*index]));
+    let about_the_same = details.filter(|lines| !lines.is_empty());
+    let nearest = about_the_same.min_by_key(Vec::len).unwrap_or_default();
+    nearest
+        .into_iter()
+        .map(|line| format!("  the nearest that came: {line}"))
+        .collect()
 }
 
 impl Row for WantedCall {

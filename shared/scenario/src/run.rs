@@ -50,7 +50,7 @@ impl Runner for VirtualRunner {
         let answers = Answers::new(&scenario.functions);
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
         let caller = mock(answers, checks, trouble.clone());
-        let mut observed = run_with(scenario, readings, caller, || {
+        let mut observed = run_with(scenario, readings, caller, Keeps::Lines, || {
             let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
             trouble.take().map_or(Ok(()), |error| Err(error.into()))
         })?;
@@ -59,18 +59,31 @@ impl Runner for VirtualRunner {
     }
 }
 
+/// How much the histories of a run hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    Lines,
+    /// Arguments, results and events, too.
+    Data,
+}
+
 /// Runs a scenario whose definitions are read, with calls answered by `caller`. `check` is asked before
 /// what came of it is looked at.
 ///
 /// # Errors
-/// Where the run says nothing about the workflow, and those of `check`.
+/// The run says nothing about the workflow; and those of `check`.
 pub fn run_with(
     scenario: &Scenario,
     readings: Vec<(String, Reading)>,
     caller: Caller,
+    keeps: Keeps,
     check: impl FnOnce() -> Result<(), RunError>,
 ) -> Result<Observed, RunError> {
-    let mut world = World::new(
+    let world = match keeps {
+        Keeps::Lines => World::new,
+        Keeps::Data => World::recording,
+    };
+    let mut world = world(
         scenario.clock,
         Box::new(|record| Err(format!("{} was not deployed", record.id))),
         caller,
@@ -93,14 +106,14 @@ pub fn run_with(
     observe(scenario, &mut world)
 }
 
-/// Reads the scenario's definitions, with the names that messages call them by.
+/// Reads the scenario's definitions, with their names in messages.
 ///
 /// # Errors
 /// A file cannot be read.
 pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError> {
     let options = Options {
         provided: scenario.functions.keys().cloned().collect(),
-        // Nothing but the scenario answers here.
+        // Only the scenario answers here.
         custom_types: Some(BTreeSet::new()),
         now: Some(scenario.clock),
         ..Options::default()
@@ -128,7 +141,7 @@ pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError>
 }
 
 /// The documents with findings, with their texts to show the places in.
-fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
+pub(crate) fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
     let mut documents: Vec<RefusedDocument> = Vec::new();
     for (file, reading) in readings {
         let findings = reading.diagnostics.into_vec();
@@ -141,7 +154,7 @@ fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
     documents
 }
 
-/// Mocks of functions that no definition has. They harm nothing, but may be meant for another one.
+/// Mocks of functions that no definition has. They do no harm, but may be meant for another function.
 fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec<(String, String)> {
     let workflows = readings
         .iter()
@@ -210,8 +223,8 @@ fn deploy(
         .ok_or_else(|| RunError::Failed("there is no workflow".to_owned()))
 }
 
-/// What the scenario does to the world. At one moment: starts, events, operator actions. `first` is what
-/// starts where the scenario names no workflow.
+/// The steps of the scenario. Order at one moment: starts, events, operator actions. `first` is the workflow
+/// of starts that don't name one.
 ///
 /// # Errors
 /// The scenario names an instance or a workflow that it doesn't have.
@@ -277,7 +290,7 @@ fn cloud_event(event: &Data, index: usize, at: Timestamp) -> Result<CloudEvent, 
         event.set("specversion", Data::string("1.0"));
     }
     swirl_service::cloudevents::structured(&event)
-        .map_err(|error| RunError::Failed(format!("event {index} is no CloudEvent: {error}")))
+        .map_err(|error| RunError::Failed(format!("event {index} is not a CloudEvent: {error}")))
 }
 
 fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError> {
@@ -424,7 +437,7 @@ expect: {status: completed}
             "no workflow has a function of this name; did you mean 'check'?",
         );
         assert_eq!(idle, [(told.0.to_owned(), told.1.to_owned())]);
-        // What is refused isn't run: what it has functions for is unknown.
+        // A refused definition isn't run: its functions are unknown.
         let refused = ONE
             .replace("end: true", "end: 7")
             .replace("{check: {", "{other: {");

@@ -11,17 +11,17 @@ use super::file::Scenario;
 use super::report::{Outcome, Tally, Unreadable, Verdict};
 use super::{RunError, Runner};
 
-/// What a suite tells while it runs.
+/// Receives the results of a suite while it runs.
 pub trait Listener {
     /// A scenario has ended.
     fn verdict(&mut self, verdict: &Verdict);
-    /// A file cannot be read, or is no scenario.
+    /// A file cannot be read, or is not a valid scenario.
     fn unreadable(&mut self, message: &str);
 }
 
 /// Runs all scenarios that the paths name, `jobs` at once; with a filter those whose names or files
-/// contain it, in any case. One that cannot be read doesn't keep the
-/// others from running. They are told of in the order of the files.
+/// contain it, ignoring case. An unreadable one doesn't prevent the others from running. They are
+/// reported in the order of the files.
 pub fn run(
     paths: &[PathBuf],
     runner: &dyn Runner,
@@ -61,7 +61,7 @@ pub fn run(
     results
 }
 
-/// All that came of a suite.
+/// The results of a suite.
 #[derive(Debug, Default)]
 pub struct Results {
     pub tally: Tally,
@@ -69,17 +69,17 @@ pub struct Results {
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A verdict, or why there is none.
+/// A verdict, or the reason why there is none.
 type Ran = Result<Verdict, Left>;
 
-/// Why a file was not run.
+/// The reason why a file was not run.
 enum Left {
     Unreadable(Unreadable),
-    /// It isn't asked for.
+    /// It doesn't match the filter.
     Filtered,
 }
 
-/// Runs several at once, and tells of each when those before it are done.
+/// Runs several at once, and reports each when those before it are done.
 fn at_once(
     files: &[PathBuf],
     runner: &dyn Runner,
@@ -216,7 +216,7 @@ mod tests {
         } = run(&[folder.path().to_owned()], &Named, 1, None, &mut lines);
         let mut again = Lines::default();
         run(&[folder.path().to_owned()], &Named, 3, None, &mut again);
-        assert_eq!(again.0, lines.0, "several at once are told of in order");
+        assert_eq!(again.0, lines.0, "several at once are reported in order");
         assert_eq!(
             tally,
             Tally {

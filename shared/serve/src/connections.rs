@@ -30,7 +30,7 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be taken, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Makes what takes a TLS handshake: with the certificates that there are now.
+/// Makes the acceptor of a TLS handshake: with the current certificates.
 pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
 
 /// The limits of clients.
@@ -44,7 +44,8 @@ pub struct Limits {
     pub first_byte: Duration,
     /// How long a request's headers may take to come, from their first byte.
     pub headers: Duration,
-    /// How long a connection may be idle between two requests.
+    /// How long a connection may be idle between two requests. Longer than clients usually keep one (90 s): who sends a
+    /// request at the moment in which it is closed doesn't know whether it was carried out.
     pub idle: Duration,
     /// A client that takes nothing of its answer for so long loses its connection.
     pub write: Duration,
@@ -57,7 +58,7 @@ impl Default for Limits {
             of_address: 1_000,
             first_byte: Duration::from_secs(10),
             headers: Duration::from_secs(10),
-            idle: Duration::from_secs(75),
+            idle: Duration::from_secs(120),
             write: Duration::from_secs(30),
         }
     }
@@ -164,7 +165,7 @@ impl Connections {
     }
 }
 
-/// Tells the routes where a request comes from.
+/// Gives the routes the address that a request comes from.
 struct OfPeer {
     inner: TowerToHyperService<Router>,
     peer: Peer,

@@ -1,5 +1,5 @@
-//! How long a request's headers may take to come, from their first byte. What comes behind them has limits of its own,
-//! and so has the time between two requests.
+//! How long a request's headers may take to come, from their first byte. The body has its own limits, and so has the
+//! time between two requests.
 
 use std::io;
 use std::pin::Pin;
@@ -40,6 +40,9 @@ pub(crate) struct Prompt<S> {
     stream: S,
     limit: Duration,
     under_way: UnderWay,
+    /// Nothing has come since the last answer. What comes right behind one, without a pause, is the rest of a body that
+    /// nobody wanted.
+    idle: bool,
     /// Since the first byte of headers that are not complete.
     coming: Option<Pin<Box<Sleep>>>,
 }
@@ -50,8 +53,15 @@ impl<S> Prompt<S> {
             stream,
             limit,
             under_way,
+            idle: true,
             coming: None,
         }
+    }
+
+    /// The headers before an answer are complete, however fast it was.
+    fn answered(&mut self) {
+        self.coming = None;
+        self.idle = false;
     }
 }
 
@@ -75,7 +85,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prompt<S> {
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before && self.coming.is_none() {
+        if read.is_pending() {
+            self.idle = true;
+        } else if buffer.filled().len() > before && self.idle && self.coming.is_none() {
             self.coming = Some(Box::pin(sleep(self.limit)));
         }
         read
@@ -88,8 +100,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        // An answer: the headers before it are complete, however fast it was.
-        self.coming = None;
+        self.answered();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -106,7 +117,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Prompt<S> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.coming = None;
+        self.answered();
         Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 
@@ -149,6 +160,15 @@ mod tests {
             let idle = tokio::time::timeout(LIMIT * 5, read(&mut near)).await;
             assert!(idle.is_err());
         }
+
+        // A body that nobody wanted is no beginning of headers.
+        far.write_all(b"head").await.unwrap();
+        assert_eq!(read(&mut near).await.unwrap(), 4);
+        near.write_all(b"no").await.unwrap();
+        far.write_all(b"body").await.unwrap();
+        assert_eq!(read(&mut near).await.unwrap(), 4);
+        let idle = tokio::time::timeout(LIMIT * 5, read(&mut near)).await;
+        assert!(idle.is_err(), "{idle:?}");
 
         // A byte now and then is not enough.
         let begun = tokio::time::Instant::now();

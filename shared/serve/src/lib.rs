@@ -1,5 +1,5 @@
-//! Connections of clients, for every process that serves HTTP: so many, so many of one address, none that says
-//! nothing, takes its time with a request's headers, or doesn't read its answer.
+//! Connections of clients, for every process that serves HTTP. Their number is limited, in all and for each address. A
+//! client that sends nothing, takes too long with a request's headers or doesn't read its answer is disconnected.
 
 mod connections;
 mod headers;

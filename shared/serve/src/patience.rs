@@ -1,4 +1,4 @@
-//! How long a client may leave what it is answered.
+//! How long a client may leave its answer unread.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection that breaks when its other end takes nothing of what is written for too long.
+/// A connection that breaks when its other end doesn't read for too long.
 pub(crate) struct Patience<S> {
     stream: S,
     limit: Duration,

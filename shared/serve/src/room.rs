@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How many connections there may be at once, however many files this process may have open.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Files and connections that this process has beside them: to Redis and NATS, of records and certificates.
+/// Files and connections that this process has besides them: to Redis and NATS, of records and certificates.
 const OTHER_FILES: u64 = 256;
 
 /// Places for connections.
@@ -82,7 +82,7 @@ impl Drop for Place {
     }
 }
 
-/// Who has one address of IPv6 has all of its network.
+/// The holder of one IPv6 address has all of its network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -42,9 +42,11 @@ pub struct Filled {
 /// Why a schedule isn't carried out for a time that is over.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotFilled {
-    #[error("'from' must lie before 'to'")]
+    #[error("'from' must be before 'to'")]
     Empty,
-    #[error("'to' lies in the future: what is still to come the schedule starts by itself")]
+    #[error(
+        "'to' is in the future: the schedule itself starts the instances that are still to come"
+    )]
     Future,
     #[error("the schedule has more than {BACKFILL_MAX} starts in this time: ask for a shorter one")]
     TooMany,
@@ -54,19 +56,29 @@ pub enum NotFilled {
 }
 
 impl Service {
-    /// The schedules of the latest versions, with up to `count` starts each.
+    /// The schedules of the latest versions, with up to `count` starts each: of up to `limit` workflows, in the order of
+    /// their ids, that come after this one.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn planned(&self, count: usize) -> Result<Vec<Planned>, Error> {
+    pub async fn planned(
+        &self,
+        count: usize,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Planned>, Error> {
         let catalog = self.registry.catalog().await?;
+        let scheduled = catalog.latest.iter().filter_map(|deployed| {
+            let calendar = deployed.calendar.as_ref()?;
+            let schedule = deployed.interests.schedule.as_ref()?;
+            let is_behind = after.is_none_or(|after| *deployed.id().workflow > *after);
+            is_behind.then_some((deployed, calendar, schedule))
+        });
+        let mut scheduled: Vec<_> = scheduled.collect();
+        scheduled.sort_by_key(|(deployed, ..)| deployed.id().workflow.clone());
+        scheduled.truncate(limit);
         let mut all = Vec::new();
-        for deployed in &catalog.latest {
-            let (Some(calendar), Some(schedule)) =
-                (&deployed.calendar, &deployed.interests.schedule)
-            else {
-                continue;
-            };
+        for (deployed, calendar, schedule) in scheduled {
             let by_events = !deployed.starts_by_schedule();
             let mut next = Vec::new();
             let mut at = match by_events {
@@ -85,11 +97,11 @@ impl Service {
                 by_events,
             });
         }
-        all.sort_by(|a, b| a.definition.workflow.cmp(&b.definition.workflow));
         Ok(all)
     }
 
-    /// Starts what the schedule would start, now and beside it. The same request again starts nothing.
+    /// Starts the instances that the schedule would start, now and in addition to its times. The same request again
+    /// starts nothing.
     ///
     /// # Errors
     /// The store failed.
@@ -105,12 +117,12 @@ impl Service {
         Ok(created.map(|created| (id, created == Created::New)))
     }
 
-    /// Starts what the schedule had at or after `from` and before `to`. What it started then, or what was
-    /// asked for before, isn't started once more, as long as those instances are kept. With `dry_run`
-    /// nothing is started.
+    /// Starts the instances that the schedule had at or after `from` and before `to`. Those that it started then, or
+    /// that were asked for before, aren't started once more, as long as they are kept. With `dry_run` nothing is
+    /// started.
     ///
     /// # Errors
-    /// The store failed, or instances are started too fast: asking again goes on.
+    /// The store failed, or instances are started too fast: asking again continues.
     pub async fn backfill(
         &self,
         definition: &Arc<Definition>,

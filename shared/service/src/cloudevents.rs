@@ -1,9 +1,8 @@
 //! CloudEvents 1.0 from JSON and from the headers of HTTP or NATS.
 //!
-//! Of our own, because cloudevents-sdk is at once too strict and too lenient here: it refuses
-//! extensions that are no 64 bit integer, string or boolean without naming them, keeps numbers of
-//! `data` as doubles, takes empty `id`s and malformed names, and brings chrono, uuid and a second
-//! event type to convert from.
+//! Written here, because cloudevents-sdk is at once too strict and too lenient here: it refuses extensions that are not
+//! a 64 bit integer, string or boolean without naming them, keeps numbers of `data` as doubles, takes empty `id`s and
+//! malformed names, and brings chrono, uuid and a second event type to convert from.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ use swirl_model::{CloudEvent, Data};
 const NAME_BYTES_MAX: usize = 64;
 const VALUE_BYTES_MAX: usize = 16 << 10;
 
-/// Why something is no CloudEvent.
+/// Why something is not a valid CloudEvent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     #[error("an event is a JSON object, not {0}")]
@@ -30,19 +29,19 @@ pub enum Invalid {
     NoText(String),
     #[error("'specversion' is '{0}'; only 1.0 is understood")]
     Version(String),
-    #[error("'{0}' is no attribute name: letters and digits only, at most 64")]
+    #[error("'{0}' is not a valid attribute name: letters and digits only, at most 64")]
     Name(String),
     #[error("the attribute '{name}' is {kind}; an attribute is a string, a boolean or an integer")]
     Kind { name: String, kind: String },
     #[error("the attribute '{0}' is longer than 16384 bytes")]
     Long(String),
-    #[error("the attribute 'time' is no RFC 3339 instant such as 2024-01-31T09:00:00Z")]
+    #[error("the attribute 'time' is not an RFC 3339 instant such as 2024-01-31T09:00:00Z")]
     Time,
-    #[error("the attribute 'datacontenttype' is no media type such as application/json")]
+    #[error("the attribute 'datacontenttype' is not a valid media type such as application/json")]
     ContentType,
     #[error("'data' and 'data_base64' exclude each other")]
     TwoData,
-    #[error("'data_base64' is no Base64 text")]
+    #[error("'data_base64' is not valid Base64")]
     Base64,
     #[error("the data is said to be JSON and isn't: {0}")]
     Json(String),
@@ -50,7 +49,7 @@ pub enum Invalid {
         "the body is {0}; send the data of an event with its own Content-Type, such as application/json"
     )]
     Form(String),
-    #[error("the header '{0}' holds no UTF-8 text")]
+    #[error("the header '{0}' does not hold UTF-8 text")]
     Header(String),
 }
 
@@ -227,12 +226,12 @@ fn content_type(event: &CloudEvent) -> Option<String> {
     Some(kind.trim().to_ascii_lowercase())
 }
 
-/// Data from bytes: JSON where it is that (also if nothing is said), a string of text types, anything
-/// else in Base64, whatever its bytes look like (decision 94): workflow data is JSON.
+/// Data from bytes: JSON where the type says so or is missing, a string for text types, Base64 for any other type,
+/// however its bytes look (decision 94): workflow data is JSON.
 fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
     match kind {
         Some(form @ ("application/x-www-form-urlencoded" | "multipart/form-data")) => {
-            // What curl and browsers say if nobody tells them better: never meant.
+            // The default of curl and browsers: never intended.
             Err(Invalid::Form(form.to_owned()))
         }
         Some(kind) if !is_json(kind) => Ok(match std::str::from_utf8(bytes) {
@@ -261,7 +260,7 @@ mod tests {
         structured(&Data::parse(text.as_bytes()).unwrap())
     }
 
-    /// With these members instead of or beside the required ones.
+    /// With these members instead of the required ones, or in addition to them.
     fn with(members: &str) -> Result<CloudEvent, Invalid> {
         let comma = if members.is_empty() { "" } else { "," };
         json(&format!(

@@ -33,12 +33,12 @@ pub enum Deployed {
 /// How many instances are counted: more are as bad.
 const COUNTED_MAX: usize = 1000;
 
-/// What came of a deletion.
+/// The outcome of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// So many instances go on to their end.
+    /// This many instances continue to their end.
     Deleted(usize),
-    /// So many instances are there.
+    /// There are this many instances.
     InUse(usize),
     /// There is no such definition.
     Unknown,
@@ -65,7 +65,7 @@ impl Service {
         Ok(Deployed::New(id))
     }
 
-    /// Deploys in place of what is there under this id and version: for one process alone, and where no
+    /// Deploys in place of the existing definition with this id and version: for one process alone, and where no
     /// instance of the other is left.
     ///
     /// # Errors
@@ -102,8 +102,8 @@ impl Service {
         Ok((record, definition))
     }
 
-    /// Deletes a definition: nothing starts of it any more. Instances that are there go on to their end
-    /// with `force`; without, there must be none. The same content can be deployed again.
+    /// Deletes a definition: it starts no more instances. Existing instances continue to their end with `force`;
+    /// without, there must be none. The same content can be deployed again.
     ///
     /// # Errors
     /// The store failed.
@@ -125,7 +125,7 @@ impl Service {
         Ok(Deletion::Deleted(instances))
     }
 
-    /// Nothing new starts of it from now on. `in_use`: instances of it go on, and events are kept for them.
+    /// It starts no more instances from now on. `in_use`: instances of it continue, and events are kept for them.
     ///
     /// # Errors
     /// The store failed.
@@ -139,7 +139,7 @@ impl Service {
         self.restore(record).await
     }
 
-    /// As it was deployed. What its schedule missed meanwhile isn't made up for.
+    /// As it was deployed. Starts that its schedule missed meanwhile are not made up for.
     ///
     /// # Errors
     /// The store failed.
@@ -151,7 +151,7 @@ impl Service {
         self.restore(record).await
     }
 
-    /// Puts a record in place of what is there under its id and version.
+    /// Puts a record in place of the existing one with its id and version.
     ///
     /// # Errors
     /// The store failed.
@@ -161,7 +161,7 @@ impl Service {
     }
 }
 
-/// How many instances of a definition may still go on: those that run, and those that failed.
+/// How many instances of a definition may still continue: those that run, and those that failed.
 ///
 /// # Errors
 /// The store failed.

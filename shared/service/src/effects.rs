@@ -1,4 +1,4 @@
-//! What commits leave in the outbox.
+//! Effects that commits leave in the outbox.
 
 use async_trait::async_trait;
 use swirl_engine::{NewInstance, chained_id};
@@ -35,8 +35,8 @@ impl Service {
         Ok(())
     }
 
-    /// Ends a sub-workflow, or whatever it was continued as: for who started it that is the one
-    /// call (decision 36).
+    /// Ends a sub-workflow, or the instance that continues it: to the instance that started it,
+    /// both are the one call (decision 36).
     async fn end_chain(&self, id: &InstanceId, status: EndStatus) -> Result<(), Error> {
         let mut id = id.clone();
         loop {
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// How the instance that was to go on as this one ended instead.
+    /// How the instance that this one was to continue ended instead.
     async fn given_up(&self, start: &StartInstance) -> Result<Option<EndStatus>, Error> {
         let Some(id) = &start.continued_from else {
             return Ok(None);
@@ -142,7 +142,7 @@ impl Service {
         Ok(())
     }
 
-    /// Who waits is told: for a continuation that is the instance that it was to go on for.
+    /// Notifies the instance that waits: for a continuation that is the one it was to continue.
     pub(crate) async fn refuse(
         &self,
         start: &StartInstance,

@@ -1,4 +1,4 @@
-//! Events on their way to those who wait, and to the workflows that they start.
+//! Events on their way to the scopes that wait, and to the workflows that they start.
 
 use swirl_engine::NewInstance;
 use swirl_model::CloudEvent;
@@ -15,7 +15,7 @@ impl Service {
         self.offer(event, explain).await.map(|_| ())
     }
 
-    /// As [`Service::publish`]; and says what came of it.
+    /// As [`Service::publish`]; and returns the outcome.
     ///
     /// # Errors
     /// As for [`Service::publish`].

@@ -1,7 +1,8 @@
-//! For an event that may not even have been sent: who would take it, and what keeps the others from it.
+//! For an event that may not even have been sent: the instances that would take it, and the reasons why others would
+//! not.
 //!
-//! It asks and changes nothing. Who would take an event is found by looking at running instances, newest
-//! first and so many at most: [`Explained::complete`] says whether that were all.
+//! It only asks and changes nothing. Takers of an event are found by looking at running instances, newest first and
+//! only up to a limit: [`Explained::complete`] says whether those were all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -91,7 +92,7 @@ pub struct Explained {
 }
 
 impl Service {
-    /// Explains who would take this event: of all, or whether this instance would.
+    /// Explains which instances would take this event: of all, or whether this instance would.
     ///
     /// # Errors
     /// The store failed.
@@ -241,7 +242,7 @@ fn state_of(definition: &Definition, scope: &Scope) -> Option<String> {
     Some(state.name.to_string())
 }
 
-/// Notes what a trigger would make of the event.
+/// Notes how a trigger would treat the event.
 fn trigger_of(
     event: &CloudEvent,
     trigger: &Trigger,
@@ -305,7 +306,7 @@ fn trigger_of(
     }
 }
 
-/// By what an event of the right type doesn't fit.
+/// The reasons why an event of the right type doesn't fit.
 fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> Vec<Why> {
     let mut why = Vec::new();
     if let Some(source) = &filter.source

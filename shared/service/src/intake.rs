@@ -9,7 +9,7 @@ use swirl_ports::matching::attributes_to_keep;
 use crate::cloudevents::{self, Invalid};
 use crate::{Error, Service};
 
-/// What came of a message.
+/// The outcome of a message.
 #[derive(Debug)]
 pub enum Taken {
     /// All that the event does has been committed.
@@ -21,7 +21,7 @@ pub enum Taken {
 }
 
 impl Service {
-    /// Publishes an event, and says what is to become of its message.
+    /// Publishes an event, and returns how to treat its message.
     pub async fn take_in(&self, event: &CloudEvent) -> Taken {
         match self.publish(event).await {
             Ok(()) => Taken::Done,
@@ -43,7 +43,7 @@ fn is_for_good(error: &Error) -> bool {
 /// `ce-...`, else in the JSON format. Names of headers are compared without regard to case.
 ///
 /// # Errors
-/// What it lacks to be an event.
+/// The reason why it isn't an event.
 pub fn read_message<'a>(
     headers: impl Iterator<Item = (&'a str, &'a str)>,
     payload: &[u8],
@@ -61,10 +61,10 @@ pub fn read_message<'a>(
 }
 
 impl Service {
-    /// What says which of these events belong together, see [`keys`].
+    /// The keys that say which of these events belong together, see [`keys`].
     ///
     /// # Errors
-    /// The store cannot say what is deployed.
+    /// The store cannot give the deployed definitions.
     pub async fn keys(
         &self,
         events: impl Iterator<Item = &CloudEvent>,
@@ -74,9 +74,9 @@ impl Service {
     }
 }
 
-/// Events that have a key in common are taken in one after another, in the order in which they came:
-/// those of one subject, and those with the same value of an attribute that one of the `consumed`
-/// definitions of events correlates by. What has neither shares its source's.
+/// Events that have a key in common are taken in one after another, in the order in which they came: those of one
+/// subject, and those with the same value of an attribute that one of the `consumed` definitions of events correlates
+/// by. An event with neither has the key of its source.
 pub fn keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
     let hash = |name: &str, value: &str| {
         let mut hasher = DefaultHasher::new();
@@ -145,7 +145,7 @@ mod tests {
             JSON.replace(r#""t""#, &format!("{kind:?}"))
                 .replace(r#""orderid":"7""#, attributes)
         };
-        // Whatever else they have.
+        // With any other attributes.
         assert!(shares(JSON, &with("t", r#""orderid":"7","sequence":"2""#)));
         assert!(shares(JSON, &with("u", r#""orderid":"7","customer":"1""#)));
         assert!(shares(
@@ -157,7 +157,7 @@ mod tests {
             &with("t", r#""orderid":"2","subject":"s""#)
         ));
         assert!(!shares(JSON, &with("t", r#""orderid":"8""#)));
-        // Nobody correlates this kind: events of a source stay together.
+        // This kind has no correlation: events of a source stay together.
         assert!(shares(
             &with("v", r#""orderid":"1""#),
             &with("v", r#""orderid":"2""#)

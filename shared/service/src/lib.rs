@@ -1,5 +1,5 @@
-//! From what comes from outside to instances and their inputs: deployment, starts, events, timers,
-//! schedules, operator actions.
+//! Turns everything from outside into instances and their inputs: deployment, starts, events,
+//! timers, schedules, operator actions.
 //!
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 

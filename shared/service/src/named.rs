@@ -10,15 +10,15 @@ use swirl_ports::{InstanceKey, KeyHolder};
 
 use crate::{Error, Service};
 
-/// How long who took a key may need to create its instance, or to let it go on.
+/// How long the holder of a key may need to create its instance, or to let it continue.
 const GRACE_MS: i64 = 60_000;
 /// How often a key is looked at that others take at the same moment.
 const TRIES: usize = 8;
 
-/// What stands between a workflow and a key. No id has it.
+/// Separates a workflow from a key. No id contains it.
 const BETWEEN: char = '/';
 
-/// Who runs under a key.
+/// The instance that runs under a key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct InUse {
     pub key: String,
@@ -46,14 +46,14 @@ impl Service {
         let Some(key) = InstanceKey::of(header) else {
             return Ok(Ok(()));
         };
-        // What is created once more is found again, whoever has its key by now.
+        // An instance that is created once more is found again, even if another one has its key by now.
         if self.store.instance(&header.id).await?.is_some() {
             return Ok(Ok(()));
         }
         self.take(&key, header).await
     }
 
-    /// Takes the key of an instance that has failed and is to go on.
+    /// Takes the key of an instance that has failed and is to continue.
     pub(crate) async fn take_key_again(&self, header: &Header) -> Result<Result<(), InUse>, Error> {
         match InstanceKey::of(header) {
             Some(key) => self.take(&key, header).await,
@@ -70,7 +70,7 @@ impl Service {
         for _ in 0..TRIES {
             let found = self.store.key_holder(key).await?;
             if let Some(holder) = &found {
-                // What an instance goes on as takes its key from it.
+                // An instance that continues another takes its key from it.
                 let own = holder.instance == header.id
                     || header.continued_from.as_ref() == Some(&holder.instance);
                 if !own && self.is_in_use(holder, now).await? {
@@ -94,7 +94,7 @@ impl Service {
             return Ok(recent);
         };
         let state = &instance.state;
-        // Somebody lets it go on just now.
+        // An operator is letting it continue just now.
         let revived = state.status == Status::Faulted
             && recent
             && state.ended_at.is_some_and(|at| at < holder.since);

@@ -1,4 +1,4 @@
-//! What an operator does with an instance.
+//! An operator's actions on an instance.
 
 use swirl_engine::{Rejection, can_rerun, can_skip};
 use swirl_model::Data;
@@ -15,24 +15,24 @@ pub enum Action {
     Cancel,
     Suspend,
     Resume,
-    /// Go on at what failed.
+    /// Continue at the action or branch that failed.
     Retry,
     /// Take this as the result of the action that failed.
     Skip(Data),
-    /// Go on at this state, with the data as it is.
+    /// Continue at this state, with the data as it is.
     Rerun(String),
 }
 
-/// Who asks for an action, and why.
+/// The client that asks for an action, and its reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operator {
-    /// The token's name, or whom the provider names; `None` where nobody is asked for a token.
+    /// The token's name, or the name that the provider gives; `None` where no token is asked for.
     pub name: Option<String>,
     pub reason: Option<String>,
 }
 
 impl Action {
-    /// What clients call it.
+    /// The word that clients use for it.
     pub fn word(&self) -> &'static str {
         match self {
             Action::Cancel => "cancel",
@@ -49,7 +49,7 @@ impl Action {
 const RESULT_BYTES_MAX: usize = 16 << 10;
 
 impl Service {
-    /// Why the action is refused for where the instance stands, or its parent.
+    /// The reason why the action doesn't fit the state of the instance or of its parent.
     pub async fn refusal(
         &self,
         instance: &Instance,
@@ -60,7 +60,7 @@ impl Service {
         {
             return Ok(Some(format!(
                 "the instance that waited for this sub-workflow, {parent}, has taken its failure and \
-                 gone on"
+                 continued"
             )));
         }
         let rejection = self.rejection(instance, action).await?;
@@ -94,14 +94,14 @@ impl Service {
         }
     }
 
-    /// The instance that runs under the key of one that failed, which cannot go on meanwhile. Else the
-    /// key is this one's again.
+    /// The instance that runs under the key of one that failed, which cannot continue meanwhile. Otherwise the key is
+    /// this one's again.
     pub async fn key_in_use(&self, instance: &Instance) -> Result<Option<InstanceId>, Error> {
         let taken = self.take_key_again(&instance.header).await?;
         Ok(taken.err().map(|in_use| in_use.by))
     }
 
-    /// As [`Service::operate`], and the history says who asked for it and why.
+    /// As [`Service::operate`], and the history names the operator and the reason.
     pub async fn operate_by(
         &self,
         id: &InstanceId,
@@ -109,12 +109,12 @@ impl Service {
         operator: &Operator,
     ) -> Result<bool, Error> {
         let entry = self.operated(&action, operator);
-        // Before the action: what comes of it stands below it. A store that is full takes a cancellation
-        // all the same.
+        // Before the action: its effects come below it in the history. A store that is full takes a cancellation all
+        // the same.
         match self.store.note(id, entry).await {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            Err(error) => tracing::warn!(%error, "the history lacks what an operator did"),
+            Err(error) => tracing::warn!(%error, "an operator's action is missing in the history"),
         }
         self.operate_as(id, action, operator).await
     }
@@ -143,7 +143,7 @@ impl Service {
                     return Ok(false);
                 };
                 self.queue.push(wake).await;
-                // What fails here stays in the outbox, and the reconciler does it.
+                // An effect that fails here stays in the outbox, and the reconciler carries it out.
                 swirl_runtime::flush(&*self.store, self, outbox).await;
                 return Ok(true);
             }
@@ -178,7 +178,7 @@ impl Service {
         Ok(true)
     }
 
-    /// An instance that failed with its sub-workflow goes on with it, too.
+    /// An instance that failed with its sub-workflow continues with it, too.
     async fn retry_with_it(
         &self,
         child: &InstanceId,
@@ -188,11 +188,11 @@ impl Service {
         let id = &parent.header.id;
         let operator = Operator {
             name: operator.name.clone(),
-            reason: Some(format!("its sub-workflow {child} goes on")),
+            reason: Some(format!("its sub-workflow {child} continues")),
         };
         let entry = self.operated(&Action::Retry, &operator);
         if let Err(error) = self.store.note(id, entry).await {
-            tracing::warn!(%error, "the history lacks what an operator did");
+            tracing::warn!(%error, "an operator's action is missing in the history");
         }
         self.tell(ScopeRef::root(id.clone()), Input::Retry).await
     }
@@ -218,7 +218,7 @@ impl Service {
     }
 }
 
-/// What an operator gave as the result.
+/// The entry's copy of the result that an operator gave.
 fn given(result: &Data) -> Data {
     let mut data = Data::object();
     if result.exceeds(RESULT_BYTES_MAX) {

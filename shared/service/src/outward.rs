@@ -10,8 +10,9 @@ use swirl_runtime::Effects;
 
 use crate::{Error, Service};
 
-/// A produced event first reaches those of this system who wait for it, by way of the store; then
-/// it is published for everybody. So an event bus that forgets loses nothing for the instances.
+/// A produced event first reaches the scopes of this system that wait for it, by way of the store;
+/// then it is published for everybody. So an event bus that forgets loses nothing for the
+/// instances.
 pub struct Outward {
     service: Service,
     bus: Arc<dyn EventBus>,

@@ -1,4 +1,5 @@
-//! What came of an event, for whoever sent it: who took it, what it started, and if nothing, why.
+//! The outcome of an event, for its sender: the instances that took it or were started by it, and
+//! if there are none, why.
 
 use serde_json::{Value, json};
 use swirl_model::CloudEvent;
@@ -11,7 +12,7 @@ use swirl_runtime::Catalog;
 /// The most reasons that are given.
 const REASONS_MAX: usize = 10;
 
-/// What came of an event.
+/// The outcome of an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
     /// It was taken in before: nothing was done.
@@ -24,13 +25,13 @@ pub struct Reach {
     pub collected_by: Vec<String>,
     /// It is kept for instances that begin to wait for it later.
     pub kept: bool,
-    /// Why nobody took it.
+    /// Why no instance took it.
     pub reasons: Vec<String>,
 }
 
 impl Reach {
-    /// What of an event doesn't depend on how it was delivered. `reasons` cost a look at all
-    /// definitions.
+    /// The part of an event's outcome that doesn't depend on how it was delivered. `reasons` cost a
+    /// look at all definitions.
     pub(crate) fn explain(&mut self, event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) {
         self.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
         if addressee(event).is_none() {
@@ -70,7 +71,7 @@ impl Reach {
     /// On one line.
     pub fn text(&self) -> String {
         if self.duplicate {
-            return "it was taken in before, so nothing was done".to_owned();
+            return "it was received before, so nothing was done".to_owned();
         }
         let mut parts = Vec::new();
         for (id, workflow) in &self.started {

@@ -1,4 +1,4 @@
-//! The last events that this process took in, and what came of them: for people who look for one.
+//! The last events that this process took in, and their outcomes: for people who look for one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,11 +11,11 @@ use crate::Reach;
 
 /// How many are known.
 const KNOWN_MAX: usize = 500;
-/// How much of a text is kept, in bytes; of what names an instance, how many names.
+/// How much of a text is kept, in bytes; and how many names of instances.
 const TEXT_BYTES_MAX: usize = 256;
 const NAMES_MAX: usize = 10;
 
-/// An event and what came of it.
+/// An event and its outcome.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub at: Timestamp,

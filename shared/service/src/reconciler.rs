@@ -1,5 +1,5 @@
-//! The reconciler: an incremental sweep that finds what should be going on and isn't, after a lost
-//! message, a dead worker or a crash between a commit and its effects.
+//! The reconciler: an incremental sweep that finds scopes which should be running and are not, after a lost message, a
+//! dead worker or a crash between a commit and its effects.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use crate::{Error, Service};
 
 /// How many scopes and outbox entries a sweep takes at once.
 const SWEEP_MAX: usize = 10_000;
-/// While the queue is behind, every so many sweeps put some scopes into it all the same: their tasks
-/// may have been lost.
+/// While the queue is behind, one sweep in this many puts some scopes into it all the same: their tasks may have been
+/// lost.
 const PATIENCE: usize = 30;
 const SOME: usize = 500;
 
 impl Service {
-    /// Scopes that should be running are put into the queue, effects that nobody carried out are
-    /// carried out, and what is older than its retention is dropped.
+    /// Scopes that should be running are put into the queue, pending effects are carried out, and everything older than
+    /// its retention is dropped.
     pub async fn sweep(&self, effects: &dyn Effects) -> Result<(), Error> {
         self.sweep_some(effects, 0).await
     }
 
-    /// At least so many scopes, as far as there are, however full the queue is.
+    /// At least this many scopes, as far as there are, however full the queue is.
     async fn sweep_some(&self, effects: &dyn Effects, least: usize) -> Result<(), Error> {
         let outbox = self.store.unflushed(SWEEP_MAX).await?;
         flush(&*self.store, effects, outbox).await;
@@ -32,7 +32,7 @@ impl Service {
         Ok(self.events.expire(self.clock.now()).await?)
     }
 
-    /// Sweeps for ever. The first sweep brings back what a crash left behind.
+    /// Sweeps for ever. The first sweep recovers work that a crash left behind.
     pub async fn run_reconciler(&self, effects: &dyn Effects, every: Duration) {
         for turn in 0_usize.. {
             let least = if turn.is_multiple_of(PATIENCE) {

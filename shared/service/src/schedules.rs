@@ -1,7 +1,7 @@
 //! Schedules: instances that are created by themselves.
 //!
-//! What has been carried out is kept as one mark for each workflow. A schedule that missed its time
-//! while nothing ran fires once on return, not once for each miss (decision 43).
+//! The starts that have been carried out are kept as one mark for each workflow. A schedule that missed its time while
+//! nothing ran fires once on return, not once for each miss (decision 43).
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Service {
         Ok(self.due_schedules().await?.first().map(|due| due.at))
     }
 
-    /// Creates what is due; returns how many instances that were.
+    /// Creates the instances that are due; returns their number.
     pub async fn fire_schedules(&self) -> Result<usize, Error> {
         let mut fired = 0;
         loop {
@@ -55,7 +55,7 @@ impl Service {
                     tracing::error!(workflow = %id, %error, "a schedule starts nothing");
                 }
             }
-            // The other schedules go on.
+            // The other schedules continue.
             Err(error @ Error::Definition { .. }) => {
                 tracing::error!(workflow = %id, %error, "a schedule starts nothing");
             }
@@ -100,8 +100,8 @@ impl Service {
         Ok(is_pause(mark))
     }
 
-    /// Pauses the schedule of a workflow, in all its versions, or lets it go on: then what it missed
-    /// meanwhile isn't made up for.
+    /// Pauses the schedule of a workflow, in all its versions, or lets it continue: starts that it missed meanwhile are
+    /// not made up for.
     ///
     /// # Errors
     /// The store failed.

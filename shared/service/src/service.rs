@@ -1,4 +1,4 @@
-//! What the coordinator's parts share.
+//! Shared by the coordinator's parts.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Service {
     pub installation: Arc<str>,
     /// Instances that need nothing but data are carried out where they are started, instead of by a worker.
     pub carries_out: bool,
-    /// Who is told of those.
+    /// The observer that is notified of those.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that this process took in.
     pub recent: Arc<Recent>,
@@ -39,7 +39,7 @@ impl Service {
     }
 }
 
-/// A name for an installation that nobody else draws.
+/// A random name for an installation that no other installation has.
 pub fn draw_name() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let part = || RandomState::new().build_hasher().finish();

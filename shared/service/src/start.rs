@@ -15,7 +15,7 @@ use swirl_runtime::{Unknown, carry_out, instance_of, observed_of};
 use crate::named::InUse;
 use crate::{Error, Service};
 
-/// Somebody asks for an instance.
+/// A client's request for an instance.
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
     pub workflow: String,
@@ -24,7 +24,7 @@ pub struct StartRequest {
     pub input: Data,
     /// The same key gives the same instance (decision 79).
     pub key: Option<String>,
-    /// What the instance's id is derived from where there is no key: unique for each request.
+    /// The instance's id is derived from this where there is no key: unique for each request.
     pub request: String,
     /// This process is going to wait for the end.
     pub watched: bool,
@@ -129,7 +129,7 @@ impl Service {
         new: NewInstance,
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
-        // What comes of events and other instances is late then, and not lost: it is offered again.
+        // A start by an event or another instance is late then, and not lost: it is offered again.
         let chained = new.hops > 0 || !new.events.is_empty();
         let now = self.clock.now();
         let workflow = &definition.id.workflow;
@@ -183,8 +183,7 @@ impl Service {
         Ok(Ok((created, None)))
     }
 
-    /// `None`: it has become too large to be kept. Then it begins as any other, and stands still with
-    /// that error.
+    /// `None`: it has become too large to be kept. Then it begins as any other, and faults with that error.
     async fn create_whole(
         &self,
         header: &Header,

@@ -1,4 +1,4 @@
-//! What an operator does with an instance, and the sub-workflows that it waits for.
+//! An operator's actions on an instance, and the sub-workflows that it waits for.
 
 use std::collections::HashSet;
 
@@ -17,9 +17,9 @@ use crate::{Error, Service};
 const CONTINUATIONS_MAX: usize = 10_000;
 
 impl Service {
-    /// Brings the sub-workflows that the instance waits for, and those that these wait for, into line with it:
-    /// suspended, or not. What it starts from now on follows it as it is created. If this process dies
-    /// here, the outboxes of those that it has come to still say what is to be done.
+    /// Suspends or resumes the sub-workflows that the instance waits for, and those that these wait for, as the
+    /// instance itself. A sub-workflow that it starts from now on follows it as it is created. If this process dies
+    /// here, the outboxes of those that it has reached still hold the remaining work.
     pub(crate) async fn suspend_awaited(&self, id: &InstanceId) -> Result<(), Error> {
         let mut open = vec![(id.clone(), Vec::new())];
         let mut seen = HashSet::new();
@@ -51,7 +51,7 @@ impl Service {
         Ok(found)
     }
 
-    /// Returns what the instance's outbox has of it.
+    /// Returns the entries that the instance's outbox has for it.
     async fn set_suspended(&self, id: &InstanceId, on: bool) -> Result<Vec<OutboxEntry>, Error> {
         if self.is_suspended(id).await? == on {
             return Ok(Vec::new());
@@ -62,14 +62,14 @@ impl Service {
         Ok(outbox)
     }
 
-    /// The running instance that a sub-workflow goes on as, after any number of `continueAs`.
+    /// The running instance that continues a sub-workflow, after any number of `continueAs`.
     async fn goes_on_as(&self, id: InstanceId) -> Result<Option<InstanceId>, Error> {
         let last = self.last_of(id).await?;
         let running = last.filter(|instance| instance.state.status == Status::Running);
         Ok(running.map(|instance| instance.header.id.clone()))
     }
 
-    /// What a sub-workflow has become, after any number of `continueAs`.
+    /// The last instance of a sub-workflow, after any number of `continueAs`.
     async fn last_of(&self, mut id: InstanceId) -> Result<Option<Instance>, Error> {
         let mut last = None;
         for _ in 0..CONTINUATIONS_MAX {
@@ -86,7 +86,7 @@ impl Service {
         Ok(last)
     }
 
-    /// An operator's retry has come to an action that waited for a sub-workflow: what is there of it goes on
+    /// An operator's retry has come to an action that waited for a sub-workflow: an existing instance of it continues
     /// where it failed, and nothing that it has done is repeated. False: there is none.
     pub(crate) async fn goes_on_again(&self, start: &StartInstance) -> Result<bool, Error> {
         if start.again == 0 || self.waiting_scope(start).await?.is_none() {
@@ -96,7 +96,7 @@ impl Service {
             return Ok(false);
         };
         match child.state.status {
-            // Its own retry came first. It will say what comes of it.
+            // Its own retry came first. It will report the outcome.
             Status::Running => {}
             Status::Faulted => {
                 self.tell(ScopeRef::root(child.header.id.clone()), Input::Retry)
@@ -126,7 +126,7 @@ impl Service {
         self.tell(parent.scope.clone(), done).await
     }
 
-    /// The scope that waits for what is started, if it still does.
+    /// The scope that waits for the started instance, if it still does.
     async fn waiting_scope(&self, start: &StartInstance) -> Result<Option<Scope>, Error> {
         let Some(parent) = &start.parent else {
             return Ok(None);
@@ -142,8 +142,7 @@ impl Service {
             .find(|scope| scope.id == parent.scope.scope))
     }
 
-    /// What is created for an instance that is suspended is suspended as well, unless nobody waits
-    /// for it.
+    /// An instance that is created for a suspended one is suspended as well, unless nobody waits for it.
     pub(crate) async fn follow_suspended(&self, start: &StartInstance) -> Result<(), Error> {
         let parent = start.parent.as_ref().filter(|parent| !parent.detached);
         let parent = parent.map(|parent| &parent.scope.instance);
@@ -151,9 +150,9 @@ impl Service {
             if !self.is_suspended(starter).await? {
                 continue;
             }
-            // It waits for nobody yet: nothing follows from it.
+            // It isn't waited for yet: nothing follows from it.
             let mut outbox = self.set_suspended(&start.id, true).await?;
-            // Resumed meanwhile: who did that may not have seen the new one.
+            // Resumed meanwhile: that process may not have seen the new one.
             if !self.is_suspended(starter).await? {
                 outbox.extend(self.set_suspended(&start.id, false).await?);
             }
@@ -168,8 +167,8 @@ impl Service {
         Ok(instance.is_some_and(|instance| instance.state.suspended))
     }
 
-    /// The parent that took the failure of this sub-workflow and has gone on: nobody would take what a
-    /// retry comes to.
+    /// The parent that took the failure of this sub-workflow and has continued: the result of a retry would not be
+    /// used.
     pub(crate) async fn parent_gone_on(
         &self,
         instance: &Instance,
@@ -191,7 +190,7 @@ impl Service {
         Ok(gone_on.then(|| id.clone()))
     }
 
-    /// The instances that failed because this one did, from the nearest on. They go on with it.
+    /// The instances that failed because this one did, from the nearest on. They continue with it.
     pub(crate) async fn failed_with_it(&self, instance: &Instance) -> Result<Vec<Instance>, Error> {
         let mut failed: Vec<Instance> = Vec::new();
         loop {
@@ -214,7 +213,7 @@ fn waits_for(scope: &Scope, call: u32) -> bool {
         .is_some_and(|run| run.step == ActionStep::Subflow { call })
 }
 
-/// Whether the action that the scope stands at has failed with this sub-workflow, and nobody has handled it.
+/// Whether the scope's current action has failed with this sub-workflow, and no handler took the error.
 fn failed_with(scope: &Scope, call: u32) -> bool {
     scope.fault.is_some() && scope.list().is_some_and(|run| run.child == Some(call))
 }

@@ -13,7 +13,7 @@ use crate::{Error, Service};
 const BATCH: usize = 1000;
 
 impl Service {
-    /// Fires what is due; returns how many timers that were.
+    /// Fires due timers; returns their number.
     pub async fn fire_timers_at_most(&self, limit: usize) -> Result<usize, Error> {
         let due = self.store.due_timers(self.clock.now(), limit).await?;
         let count = due.len();
@@ -23,11 +23,11 @@ impl Service {
         Ok(count)
     }
 
-    /// Fires timers for ever: never early, and late only by what the store takes.
+    /// Fires timers for ever: never early, and late only by the time that the store takes.
     pub async fn run_timers(&self) {
         let mut fired = Fired::default();
         loop {
-            // From here on: what is armed while this round goes on is news.
+            // From here on: a timer that is armed during this round is news.
             let changed = self.store.timers_changed();
             let next = match self.fire_round(&mut fired).await {
                 Ok(next) => next,
@@ -46,7 +46,7 @@ impl Service {
         }
     }
 
-    /// Fires what is due, but not at once again what was refused; returns when to look again.
+    /// Fires due timers, but not those that were refused a moment ago; returns when to look again.
     async fn fire_round(&self, fired: &mut Fired) -> Result<Option<Timestamp>, Error> {
         let now = self.clock.now();
         let due = self.store.due_timers(now, BATCH + fired.0.len()).await?;
@@ -65,7 +65,7 @@ impl Service {
             return Ok(Some(now));
         }
         let next = self.store.next_timer().await?;
-        // The first one stays due while it is put off; what comes behind it isn't seen.
+        // The first one stays due while it is put off; the timers after it aren't seen.
         Ok(match (put_off, next) {
             (Some(again), _) => Some(again.min(now.plus_ms(PUT_OFF_MS_MIN))),
             (None, next) => next,
@@ -93,8 +93,9 @@ impl Service {
 const PUT_OFF_MS_MIN: u64 = 50;
 const PUT_OFF_MS_MAX: u64 = 1000;
 
-/// What was fired a moment ago. A timer that is due again so soon was refused: by a worker whose
-/// clock is behind this one's, which would be asked over and over until its own time has come.
+/// The timers that were fired a moment ago. A timer that is due again so soon was refused: by a
+/// worker whose clock is behind this one's, which would be asked over and over until its own time
+/// has come.
 #[derive(Default)]
 struct Fired(HashMap<(ScopeRef, u32), (Timestamp, u64)>);
 

@@ -1,5 +1,5 @@
-//! Workflows whose instances come into being at certain times only: what asks for one outside of
-//! them is refused (decisions 42 and 46). Schedules themselves are carried out in `schedules`.
+//! Workflows whose instances come into being at certain times only: requests for one outside of
+//! them are refused (decisions 42 and 46). Schedules themselves are carried out in `schedules`.
 
 use std::collections::HashSet;
 

@@ -9,6 +9,11 @@ use serde::{Serialize, Serializer};
 pub struct Code(&'static str);
 
 impl Code {
+    /// The name of a rule beyond the editions' texts, as the code of its findings.
+    pub const fn of_rule(name: &'static str) -> Code {
+        Code(name)
+    }
+
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -26,7 +31,7 @@ impl Serialize for Code {
     }
 }
 
-/// What there is to say about a code.
+/// The documentation of a code.
 #[derive(Debug)]
 pub struct Entry {
     pub code: Code,
@@ -50,24 +55,24 @@ macro_rules! codes {
 }
 
 codes! {
-    ADDITIONAL_PROPERTY = "additional-property": "An additional property that looks like a slip of the pen.";
+    ADDITIONAL_PROPERTY = "additional-property": "An additional property that looks like a typing error.";
     AMBIGUOUS_EDITION = "ambiguous-edition": "A document that could be of several editions.";
     BAD_ATTRIBUTE = "bad-attribute": "A name that no CloudEvents attribute can have.";
-    BAD_BATCH_SIZE = "bad-batch-size": "'batchSize' is no whole number above 1.";
-    BAD_COUNT = "bad-count": "'numCompleted' is no whole number from 1 to the number of branches.";
+    BAD_BATCH_SIZE = "bad-batch-size": "'batchSize' is not a whole number above 1.";
+    BAD_COUNT = "bad-count": "'numCompleted' is not a whole number from 1 to the number of branches.";
     BAD_CRON = "bad-cron": "A cron expression cannot be read, or never fires.";
-    BAD_DATE_TIME = "bad-date-time": "A text is no ISO 8601 date and time.";
-    BAD_DURATION = "bad-duration": "A text is no ISO 8601 duration.";
+    BAD_DATE_TIME = "bad-date-time": "A text is not an ISO 8601 date and time.";
+    BAD_DURATION = "bad-duration": "A text is not an ISO 8601 duration.";
     BAD_EVENT_EXPRESSION = "bad-event-expression": "An event expression that cannot be read, or needs no event.";
     BAD_EXPRESSION = "bad-expression": "An expression that does not compile.";
-    BAD_INTERVAL = "bad-interval": "A text is no ISO 8601 interval.";
+    BAD_INTERVAL = "bad-interval": "A text is not an ISO 8601 interval.";
     BAD_ITERATION_PARAM = "bad-iteration-param": "An iteration parameter that cannot be a variable's name.";
     BAD_NAME = "bad-name": "A name that is empty, too long, or has a control character.";
     BAD_NUMBER = "bad-number": "A number out of its range.";
     BAD_OPERATION = "bad-operation": "An operation in the wrong format for its function's type.";
     BAD_PATH = "bad-path": "An expression that should be one path and is not.";
     BAD_RESOURCE = "bad-resource": "A referenced document that cannot be used.";
-    BAD_SCHEMA = "bad-schema": "A JSON Schema that is none.";
+    BAD_SCHEMA = "bad-schema": "A JSON Schema that is not valid.";
     BAD_SELECTION_SET = "bad-selection-set": "A selection set that GraphQL cannot read.";
     BAD_TIME_ZONE = "bad-time-zone": "A time zone is not known.";
     CALLBACK_WITHOUT_CORRELATION = "callback-without-correlation": "A callback's event without correlation.";
@@ -75,7 +80,7 @@ codes! {
     COMPENSATION_RULE = "compensation-rule": "A breach of the rules for compensation.";
     COMPENSATION_UNUSED = "compensation-unused": "A compensating state that compensates nothing.";
     CONDITION_ASSIGNS = "condition-assigns": "A condition that assigns instead of comparing.";
-    CONTINUE_AS_TERMINATE = "continue-as-terminate": "'terminate: false' beside 'continueAs'.";
+    CONTINUE_AS_TERMINATE = "continue-as-terminate": "'terminate: false' next to 'continueAs'.";
     CORRELATION_NEEDS_DATA = "correlation-needs-data": "A start event's correlation value that depends on an instance's data.";
     CORRELATION_ON_PRODUCED = "correlation-on-produced": "Correlation of a produced event.";
     DOCUMENT_TOO_LARGE = "document-too-large": "The document has more bytes than allowed.";
@@ -90,26 +95,26 @@ codes! {
     EXPRESSION_NOT_EVALUATED = "expression-not-evaluated": "An expression where nothing is evaluated.";
     EXPRESSION_NOT_MARKED = "expression-not-marked": "A text that looks like an expression without its '${ }'.";
     FUNCTION_ARGUMENTS = "function-arguments": "Arguments that do not fit the document that describes the function.";
-    FUNCTION_DOCUMENT = "function-document": "A document that describes a function cannot be had.";
+    FUNCTION_DOCUMENT = "function-document": "A document that describes a function is unavailable.";
     FUNCTION_INVALID = "function-invalid": "A function that cannot be called by the document that describes it.";
     FUNCTION_TYPE_UNKNOWN = "function-type-unknown": "A function type that the language does not have.";
     ID_NOT_CONSTANT = "id-not-constant": "An 'id' that is an expression.";
-    IGNORED_PROPERTY = "ignored-property": "A property without effect where it stands.";
+    IGNORED_PROPERTY = "ignored-property": "A property that has no effect at its place.";
     INTERVAL_WITHOUT_R = "interval-without-r": "A repeating interval lacks its 'R/'.";
     KEEP_ACTIVE_ENDLESS = "keep-active-endless": "'keepActive' that nothing ends.";
-    KEY_NOT_TEXT = "key-not-text": "A YAML key is no text.";
+    KEY_NOT_TEXT = "key-not-text": "A YAML key is not a text.";
     LEADING_ZERO = "leading-zero": "A YAML number begins with a zero.";
-    LOOSE_FORM = "loose-form": "What is meant is clear, and the language writes it otherwise.";
-    MERGE_KEY = "merge-key": "The YAML merge key '<<' holds no object.";
-    METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is no text.";
+    LOOSE_FORM = "loose-form": "The meaning is clear, but the language writes it differently.";
+    MERGE_KEY = "merge-key": "The YAML merge key '<<' does not hold an object.";
+    METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is not a text.";
     MISLEADING_EDITION = "misleading-edition": "A version that isn't the edition that the document is written in.";
     MISSING_PROPERTY = "missing-property": "A property that must be there is missing.";
-    NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is no expression function.";
+    NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is not an expression function.";
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
-    NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, no number, or too large.";
+    NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, not a number, or too large.";
     OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";
     RECURSIVE_SUBFLOW = "recursive-subflow": "A workflow that starts itself as its sub-workflow.";
-    RESOURCE_NOT_FOUND = "resource-not-found": "A referenced document cannot be had.";
+    RESOURCE_NOT_FOUND = "resource-not-found": "A referenced document is unavailable.";
     RUN_BEFORE_RULE = "run-before-rule": "A breach of the rules for 'runBefore'.";
     SCHEDULE_OVER = "schedule-over": "A schedule that lies wholly in the past.";
     SCHEDULED_EVENT_START = "scheduled-event-start": "A schedule with an event state at the start.";
@@ -129,13 +134,13 @@ codes! {
     UNKNOWN_RETRY = "unknown-retry": "A retry definition that is not there.";
     UNKNOWN_SECRET = "unknown-secret": "A secret that the definition does not list.";
     UNKNOWN_STATE = "unknown-state": "A state that is not there.";
-    UNKNOWN_VALUE = "unknown-value": "A word that is none of those allowed.";
+    UNKNOWN_VALUE = "unknown-value": "A word that is not allowed.";
     UNKNOWN_WORKFLOW = "unknown-workflow": "A reference to a workflow that is not deployed.";
     UNREACHABLE_STATE = "unreachable-state": "A state that no way leads to.";
     UNSUPPORTED_TAG = "unsupported-tag": "A YAML tag has no meaning here.";
     VERSION_MISSING = "version-missing": "A workflow without a version.";
-    VERSION_NOT_SEMVER = "version-not-semver": "A version that is no semantic version.";
-    WRONG_TYPE = "wrong-type": "A value is of another type than the language has there.";
+    VERSION_NOT_SEMVER = "version-not-semver": "A version that is not a semantic version.";
+    WRONG_TYPE = "wrong-type": "A value has a different type than the language requires.";
     ZERO_TIMEOUT = "zero-timeout": "A timeout of zero.";
 }
 
@@ -169,7 +174,7 @@ mod tests {
         {
             assert!(page.starts_with(&format!("# {code}\n")), "{code}: title");
             assert!(
-                page.contains("Wrong:") && page.contains("Mended:"),
+                page.contains("Wrong:") && page.contains("Fixed:"),
                 "{code}: examples"
             );
             assert!(summary.ends_with('.'), "{code}: summary");

@@ -1,6 +1,7 @@
 //! Findings about a document.
 
 use std::fmt;
+use std::ops::Range;
 
 pub use crate::codes::Code;
 
@@ -48,12 +49,21 @@ impl Default for Place {
     }
 }
 
-/// The second place of a finding, and what it has to do with it.
+/// The second place of a finding, and its connection with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
     pub place: Place,
     /// A few words, such as `first here`.
     pub message: String,
+}
+
+/// The part of an expression that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The whole expression, without what stands around it.
+    pub expression: String,
+    /// Bytes of it.
+    pub bytes: Range<usize>,
 }
 
 /// One finding.
@@ -66,9 +76,11 @@ pub struct Diagnostic {
     pub column: usize,
     /// A sentence without its full stop.
     pub message: String,
-    /// What to do.
+    /// The action to take.
     pub hint: Option<String>,
     pub related: Option<Box<Related>>,
+    /// Where in the text that begins at the place, if that text holds an expression.
+    pub part: Option<Box<Part>>,
 }
 
 impl Diagnostic {
@@ -90,6 +102,7 @@ impl Diagnostic {
             message,
             hint: None,
             related: None,
+            part: None,
         }
     }
 
@@ -165,14 +178,14 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
     omitted: usize,
     omitted_error: Option<Box<Diagnostic>>,
-    /// What a report beyond the limit is written to.
+    /// Receives the reports beyond the limit.
     overflow: Option<Box<Diagnostic>>,
 }
 
 impl Diagnostics {
     pub const MAX: usize = 1000;
 
-    /// Adds a finding; returns it for what is to be added, as in `.hint("...")`.
+    /// Adds a finding; returns it for additions, as in `.hint("...")`.
     pub fn push(&mut self, mut diagnostic: Diagnostic) -> &mut Diagnostic {
         cut(&mut diagnostic.pointer);
         if self.is_full() {
@@ -239,7 +252,7 @@ impl Diagnostics {
         self.first_error().is_some()
     }
 
-    /// The first in the document; only if there is none, one that was left out.
+    /// The first in the document; if there is none, one that was left out.
     pub fn first_error(&self) -> Option<&Diagnostic> {
         let kept = self.list.iter().find(|diagnostic| diagnostic.is_error());
         kept.or(self.omitted_error.as_deref())
@@ -302,7 +315,7 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         diagnostics
             .error(codes::WRONG_TYPE, place(3, 1), "c")
-            .hint("mend it");
+            .hint("fix it");
         diagnostics.warning(codes::WRONG_TYPE, place(1, 9), "a");
         diagnostics.info(codes::WRONG_TYPE, place(3, 1), "d");
         diagnostics.error(codes::WRONG_TYPE, place(2, 1), "b");
@@ -320,7 +333,7 @@ mod tests {
                 .iter()
                 .filter_map(|d| d.hint.as_deref())
                 .collect::<String>(),
-            "mend it"
+            "fix it"
         );
     }
 

@@ -1,8 +1,7 @@
 //! Which edition of the language a document is written in.
 //!
-//! `specVersion` (`schema-version`, `schemaVersion` in older ones) says so; without it, or where it
-//! misleads, the shape does: the parts of the document (`facts`) are looked through for what only
-//! some editions have (`signs`).
+//! `specVersion` (`schema-version`, `schemaVersion` in older ones) says so; without it, or where it misleads, the shape
+//! does: the parts of the document (`facts`) are searched for signs of some editions (`signs`).
 
 mod facts;
 mod signs;
@@ -58,16 +57,15 @@ impl fmt::Display for Edition {
     }
 }
 
-/// What was found, and why.
+/// The detected edition, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     pub edition: Edition,
-    /// A clause that goes on "it is taken as edition ... because".
+    /// A clause that continues "it is taken as edition ... because".
     pub why: String,
     /// Other editions that it could be of just as well.
     pub also: Vec<Edition>,
-    /// The property with the version, if that names no edition or one whose documents look
-    /// otherwise.
+    /// The property with the version, if that names no edition or one whose documents look different.
     pub misled_by: Option<&'static str>,
 }
 
@@ -84,8 +82,8 @@ const VERSIONS: [&str; 3] = ["specVersion", "schemaVersion", "schema-version"];
 /// The later generation of the language, which is another one: `document.dsl` names it.
 pub const DSL: &str = "dsl";
 
-/// What an ambiguous document without a version key most likely is, first the most likely: from 0.7
-/// on the language requires one.
+/// The editions of an ambiguous document without a version key, the most likely first: from 0.7 on the language
+/// requires one.
 const LIKELY: [Edition; 9] = [
     Edition::V0_6,
     Edition::V0_8,
@@ -98,7 +96,7 @@ const LIKELY: [Edition; 9] = [
     Edition::V0_9,
 ];
 
-/// The edition that the document names, unless that misleads, else the one whose shape it has.
+/// The edition that the document names, unless that is misleading; otherwise the one whose shape it has.
 ///
 /// # Errors
 /// The document names one that there isn't.
@@ -188,7 +186,7 @@ fn against_version(
     })
 }
 
-/// What was called 0.1 are four editions, and documents of 0.9 often say 0.8 (decision 97).
+/// "0.1" was the name of four editions, and documents of 0.9 often say 0.8 (decision 97).
 fn by_version_and_shape(shape: &Shape, property: &str, version: &str, named: Edition) -> Detected {
     let says = format!("'{property}' is '{version}'");
     let among: &[Edition] = match named {
@@ -210,7 +208,7 @@ fn by_version_and_shape(shape: &Shape, property: &str, version: &str, named: Edi
     };
     let (edition, also) = shape.best(among);
     let why = match shape.reasons(edition, among) {
-        // What decides is the version itself.
+        // The version itself decides.
         _ if edition == Edition::V0_8 => says,
         reasons if reasons.is_empty() => says,
         reasons if named == Edition::V0_1 => format!("{says}, and {reasons}"),
@@ -237,6 +235,13 @@ pub(crate) fn signs() -> impl Iterator<Item = &'static str> {
 /// The words that only some editions have.
 pub(crate) fn words() -> impl Iterator<Item = &'static str> {
     SIGNS.iter().filter_map(|sign| sign.word())
+}
+
+/// The words of a property by which documents of an edition are known.
+pub(crate) fn words_of(edition: Edition, property: &str) -> impl Iterator<Item = &'static str> {
+    let all = SIGNS.iter();
+    all.filter(move |sign| sign.property == property && sign.of.contains(&edition))
+        .filter_map(|sign| sign.word())
 }
 
 /// Releases: 0.8.1 and v0.8 are of edition 0.8.
@@ -328,13 +333,13 @@ impl Shape {
         if facts.texts.braces {
             // Later editions have other names, and this one has other expressions than all of them.
             for _ in 0..2 {
-                let why = "its expressions stand in '{{ }}'".to_owned();
+                let why = "its expressions are in '{{ }}'".to_owned();
                 found.push((&[Edition::V0_5], why));
             }
         }
         if facts.texts.dollar {
             let of = &[Edition::V0_6, Edition::V0_7, Edition::V0_8, Edition::V0_9];
-            found.push((of, "its expressions stand in '${ }'".to_owned()));
+            found.push((of, "its expressions are in '${ }'".to_owned()));
         }
         let has_tasks = root.get("tasks").is_some();
         Shape {
@@ -347,12 +352,12 @@ impl Shape {
 
     fn score(&self, edition: Edition) -> usize {
         let found = self.found.iter().filter(|(of, _)| of.contains(&edition));
-        // What one edition alone has says more than what it shares.
+        // A sign of one edition alone counts more than a shared one.
         found.map(|(of, _)| if of.len() == 1 { 2 } else { 1 }).sum()
     }
 
-    /// Keys are in kebab-case throughout or nowhere. Without any of them, what only the drafts of 2019
-    /// have (a timeout that is a number, say) counts as long as nothing is of other editions only.
+    /// Keys are in kebab-case throughout or nowhere. Without any of them, a sign of the drafts of 2019 alone (a timeout
+    /// that is a number, say) counts as long as there is none of other editions alone.
     fn is_kebab(&self) -> bool {
         let only = self.found.iter().any(|(of, _)| of.iter().all(is_kebab));
         let never = self.found.iter().any(|(of, _)| !of.iter().any(is_kebab));
@@ -370,7 +375,7 @@ impl Shape {
         if among.contains(&Edition::Tasks) && !self.has_tasks {
             among.retain(|edition| *edition != Edition::Tasks);
         }
-        // No other edition has 'tasks', whatever the case of its words.
+        // No other edition has 'tasks', in any case of its words.
         if among.contains(&Edition::Tasks) && self.has_tasks {
             among.retain(|edition| *edition == Edition::Tasks);
         }

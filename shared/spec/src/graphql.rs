@@ -1,7 +1,7 @@
 //! GraphQL's grammar, as far as a definition holds pieces of it.
 //!
-//! What an expression puts into a selection set comes from data, so a piece is read within a query
-//! and must fill its place and no other: it cannot end the query and begin another.
+//! An expression in a selection set inserts data, so a piece is read within a query and must fill
+//! its place and no other: it cannot end the query and begin another.
 
 use apollo_parser::cst::{
     CstNode, Definition, Document, OperationDefinition, Selection, SelectionSet,
@@ -14,17 +14,17 @@ const DEPTH_MAX: usize = 64;
 /// How many tokens a piece may have.
 const TOKENS_MAX: usize = 20_000;
 
-/// How long a piece may be, in bytes: enough for what may have that many tokens.
+/// How long a piece may be, in bytes: enough for a piece of that many tokens.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// What the piece stands in, in front of it.
+/// The text in front of the piece.
 const BEFORE: &str = "{ it ";
 
 /// Reads a selection set: `{ id, pets { name } }`. Gives nothing for a blank one and for `{ }`,
-/// which say that the field has no fields of its own.
+/// which say that the field has no fields.
 ///
 /// # Errors
-/// A sentence that says what is wrong, and where.
+/// A sentence with the error and its place.
 pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
     let text = text.trim();
     let inner = text
@@ -38,14 +38,14 @@ pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
     }
     // A comment at the end must not swallow the brace that closes.
     let document = parse(&format!("{BEFORE}{text}\n}}"), BEFORE.len(), text)?;
-    let operation = only_operation(&document).ok_or("it goes on after its last `}`")?;
+    let operation = only_operation(&document).ok_or("it continues after its last `}`")?;
     let mut selections = operation
         .selection_set()
         .into_iter()
         .flat_map(|set| set.selections());
     match (selections.next(), selections.next()) {
         (Some(Selection::Field(_)), None) => {}
-        _ => return Err("it goes on after its last `}`".to_owned()),
+        _ => return Err("it continues after its last `}`".to_owned()),
     }
     for node in document.syntax().descendants() {
         match node.kind() {
@@ -68,14 +68,14 @@ pub fn selection_set(text: &str) -> Result<Option<&str>, String> {
     Ok(Some(text))
 }
 
-/// What is selected in one place of a selection set.
+/// A selection in one place of a selection set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selected {
     Field {
         name: String,
         /// The names of its arguments.
         arguments: Vec<String>,
-        /// Empty: it has no set of its own.
+        /// Empty: it has no selection set.
         inner: Vec<Selected>,
     },
     /// An inline fragment, of a type if it names one.
@@ -85,7 +85,7 @@ pub enum Selected {
     },
 }
 
-/// What a selection set selects; empty where it selects nothing or is none.
+/// The selections of a selection set; empty where it selects nothing or isn't valid.
 pub fn selected(text: &str) -> Vec<Selected> {
     let Ok(Some(text)) = selection_set(text) else {
         return Vec::new();
@@ -223,10 +223,10 @@ mod tests {
             ("id name", "it must be enclosed"),
             ("{ id", "at its end: expected `}`, and it ends"),
             ("{ id } }", "at "),
-            ("{ id } secrets { all }", "it goes on after its last `}`"),
+            ("{ id } secrets { all }", "it continues after its last `}`"),
             (
                 "{ id } } query Q { secrets { all }",
-                "it goes on after its last `}`",
+                "it continues after its last `}`",
             ),
             ("{ id name: }", "at line 1, column 12"),
             ("{ id\n  pet(id: ) }", "at line 2, column 11"),

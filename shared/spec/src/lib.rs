@@ -1,9 +1,9 @@
 //! Documents to canonical workflows and diagnostics.
 //!
 //! The ground is language-free: [`source`] makes a tree with places of JSON or YAML text,
-//! [`diagnostic`] and [`codes`] hold findings, [`render`] shows them, [`suggest`] guesses what was
-//! meant, [`time`] reads durations and schedules, [`resource`] gets documents by URI. On it stands
-//! `build`, what the readers of all editions share, and on that `editions`, one folder each.
+//! [`diagnostic`] and [`codes`] hold findings, [`render`] shows them, [`suggest`] guesses the
+//! intended word, [`time`] reads durations and schedules, [`resource`] gets documents by URI. On it
+//! builds `build`, shared by the readers of all editions, and on that `editions`, one folder each.
 
 mod build;
 pub mod codes;

@@ -13,14 +13,14 @@ use crate::resource::Resources;
 use crate::source::{self, Limits, Node};
 use crate::suggest;
 
-/// What a deployment knows beside the document.
+/// The knowledge of a deployment besides the document.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Names of the functions that the caller answers itself, such as a scenario's mocks. Those
     /// of a type that this version doesn't carry out are accepted then.
     pub provided: HashSet<String>,
-    /// Function types of their own that something carries out here, where known. Others that the
-    /// language doesn't have are refused then, else warned of.
+    /// Custom function types that this installation carries out, where known. Other types that the
+    /// language doesn't have are then refused, otherwise warned of.
     pub custom_types: Option<BTreeSet<String>>,
     /// Ids of the workflows that are deployed, where known: references to others are warned of.
     pub workflows: Option<BTreeSet<String>>,
@@ -30,7 +30,7 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// What reading a document gives.
+/// The result of reading a document.
 #[derive(Debug)]
 pub struct Reading {
     /// `None` if there is any error among the diagnostics.
@@ -63,8 +63,8 @@ pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Re
     reading
 }
 
-/// Reads a definition that stands inside a larger document, such as a scenario file: pointers are
-/// those inside the definition, lines and columns those of the document.
+/// Reads a definition inside a larger document, such as a scenario file: pointers are those inside
+/// the definition, lines and columns those of the document.
 pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> Reading {
     if let Some(reading) = of_kubernetes(root) {
         return reading;
@@ -76,7 +76,7 @@ pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> R
     editions::read(root, detected, resources, options)
 }
 
-/// Reads a document as one of an edition, whatever it says of itself.
+/// Reads a document as one of an edition, whatever its version key says.
 ///
 /// # Errors
 /// It is neither JSON nor YAML.
@@ -140,14 +140,14 @@ fn of_kubernetes(root: &Node) -> Option<Reading> {
     let version = annotations.and_then(|all| all.get("sonataflow.org/version"));
     let hint = match root.get("spec").and_then(|spec| spec.get("flow")) {
         Some(_) => format!(
-            "take what 'spec.flow' holds as the definition, and add 'id: {}', 'version: {}' and 'specVersion: \"0.8\"'",
+            "take the contents of 'spec.flow' as the definition, and add 'id: {}', 'version: {}' and 'specVersion: \"0.8\"'",
             name.as_deref().unwrap_or("..."),
             text(version).as_deref().unwrap_or("..."),
         ),
         None => "give the workflow definition that it refers to".to_owned(),
     };
     let message =
-        format!("this is a Kubernetes resource of kind '{word}', and no workflow definition");
+        format!("this is a Kubernetes resource of kind '{word}', not a workflow definition");
     let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, kind), message);
     Some(refused(None, error.with_hint(hint)))
 }

@@ -1,14 +1,13 @@
 //! Documents that a definition refers to by URI.
 //!
-//! Reading a definition does no IO of its own: whoever reads it hands in where documents come
-//! from. Those behind `http:` and `https:` are got by a crate that has a client.
+//! Reading a definition does no IO itself: the caller passes in the source of documents. Those behind `http:` and
+//! `https:` are fetched by a crate that has a client.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where the functions are that a deployment gives, for documents that name functions without saying
-/// what carries them out.
+/// The URI of functions that a deployment gives, for documents that name functions without implementations.
 pub const FUNCTIONS_URI: &str = "swirl:functions";
 
 /// Where referenced documents come from.
@@ -18,7 +17,7 @@ pub trait Resources {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError>;
 }
 
-/// Why a document cannot be had. Each says what to do.
+/// The reason why a document is unavailable. Each says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error("nothing is known at '{uri}'{}", match suggestion {
@@ -53,8 +52,7 @@ pub fn scheme(uri: &str) -> Option<&str> {
     (scheme.len() > 1 && begins && scheme.chars().all(good)).then_some(scheme)
 }
 
-/// A URI without `file:` or `file://`; the language writes `file://name.json` for a name beside
-/// the definition.
+/// A URI without `file:` or `file://`; the language writes `file://name.json` for a name next to the definition.
 fn without_file(uri: &str) -> &str {
     match uri.get(..5) {
         Some(prefix) if prefix.eq_ignore_ascii_case("file:") => {
@@ -67,7 +65,7 @@ fn without_file(uri: &str) -> &str {
     }
 }
 
-/// What other runtimes write for a name beside the definition: `classpath:name`.
+/// The form `classpath:name`, which other runtimes write for a name next to the definition.
 pub fn classpath(uri: &str) -> Option<&str> {
     let own = scheme(uri)?;
     let rest = own
@@ -153,7 +151,7 @@ impl FileResources {
         let name = name.split(['#', '?']).next().unwrap_or(name);
         let name = decode(name).ok_or_else(|| ResourceError::Failed {
             uri: uri.to_owned(),
-            reason: "a percent escape in it is wrong".to_owned(),
+            reason: "a percent escape in it is not valid".to_owned(),
         })?;
         // `file://localhost/etc` names this machine.
         let name = match (uri.contains("//"), name.strip_prefix("localhost/")) {
@@ -194,7 +192,7 @@ impl Resources for FileResources {
         // A pipe or device could block for ever.
         let file = std::fs::File::open(&real).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
-            return Err(unreadable(std::io::Error::other("it is no file")));
+            return Err(unreadable(std::io::Error::other("it is not a file")));
         }
         let mut bytes = Vec::new();
         let most = self.limit as u64 + 1;
@@ -211,7 +209,7 @@ impl Resources for FileResources {
     }
 }
 
-/// Percent escapes; `None` if one is wrong or the result is no text.
+/// Percent escapes; `None` if one is wrong or the result isn't a text.
 fn decode(name: &str) -> Option<String> {
     if !name.contains('%') {
         return Some(name.to_owned());
@@ -290,7 +288,7 @@ mod tests {
             ("../secret", "outside of the folder"),
             ("file:///etc/passwd", "outside of the folder"),
             ("none.json", "cannot be read from"),
-            (".", "it is no file"),
+            (".", "it is not a file"),
             ("a%2", "percent escape"),
             ("https://example.org/a", "the scheme 'https'"),
         ] {

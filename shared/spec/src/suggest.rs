@@ -6,7 +6,7 @@ pub fn did_you_mean<'c>(
     word: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
-    // Distances of very long words cost time and help nobody.
+    // Distances of very long words cost time and don't help.
     const LENGTH_MAX: usize = 100;
     if word.is_empty() || word.len() > LENGTH_MAX {
         return None;

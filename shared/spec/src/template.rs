@@ -5,7 +5,7 @@
 
 use swirl_model::workflow::Language;
 
-/// What stands around an expression in a text.
+/// The delimiters around an expression in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delimiters {
     /// `${ ... }`
@@ -42,7 +42,7 @@ impl Delimiters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Text(String),
-    /// What stands between the delimiters.
+    /// The text between the delimiters.
     Expression(String),
 }
 
@@ -50,7 +50,7 @@ pub enum Piece {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unclosed;
 
-/// The text's parts, in order. Fails if an expression is never closed.
+/// The text's parts, in the order of the text. Fails if an expression is never closed.
 pub fn pieces(
     text: &str,
     delimiters: Delimiters,
@@ -132,7 +132,7 @@ fn closing_of_jsonpath(text: &str) -> Option<usize> {
 
 /// The offset of the `}` that closes a jq expression.
 fn closing(text: &str) -> Option<usize> {
-    /// What is open: braces and brackets of code, strings, and code inside `\( )` in a string.
+    /// The open parts: braces and brackets of code, strings, and code inside `\( )` in a string.
     #[derive(PartialEq)]
     enum Open {
         Brace,
@@ -161,7 +161,7 @@ fn closing(text: &str) -> Option<usize> {
                 b')' if open.last() == Some(&Open::Paren) => drop(open.pop()),
                 b'}' if open.is_empty() => return Some(at),
                 b'}' if open.last() == Some(&Open::Brace) => drop(open.pop()),
-                // A brace in a parenthesis that isn't closed: the compiler will say what is wrong.
+                // A brace in a parenthesis that isn't closed: the compiler will report the error.
                 b'}' if !open.contains(&Open::Brace) && !open.contains(&Open::Text) => {
                     return Some(at);
                 }

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use swirl_model::workflow::Language;
+
 use crate::build::elsewhere;
 use crate::build::rewrite::Rule;
 use crate::edition::{self, Edition};
 use crate::editions;
+use crate::template::Delimiters;
 
-/// The properties that the definition itself may have in an edition, beside additional ones.
+/// The properties that the definition itself may have in an edition, besides additional ones.
 pub fn of_definition(edition: Edition) -> Vec<&'static str> {
     editions::of(edition).map_or_else(Vec::new, |entry| (entry.properties)())
 }
 
-/// Names that some edition has for what another calls otherwise. A reader may understand one that it
+/// Names of some edition for properties that have another name in other editions. A reader may understand one that it
 /// never suggests.
 pub fn of_other_editions() -> BTreeSet<&'static str> {
     let mut all: BTreeSet<&str> = edition::signs().collect();
@@ -35,6 +38,24 @@ pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
     let of_rules = entry.rules.iter().flat_map(Rule::names);
     let own = entry.dialect.own_names.iter().map(|(_, own)| *own);
     of_rules.chain(own).collect()
+}
+
+/// Words that an edition has for a property beside those that its reader suggests.
+pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
+    let rules = editions::of(edition).map_or(&[][..], |entry| entry.rules);
+    let rules = rules.iter().filter(|rule| rule.names().contains(&property));
+    let words = rules.flat_map(Rule::words);
+    words.chain(edition::words_of(edition, property)).collect()
+}
+
+/// The language of the expressions in a document that names none.
+pub fn language(edition: Edition) -> Option<Language> {
+    editions::of(edition).map(|entry| entry.dialect.language)
+}
+
+/// What stands around an expression in a text.
+pub fn delimiters(edition: Edition) -> Option<Delimiters> {
+    editions::of(edition).map(|entry| entry.dialect.delimiters)
 }
 
 /// Words that some edition has for what another says otherwise.

@@ -1,5 +1,5 @@
-//! The reader against the conformance suite: what a scenario runs must be read without an error,
-//! what it wants refused must be refused at the places that it names.
+//! The reader against the conformance suite: a definition that a scenario runs must be read without
+//! an error, and one that it wants refused must be refused at the places that it names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -63,10 +63,10 @@ fn read(path: &Path, scenario: &Node, workflow: &Node) -> Reading {
     }
 }
 
-/// Found by what carries functions out, with their documents; `swirl test` shows that.
+/// Found by the code that carries functions out, with their documents; `swirl test` shows that.
 const OF_FUNCTIONS: [&str; 2] = ["function-arguments", "function-invalid"];
 
-/// What differs from the scenario's expectation.
+/// The differences from the scenario's expectation.
 fn differences(path: &Path) -> Vec<String> {
     let text = std::fs::read(path).unwrap();
     let scenario = source::parse(&text, &Limits::default()).unwrap();
@@ -161,7 +161,7 @@ fn scenarios_are_read_or_refused_as_they_say() {
     }
 }
 
-/// What the others rest on: an expectation that does not hold is seen.
+/// The other tests rely on this: an expectation that does not hold is seen.
 #[test]
 fn wrong_expectations_are_seen() {
     let (folder, _) = all_below("tests/conformance/0.8");

@@ -86,7 +86,7 @@ fn every_part_is_lowered() {
     );
 }
 
-/// A place in a document, and what to do to it.
+/// A place in a document, and a change to make there.
 #[derive(Debug, Clone)]
 struct Damage {
     place: prop::sample::Index,

@@ -1,10 +1,10 @@
-//! Every example of the language's own texts that is a definition or a part of one: `fragments/` has
-//! them, a file an edition, in the order of the text. After the format stands where a part belongs, as a
-//! pointer; its first word may be a kind of state, which the part is a part of then, or `state`.
+//! Every example of the language's own texts that is a definition or a part of one: `fragments/` has them, a file an
+//! edition, in the order of the text. After the format comes the place where a part belongs, as a pointer; its first
+//! word may be a kind of state, if the part belongs to such a state, or `state`.
 //!
-//! A part is put into a document that has nothing else. What it refers to isn't there, and that is said;
-//! every other error means that we don't know a part of the language, or that the text is wrong: those
-//! are listed here.
+//! A part is put into a document that has nothing else. The definitions that it refers to are missing, and findings say
+//! so; every other error means that we don't know a part of the language, or that the text is wrong: those are listed
+//! here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ use swirl_spec::reader::{self, Options};
 use swirl_spec::resource::MapResources;
 use swirl_spec::source::{self, Limits};
 
-/// What is said of outlines: something that they need stands elsewhere, or nowhere.
+/// The expected findings of outlines: something that they need is elsewhere, or nowhere.
 const ELSEWHERE: [&str; 9] = [
     "empty-list",
     "missing-property",
@@ -73,7 +73,7 @@ const FAULTS: [(&str, &str, &str, &str); 15] = [
     ("0.6", "Start Definition", "bad-interval", "/start/schedule"),
     ("0.7", "Start Definition", "bad-interval", "/start/schedule"),
     ("0.8", "Start Definition", "bad-interval", "/start/schedule"),
-    // It stands under 'timeouts' since 0.7.
+    // It is under 'timeouts' since 0.7.
     (
         "0.7",
         "Switch State",
@@ -194,7 +194,7 @@ fn document(edition: &str, part: &Part<'_>) -> Value {
     document
 }
 
-/// Puts it there; an object's members beside those that are there.
+/// Puts it there; an object's members are added to those that are there.
 fn put(document: &mut Value, pointer: &str, value: Value) {
     let mut target = document;
     for key in pointer.split('/').skip(1) {

@@ -1,7 +1,6 @@
-//! The own definitions of two texts of spring 2020: `text-tasks/` holds those of the tasks draft,
-//! `text-0.1-release/` those of the release of 0.1, as they stand there. What is whole validates;
-//! outlines that leave out the workflow's head, or what they refer to, have the findings listed here
-//! and no others.
+//! The own definitions of two texts of spring 2020: `text-tasks/` holds those of the tasks draft, `text-0.1-release/`
+//! those of the release of 0.1, as they are written there. Whole definitions validate; outlines that leave out the
+//! workflow's head, or definitions that they refer to, have the findings listed here and no others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -78,7 +77,7 @@ fn check(folder: &str, states: &str, edition: &str) {
     let files = files(folder);
     assert!(files.len() >= 6, "{}", files.len());
     for (name, bytes) in &files {
-        // The example of metadata has nothing that tells its edition.
+        // The example of metadata has nothing that shows its edition.
         let text = String::from_utf8(bytes.clone()).unwrap();
         let key = "\"metadata\": {\n    \"loglevel\"";
         let text = text.replace(key, &format!("\"schemaVersion\": \"0.1\", {key}"));
@@ -92,7 +91,7 @@ fn check(folder: &str, states: &str, edition: &str) {
                 .iter()
                 .map(|line| line.replace("STATES", states))
                 .collect(),
-            // Whole, but for the id and the version.
+            // Complete except for the id and the version.
             None => vec![
                 "warning missing-property ".to_owned(),
                 "warning version-missing ".to_owned(),
@@ -114,7 +113,7 @@ fn definitions_of_the_release_of_0_1() {
     check("tests/text-0.1-release", "states", "0.1 (release)");
 }
 
-/// With a head of its own an outline is a whole definition.
+/// With its own head an outline is a whole definition.
 #[test]
 fn outlines_with_a_head_validate() {
     for folder in ["tests/text-tasks", "tests/text-0.1-release"] {

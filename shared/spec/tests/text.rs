@@ -1,7 +1,7 @@
 //! The language's own examples. `text/` holds the definitions of the specification's edition 0.8
 //! (the release and the state of August 2023) with at least their states, `text/states/` its single
-//! states. What they say is never refused as unknown; where an example leaves
-//! out what its own text requires, the findings are those listed here and no others.
+//! states. Nothing in them is refused as unknown; where an example leaves out something that its own
+//! text requires, the findings are those listed here and no others.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,7 +28,7 @@ fn read(bytes: &[u8]) -> Reading {
     reader::read(bytes, &MapResources::default(), &Options::default())
 }
 
-/// What no example of the text may get: it would say that we don't know a part of the language.
+/// Findings that no example of the text may get: they would mean that we don't know a part of the language.
 const NEVER: [&str; 7] = [
     "unknown-property",
     "unknown-value",

@@ -1,7 +1,7 @@
 //! The language's own examples of editions 0.6, 0.7 and 0.9: `text/<edition>/` holds the definitions of
-//! each release with at least their states. The complete ones are read without an error; what is found
-//! in the others (outlines without what they refer to, and examples that contradict their text) is in
-//! a snapshot each.
+//! each release with at least their states. The complete ones are read without an error; the findings
+//! in the others (outlines without the definitions that they refer to, and examples that contradict
+//! their text) are in a snapshot each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader::{self, Options};
 use swirl_spec::resource::MapResources;
 
-/// What is there as a whole: whoever deploys it gets no error.
+/// Complete definitions: their deployment has no errors.
 const COMPLETE: [(&str, &[&str]); 3] = [
     (
         "0.6",

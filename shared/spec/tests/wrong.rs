@@ -1,9 +1,10 @@
-//! Wrong documents, one mistake each where that can be: what is found, where, and in which words.
+//! Wrong documents, one mistake each where possible: the findings, their places and their words.
 //!
 //! Each file begins with `# expect: CODE LINE`, once for each finding that it is about; for files
-//! that cannot have a comment, `expect.txt` has it. This is asserted beside the snapshot, so that
-//! a snapshot can't be accepted with the finding missing. Other first lines: `# resource: URI =
-//! CONTENT`, `# workflows: ID, ID` (what is deployed), `# now: INSTANT` and `# limit: bytes N`.
+//! that cannot have a comment, `expect.txt` has it. This is asserted in addition to the snapshot,
+//! so that a snapshot can't be accepted with the finding missing. Other first lines: `# resource:
+//! URI = CONTENT`, `# workflows: ID, ID` (the deployed ones), `# now: INSTANT` and `# limit: bytes
+//! N`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +22,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrong")
 }
 
-/// The folders with documents of other editions than 0.8, each with a snapshot of its own.
+/// The folders with documents of other editions than 0.8, each with its own snapshot.
 fn editions() -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -33,7 +34,7 @@ fn editions() -> Vec<String> {
     names
 }
 
-/// A wrong document and what is said of it.
+/// A wrong document and its findings.
 struct Wrong {
     name: String,
     bytes: Vec<u8>,
@@ -143,7 +144,7 @@ fn each_mistake_is_found_where_it_is() {
                 missed.push(format!("{name}: wanted {code} {line}, got {found:?}"));
             }
         }
-        // A workflow comes of it exactly if there are no more than warnings.
+        // There is a workflow exactly if there are no more than warnings.
         if reading.workflow.is_some() == reading.diagnostics.has_errors() {
             missed.push(format!("{}: workflow and findings disagree", wrong.name));
         }

@@ -19,7 +19,7 @@ pub struct System {
     pub installation: Arc<str>,
     /// Instances that need nothing but data are carried out where they are started.
     pub carries_out: bool,
-    /// Who is told what happens.
+    /// The observer that is notified of what happens.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that were taken in.
     pub recent: Arc<Recent>,
@@ -41,14 +41,14 @@ impl From<&Service> for System {
     }
 }
 
-/// What calls the functions of definitions.
+/// The calls of definitions' functions.
 pub struct Calls {
     pub caller: Arc<dyn FunctionCaller>,
     pub secrets: Arc<dyn Secrets>,
 }
 
 impl System {
-    /// Without a name and without an observer; carries out what needs nothing but data.
+    /// Without a name and without an observer; carries out instances that need nothing but data.
     pub fn new(
         store: Arc<dyn ExecutionStore>,
         events: Arc<dyn EventLog>,
@@ -76,7 +76,7 @@ impl System {
         self
     }
 
-    /// What turns what comes from outside into instances and inputs.
+    /// The service that turns requests, events and time into instances and inputs.
     pub fn service(&self) -> Service {
         Service {
             store: self.store.clone(),
@@ -91,8 +91,8 @@ impl System {
         }
     }
 
-    /// What steps scopes. `effects` carries out what commits leave in the outbox: the service, or what
-    /// stands before it.
+    /// The driver that steps scopes. `effects` carries out the effects that commits leave in the outbox: the service,
+    /// or a wrapper around it.
     pub fn driver(&self, calls: Calls, effects: Arc<dyn Effects>, settings: Settings) -> Driver {
         Driver {
             store: self.store.clone(),

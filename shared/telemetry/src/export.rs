@@ -32,7 +32,7 @@ const SEND_MAX: Duration = Duration::from_secs(10);
 /// The largest answer of a collector, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// The attribute that tells teams apart.
+/// The attribute that distinguishes teams.
 const NAMESPACE: &str = "swirl.namespace";
 
 #[derive(Clone)]
@@ -45,9 +45,9 @@ pub struct Settings {
     /// The part of the traces that is kept, where the caller hasn't decided it.
     pub sampling_ratio: f64,
     pub resource_attributes: Vec<(String, String)>,
-    /// Whose instances they are, where several teams share servers.
+    /// The owner of the instances, where several teams share servers.
     pub namespace: Option<String>,
-    /// What tells this process from others.
+    /// The name that distinguishes this process from others.
     pub instance: String,
     pub version: String,
 }
@@ -89,9 +89,9 @@ pub fn resource(settings: &Settings) -> Resource {
         .build()
 }
 
-/// What Prometheus reads from. It has the resource in a metric of its own (`target_info`); of that, each
-/// other metric has the namespace as a label. As a label of the registry it would stand in
-/// `target_info` twice, for which Prometheus refuses all.
+/// The exporter that Prometheus reads. It has the resource in a separate metric (`target_info`); of that, each other
+/// metric has the namespace as a label. As a label of the registry it would occur in `target_info` twice, for which
+/// Prometheus refuses all.
 pub fn prometheus(registry: &Registry) -> Result<PrometheusExporter, Error> {
     opentelemetry_prometheus::exporter()
         .with_registry(registry.clone())

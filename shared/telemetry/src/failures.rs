@@ -1,4 +1,4 @@
-//! What the collector didn't take: told once in a while, and counted.
+//! Telemetry that the collector didn't take: logged once in a while, and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ impl Failures {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
-            tracing::warn!(%error, signal, "the collector does not take what it is sent: it is lost");
+            tracing::warn!(%error, signal, "the collector does not take telemetry: it is lost");
         }
     }
 }

@@ -18,12 +18,12 @@ use crate::tracker::{Tracker, Whose};
 
 /// How many scopes are kept in mind; twice as many at most.
 const SCOPES_MAX: usize = 4096;
-/// The longest that the store is waited for: then what is known has to do.
+/// The longest wait for the store: then the known part has to do.
 const HISTORY_MAX: Duration = Duration::from_secs(5);
 
 pub struct Follower {
     queries: Arc<dyn InstanceQueries>,
-    /// Scopes told of lately, and those before them.
+    /// Scopes reported lately, and those before them.
     young: HashMap<ScopeRef, Followed>,
     old: HashMap<ScopeRef, Followed>,
 }
@@ -68,7 +68,7 @@ impl Follower {
         spans
     }
 
-    /// Where the scope stood before the commit. `None`: nobody need know yet.
+    /// The scope's place before the commit. `None`: nobody needs it yet.
     async fn take(
         &mut self,
         scope: &ScopeRef,
@@ -117,7 +117,7 @@ impl Follower {
     }
 }
 
-/// What stands before the commit's entries: they are the last, unless others went on meanwhile.
+/// The entries before those of the commit: they are the last, unless others were added meanwhile.
 fn before<'h>(history: &'h [HistoryEntry], committed: &[HistoryEntry]) -> &'h [HistoryEntry] {
     if committed.is_empty() {
         return history;

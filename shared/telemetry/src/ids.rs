@@ -6,16 +6,16 @@ use swirl_model::instance::Header;
 use swirl_model::trace::TraceContext;
 use swirl_runtime::Cause;
 
-/// What a span is of, beside its instance and scope.
+/// The subject of a span, besides its instance and scope.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'a> {
     /// The beginning of an instance, which all that it does is below; of a branch, the branch.
     Scope,
     /// An instance from its start to its end, once more for each time that an operator lets a
-    /// faulted one go on.
+    /// faulted one continue.
     Run(u32),
     State(u32),
-    /// What has one of the scope's sequence numbers: an attempt, a fork.
+    /// Anything with one of the scope's sequence numbers: an attempt, a fork.
     Numbered(u32),
     Call {
         call: u32,
@@ -73,7 +73,7 @@ pub fn taken_in(event: &CloudEvent, context: TraceContext) -> u64 {
     u64::from_be_bytes(bytes).max(1)
 }
 
-/// Whether the trace is kept: as who started it decided, or by its id.
+/// Whether the trace is kept: as its starter decided, or by its id.
 pub fn is_sampled(header: &Header, ratio: f64) -> bool {
     match header.trace.cause {
         Some(cause) => cause.sampled,

@@ -1,8 +1,8 @@
 //! Traces and metrics of instances.
 //!
-//! The driver tells an [`Observer`](swirl_runtime::Observer) what has taken effect. Here that
-//! becomes finished spans, whose ids are derived from the instance and never drawn: each process
-//! that has a hand in an instance names the same spans, without asking any other.
+//! The driver notifies an [`Observer`](swirl_runtime::Observer) of what has taken effect. Here that
+//! becomes finished spans, whose ids are derived from the instance and never random: each process
+//! that takes part in an instance names the same spans, without asking any other.
 
 mod export;
 mod failures;

@@ -1,9 +1,10 @@
-//! The ports of a cluster, measured: what an operation takes, and what it tells of conflicts.
+//! The ports of a cluster, measured: how long an operation takes, and the conflicts that it
+//! reports.
 //!
-//! Waiting for something to happen is no operation, and isn't measured.
+//! Waiting for something to happen isn't an operation, and isn't measured.
 #![warn(
     clippy::missing_trait_methods,
-    reason = "a method that isn't handed on would be done in another way"
+    reason = "a method that isn't passed on would behave differently"
 )]
 
 use std::pin::Pin;
@@ -20,9 +21,9 @@ use swirl_model::time::Timestamp;
 use swirl_ports::events::Trigger;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
-    Filter, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep, KeptHistory, KeyHolder,
-    Lease, NewInstance, Offered, OutboxEntry, Page, Queue, Released, Result, Store, Summary,
-    Suspended,
+    Filter, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords,
+    Keep, KeptHistory, KeyHolder, Lease, NewInstance, Offered, OutboxEntry, Page, Queue, Released,
+    Result, Store, Summary, Suspended,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -178,7 +179,7 @@ impl ExecutionStore for Measured<dyn Store> {
         self.redis("next_timer", self.inner.next_timer()).await
     }
 
-    // By hand, as the port says: what counts is the call, not the first poll.
+    // By hand, as the port says: the call counts, not the first poll.
     fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
         'a: 'b,
@@ -227,6 +228,11 @@ impl InstanceQueries for Measured<dyn Store> {
 
     async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {
         self.redis("history", self.inner.kept_history(id)).await
+    }
+
+    async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
+        self.redis("history_page", self.inner.history_page(id, part))
+            .await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

@@ -1,7 +1,7 @@
-//! What is counted and measured. Sent over OTLP where there is an endpoint, and read by Prometheus.
+//! Counters and measurements. Sent over OTLP where there is an endpoint, and read by Prometheus.
 //!
-//! The SDK keeps 2,000 combinations of attributes of each instrument; what is beyond them is counted
-//! together (`otel_metric_overflow`), so that neither workflows nor functions can fill the memory.
+//! The SDK keeps 2,000 combinations of attributes of each instrument; further ones are counted together
+//! (`otel_metric_overflow`), so that neither workflows nor functions can fill the memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const SECONDS: [f64; 13] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0,
 ];
 
-/// In seconds: what a server that is near answers in, and what it takes when it is in trouble.
+/// In seconds: from the answers of a server nearby to those of one in trouble.
 const ROUND_TRIPS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0,
 ];
@@ -153,7 +153,7 @@ impl Metrics {
     /// In the text format of Prometheus; see [`CONTENT_TYPE`].
     ///
     /// # Errors
-    /// What was gathered cannot be written down.
+    /// The gathered metrics cannot be written.
     pub fn text(&self) -> Result<String, Error> {
         let mut text = Vec::new();
         TextEncoder::new()
@@ -177,8 +177,8 @@ impl Metrics {
         record(&self.nats, name, took, failed);
     }
 
-    /// The API has answered a request. Each value must be one of a bounded number: a method that nobody knows is
-    /// `_OTHER`, and a path without a route has none.
+    /// The API has answered a request. Each value must be one of a bounded number: an unknown method is `_OTHER`, and a
+    /// path without a route has none.
     pub fn answered(
         &self,
         method: &'static str,

@@ -86,8 +86,7 @@ impl Telemetry {
         }
     }
 
-    /// The API has answered a request: a span in the trace of who asked, or in one of its own. Who asks whether this
-    /// process is well is not traced.
+    /// The API has answered a request: a span in the client's trace, or in a new one. Health checks are not traced.
     pub fn served(&self, served: &Served<'_>) {
         let Some(traces) = &self.traces else { return };
         if !matches!(served.route, Some("/healthz" | "/metrics" | "/readyz"))
@@ -97,7 +96,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends what is left, for so long at most.
+    /// Sends the rest, within this time.
     pub async fn shutdown(&self, limit: Duration) {
         let until = tokio::time::Instant::now() + limit;
         if let Some(traces) = &self.traces {
@@ -109,7 +108,7 @@ impl Telemetry {
             };
             let _ = tokio::time::timeout_at(until, flush).await;
             let processor = traces.processor.clone();
-            // It waits for a thread of its own.
+            // The shutdown waits for the processor's own thread.
             let sent = tokio::task::spawn_blocking(move || processor.shutdown_with_timeout(limit));
             match tokio::time::timeout_at(until, sent).await {
                 Ok(Ok(Ok(()))) => {}

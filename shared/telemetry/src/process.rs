@@ -1,11 +1,11 @@
-//! What this process takes of its machine.
+//! This process's use of its machine.
 
 use std::time::Duration;
 
 use opentelemetry::metrics::Meter;
 
-/// Has memory and processor time asked for whenever metrics are read or sent. A system that doesn't tell its memory
-/// (it has no `/proc`) tells nothing.
+/// Has memory and processor time asked for whenever metrics are read or sent. On a system that doesn't show it (without
+/// `/proc`), memory is left out.
 pub(crate) fn watch(meter: &Meter) {
     meter
         .i64_observable_up_down_counter("process.memory.usage")

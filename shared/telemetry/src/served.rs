@@ -17,7 +17,7 @@ pub struct Served<'a> {
     pub path: &'a str,
     /// `http` or `https`.
     pub scheme: &'static str,
-    /// What the client called this server: a name or an address, with a port or without.
+    /// The host that the client asked for: a name or an address, with a port or without.
     pub host: Option<&'a str>,
     pub traceparent: Option<&'a str>,
     pub status: u16,
@@ -25,7 +25,7 @@ pub struct Served<'a> {
     pub took: Duration,
 }
 
-/// Names of requests. Unlike all else they are drawn: nobody repeats a request after a crash.
+/// Ids of requests. Unlike all others they are random: nobody repeats a request after a crash.
 pub(crate) struct Requests {
     process: String,
     count: AtomicU64,

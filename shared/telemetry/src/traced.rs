@@ -1,7 +1,7 @@
-//! Events that come in, seen in the trace of who sent them.
+//! Events that come in, seen in the trace of their sender.
 #![warn(
     clippy::missing_trait_methods,
-    reason = "a method that isn't handed on would be done in another way"
+    reason = "a method that isn't passed on would behave differently"
 )]
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn count(number: usize) -> Value {
     i64::try_from(number).unwrap_or(i64::MAX).into()
 }
 
-/// What came of an event: its data isn't in it.
+/// The outcome of an event, without its data.
 fn span(
     event: &CloudEvent,
     context: TraceContext,

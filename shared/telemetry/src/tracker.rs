@@ -1,8 +1,8 @@
-//! What a scope's history says, as spans. Pure: the same entries give the same spans.
+//! A scope's history as spans. Pure: the same entries give the same spans.
 //!
-//! A span is made when it ends. What is still open when a scope ends, ends with it. All that an
-//! instance does is below the span of its start, which is short and there from the beginning: who
-//! looks at an instance that waits for days finds what it has done so far in its place.
+//! A span is made when it ends. A span that is still open when a scope ends, ends with it.
+//! Everything that an instance does is below the span of its start, which is short and there from
+//! the beginning. So an instance that waits for days shows its work so far in the right place.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const OTHER: &str = "_OTHER";
 /// How many things that happened in a state are noted with its span.
 const NOTES_MAX: usize = 32;
 
-/// Where a scope stands.
+/// The state of a scope.
 #[derive(Debug, Default)]
 pub struct Tracker {
     from: Option<Timestamp>,
@@ -34,7 +34,7 @@ pub struct Tracker {
     state: Option<Open>,
     action: Option<Open>,
     forks: Vec<(u32, Open)>,
-    /// What an operator's retry goes on in.
+    /// The state in which an operator's retry continues.
     left: Option<String>,
     error: Option<String>,
     /// Of the last action that failed in the state.
@@ -50,7 +50,7 @@ struct Open {
     notes: Vec<(Timestamp, Cow<'static, str>)>,
 }
 
-/// Whose history it is.
+/// The instance and scope of a history.
 #[derive(Debug, Clone, Copy)]
 pub struct Whose<'a> {
     pub header: &'a Header,
@@ -288,7 +288,7 @@ impl Tracker {
         self.ends += 1;
     }
 
-    /// What the scope's spans are below.
+    /// The parent of the scope's spans.
     fn scope_id(&self, whose: Whose<'_>) -> u64 {
         whose.id(match self.ends {
             ends if ends > 0 && !whose.scope.is_root() => Part::Run(ends),
@@ -337,7 +337,7 @@ fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Val
     ]
 }
 
-/// What started it: of a trace, only the first instance.
+/// The cause of its start: of a trace, only the first instance.
 fn own_cause(header: &Header) -> Option<TraceContext> {
     match header.trace.root {
         None => header.trace.cause,

@@ -3,7 +3,7 @@
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter};
 
-/// One table for all processes: a process watches what it knows of.
+/// One table for all processes: each watches the rows that it has values for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watched {
     Circuits,
@@ -48,7 +48,7 @@ impl Watched {
             ),
             Watched::Doing => (
                 "swirl.running_instances",
-                "What the running instances do, in the shards of this process.",
+                "States of the running instances, in the shards of this process.",
                 "swirl.instance.doing",
                 Kind::Gauge,
             ),
@@ -102,7 +102,7 @@ impl Watched {
         R: Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
     {
         let row = self.row();
-        // The meter keeps what is registered.
+        // The meter keeps registered instruments.
         match row.kind {
             Kind::Counter => {
                 let counter = meter.u64_observable_counter(row.name);

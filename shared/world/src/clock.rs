@@ -41,7 +41,7 @@ impl VirtualClock {
         self.inner().sleepers.keys().next().map(|(at, _)| *at)
     }
 
-    /// Moves time forward; wakes nobody yet.
+    /// Moves time forward; doesn't wake anybody yet.
     pub fn set(&self, now: Timestamp) {
         let mut inner = self.inner();
         inner.now = inner.now.max(now);

@@ -1,4 +1,4 @@
-//! What is seen from outside: calls and produced events, by instance.
+//! The observable effects: calls and produced events, by instance.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,26 +25,26 @@ pub struct Call {
 pub struct Observed {
     pub calls: Vec<Call>,
     pub produced: Vec<(InstanceId, CloudEvent)>,
-    /// Calls to functions that nobody has said how to answer.
+    /// Calls to functions that have no answer in the plan.
     pub unknown: Vec<Call>,
 }
 
-/// Stands between the driver and the effects, and notes what is published.
+/// Wraps the effects for the driver, and notes published events.
 pub struct Recorder {
     inner: Arc<dyn Effects>,
     observed: Mutex<(Observed, HashSet<String>)>,
     work: Arc<AtomicU64>,
 }
 
-/// How much may happen at one moment: what a hundred thousand branches need.
+/// How much may happen at one moment: enough for a hundred thousand branches.
 pub(crate) const WORK_MAX: u64 = 3_000_000;
 
-/// What the start of a sub-workflow or continuation counts, and an event that is produced, in entries
-/// of history: it keeps about as much memory.
+/// The weight of a start of a sub-workflow or continuation, and of a produced event, in entries of history: it keeps
+/// about as much memory.
 const START_WORK: u64 = 20;
 
 impl Recorder {
-    /// `work` counts what is done.
+    /// `work` counts all work.
     pub fn new(inner: Arc<dyn Effects>, work: Arc<AtomicU64>) -> Recorder {
         Recorder {
             inner,
@@ -79,8 +79,8 @@ impl Effects for Recorder {
                 lock.0.produced.push((instance.clone(), event.clone()));
             }
         }
-        // An event may start an instance, too. Who wakes itself by what it produces is driven in one
-        // go: nobody else could stop it.
+        // An event may start an instance, too. A scope that wakes itself by its own events is driven without a pause:
+        // only this limit stops it.
         if let Command::Start(_) | Command::Publish(_) = command
             && self.work.fetch_add(START_WORK, Ordering::Relaxed) > WORK_MAX
         {

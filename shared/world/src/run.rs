@@ -14,20 +14,20 @@ use swirl_ports::{
     CallRequest, Clock, ExecutionStore, Filter, FunctionCaller, InstanceQueries, Secrets, Summary,
     Tasks,
 };
-use swirl_runtime::{Lower, Registry, Settings};
+use swirl_runtime::{Lower, Recording, Registry, Settings};
 use swirl_service::{Action, Refused, Service, StartRequest, Started};
 use swirl_system::{Calls, System};
 
 use crate::clock::VirtualClock;
 use crate::record::{Call, Observed, Recorder, WORK_MAX};
 
-/// What the plan of a run does to the world.
+/// An act of a run's plan.
 #[derive(Debug, Clone)]
 pub enum Act {
     Start(StartRequest),
     Event(CloudEvent),
     Operate {
-        /// What the plan calls it.
+        /// Its name in the plan.
         name: String,
         which: Which,
         action: Action,
@@ -54,7 +54,7 @@ impl std::fmt::Display for Which {
 /// Something of the plan that came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vain {
-    /// What the plan calls it: of a start, its request.
+    /// Its name in the plan: of a start, its request.
     pub name: String,
     pub why: String,
 }
@@ -69,7 +69,7 @@ pub enum Mock {
     Never,
     /// It is carried out without a word of it: its result is null.
     Silent,
-    /// Nobody has said how: the run is worth nothing.
+    /// The plan has no answer: the run is worth nothing.
     Unknown,
 }
 
@@ -122,7 +122,8 @@ struct MockCaller {
 #[async_trait]
 impl FunctionCaller for MockCaller {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
-        // Who calls and calls is driven in one go: nobody else could stop it.
+        // A scope that makes one call after another is driven without a pause: only this limit
+        // stops it.
         if self.work.fetch_add(CALL_WORK, Ordering::Relaxed) > WORK_MAX {
             return std::future::pending().await;
         }
@@ -153,7 +154,7 @@ impl FunctionCaller for MockCaller {
             Mock::Silent => Ok(Data::NULL),
             Mock::Unknown => Err(WorkflowError::new(
                 swirl_model::error::names::FUNCTION_ERROR,
-                format!("nobody has said how '{}' answers", request.function.name),
+                format!("no answer is given for '{}'", request.function.name),
             )),
         }
     }
@@ -186,11 +187,34 @@ pub struct World {
     idle: Vec<Vain>,
 }
 
-/// What a call counts beside its entries of history: it is noted down with its arguments.
+/// The weight of a call besides its entries of history: it is noted down with its arguments.
 const CALL_WORK: u64 = 10;
+
+/// The longest value that [`World::recording`] keeps.
+const RECORDED_BYTES_MAX: usize = 1 << 20;
 
 impl World {
     pub fn new(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {
+        World::with(start, lower, answer, secrets, Settings::default())
+    }
+
+    /// One whose histories keep arguments, results and events.
+    pub fn recording(start: Timestamp, lower: Lower, answer: Answer, secrets: Data) -> World {
+        let settings = Settings {
+            recording: Recording::All,
+            recorded_bytes_max: RECORDED_BYTES_MAX,
+            ..Settings::default()
+        };
+        World::with(start, lower, answer, secrets, settings)
+    }
+
+    fn with(
+        start: Timestamp,
+        lower: Lower,
+        answer: Answer,
+        secrets: Data,
+        settings: Settings,
+    ) -> World {
         let clock = Arc::new(VirtualClock::new(start));
         let store = Arc::new(Embedded::memory());
         let queue = Arc::new(swirl_embedded::MemoryQueue::default());
@@ -216,7 +240,7 @@ impl World {
             caller,
             secrets: Arc::new(FixedSecrets(secrets)),
         };
-        let driver = system.driver(calls, recorder.clone(), Settings::default());
+        let driver = system.driver(calls, recorder.clone(), settings);
         let driver = Arc::new(driver);
         let pool = LocalPool::new();
         let spawner = pool.spawner();
@@ -230,8 +254,8 @@ impl World {
                 }
                 let driver = driver.clone();
                 let drive = async move {
-                    // An error of the in-memory store cannot happen; what a definition's own
-                    // trouble is shows in the instance.
+                    // An error of the in-memory store cannot happen; an error of the definition
+                    // shows in the instance.
                     let _ = driver.drive(&task).await;
                 };
                 if inner.spawn_local(drive).is_err() {
@@ -269,7 +293,7 @@ impl World {
         self.pool.run_until(future)
     }
 
-    /// Carries out the plan, and goes on until nothing is left to happen or `until` is reached.
+    /// Carries out the plan, and continues until nothing is left to happen or `until` is reached.
     pub fn run(
         &mut self,
         mut plan: Vec<(Timestamp, Act)>,
@@ -325,7 +349,7 @@ impl World {
                 match self.wait(service.start(request))? {
                     Ok(Started::New(_) | Started::Ended(_) | Started::Existing(_)) => {}
                     Err(refused @ Refused::Unknown(_)) => return Err(refused.into()),
-                    // Whoever asked is told; the world goes on without the instance.
+                    // The refusal is reported; the world continues without the instance.
                     Err(refused) => {
                         let why = refused.to_string();
                         self.refused.push(Vain { name, why });
@@ -372,7 +396,7 @@ impl World {
         &self.refused
     }
 
-    /// What an operator did without effect.
+    /// Operator actions without effect.
     pub fn idle(&self) -> &[Vain] {
         &self.idle
     }
@@ -389,7 +413,7 @@ impl World {
         Ok(all)
     }
 
-    /// What was seen from outside so far; it is forgotten here.
+    /// The observable effects so far; they are forgotten here.
     pub fn observed(&mut self) -> Observed {
         self.recorder.take()
     }

@@ -69,7 +69,7 @@ fn a_circle_of_continue_as_ends() {
     assert_eq!(error.name, names::LIMIT_EXCEEDED, "{error}");
 }
 
-/// A circle that waits is no loop without a brake: an instance a second may go on for years.
+/// A circle that waits isn't a loop without a brake: an instance a second may continue for years.
 #[test]
 fn a_circle_that_waits_goes_on() {
     let circle = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [

@@ -1,4 +1,4 @@
-//! The key of a call whose outcome isn't known (decision 95).
+//! The key of a call whose outcome is unknown (decision 95).
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -103,7 +103,7 @@ fn one_key_until_the_service_has_given_a_definite_answer() {
     for (failures, expected) in [
         (&["503", "502", "504"][..], "aaaa"),
         (&["timeout", "connection"], "aaa"),
-        // The service has answered: what follows is another call.
+        // The service has answered: the next attempt is another call.
         (&["500", "429", "409"], "abcd"),
         (&["503", "500", "connection", "timeout", "404"], "aabbbc"),
         (&["failed"], "ab"),

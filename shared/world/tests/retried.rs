@@ -29,7 +29,7 @@ struct Run {
 }
 
 impl Run {
-    /// `book` fails so many times.
+    /// `book` fails this many times.
     fn new(handled: bool, failures: u32) -> Run {
         let charged = Arc::new(AtomicU32::new(0));
         let (charges, books) = (charged.clone(), AtomicU32::new(0));

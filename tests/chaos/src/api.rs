@@ -1,4 +1,4 @@
-//! What a client does: it tries again, on any coordinator, until it is answered.
+//! A client of the API: it retries on any coordinator until it gets an answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub struct Api {
     http: Client,
     servers: Vec<String>,
     next: AtomicUsize,
-    /// Requests that failed, and were made again.
+    /// Requests that failed and were retried.
     pub failed: AtomicUsize,
     /// How long a request may fail.
     limit: Duration,
@@ -77,7 +77,7 @@ impl Api {
         Ok(())
     }
 
-    /// Returns the instance's id. Asking again is safe: the key says which one is meant.
+    /// Returns the instance's id. Repeating the request is safe: the key identifies the instance.
     pub async fn start(&self, planned: &Planned) -> Result<String> {
         let path = format!("/api/v1/workflows/{}/instances", planned.workflow());
         let input = planned.input().to_string();
@@ -124,7 +124,7 @@ impl Api {
         }
     }
 
-    /// The status of a deployment: whether it is taken is not for the client to say.
+    /// The status of a deployment, whether it was accepted or not.
     pub async fn try_deploy(&self, definition: &Value) -> Result<u16> {
         let body = definition.to_string();
         let (status, _) = self
@@ -137,7 +137,7 @@ impl Api {
         Ok(status.as_u16())
     }
 
-    /// Starts an instance once; whether it was.
+    /// Starts an instance once; returns whether it was started.
     pub async fn try_start(&self, workflow: &str) -> bool {
         let path = format!("api/v1/workflows/{workflow}/instances");
         self.try_post(&path, "{}".to_owned()).await

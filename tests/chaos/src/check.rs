@@ -1,4 +1,4 @@
-//! What must have come of a run.
+//! Checks the outcome of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,33 +14,52 @@ use crate::run::Options;
 use crate::service::Seen;
 
 const DIFFERENCES_SHOWN: usize = 50;
+/// An instance may take so many times as long beside hostile ones; what took less than this, counts as this (milliseconds).
+const SLOWER_MAX: i64 = 10;
+const TOOK_MIN: i64 = 1_000;
 
-/// Events with `type` `chaos.done`: their ids, and how often each data came with how many ids.
+/// Events with `type` `chaos.done`, with their ids and data.
 #[derive(Debug, Default)]
 pub struct Produced {
-    /// Data as text, to the ids that it came with.
+    /// The ids of the events by their data as text.
     pub ids: BTreeMap<String, BTreeSet<String>>,
     /// Messages, repeats included.
     pub messages: usize,
 }
 
-/// What was seen of an instance at its end.
+/// An instance at its end.
 #[derive(Debug, Clone)]
 pub struct Ended {
     pub planned: Planned,
+    /// When a client asked for it.
+    pub asked_ms: i64,
     /// As the API shows it.
     pub view: Value,
     pub history: Value,
+}
+
+/// From the request of a client to the end of the instance, in milliseconds of the epoch.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    pub number: usize,
+    pub asked: i64,
+    pub ended: i64,
+}
+
+impl Time {
+    fn took(self) -> i64 {
+        self.ended - self.asked
+    }
 }
 
 #[derive(Debug, Default)]
 pub struct Report {
     pub instances: usize,
     pub calls: usize,
-    /// Calls that were made again with the same key.
+    /// Calls that were repeated with the same key.
     pub repeated: usize,
     pub produced: usize,
-    /// Produced events that nobody saw, where NATS lost its streams.
+    /// Produced events that were not seen because NATS lost its streams.
     pub unseen: usize,
     pub requests_failed: usize,
     pub faults: BTreeMap<&'static str, usize>,
@@ -49,11 +68,11 @@ pub struct Report {
     pub under_faults: Duration,
     /// From the end of the faults to the end of the last instance.
     pub healed_after: Duration,
-    /// How long instances of each workflow took, in milliseconds.
-    pub took: BTreeMap<&'static str, Vec<i64>>,
+    /// When instances of each workflow were asked for, and when they had ended.
+    pub times: BTreeMap<&'static str, Vec<Time>>,
     pub hostility: Option<Hostility>,
     pub memory: Memory,
-    /// Empty if all is as it must be.
+    /// Empty if everything is correct.
     pub differences: Vec<String>,
 }
 
@@ -81,8 +100,8 @@ impl Report {
         .into_iter()
         .map(|(label, value)| (label.to_owned(), value))
         .collect();
-        for (workflow, took) in &self.took {
-            rows.push((format!("{workflow} took"), spread(took)));
+        for (workflow, times) in &self.times {
+            rows.push((format!("{workflow} took"), spread(times)));
         }
         if let Some(hostility) = &self.hostility {
             rows.push(("hostile definitions".to_owned(), hostility.text()));
@@ -131,7 +150,7 @@ impl Report {
         text
     }
 
-    /// Compares what an instance says of itself.
+    /// Checks the state and history of an instance.
     pub fn look_at(&mut self, ended: &Ended) {
         self.instances += 1;
         self.output(ended);
@@ -139,9 +158,9 @@ impl Report {
         self.time(ended);
     }
 
-    /// Compares what all of them did.
+    /// Checks the calls and events of all instances.
     ///
-    /// `is_wiped`: NATS forgot streams, so that an event may have been published and be gone.
+    /// `is_wiped`: NATS forgot streams, so that a published event may be gone.
     pub fn effects(&mut self, all: &[Planned], seen: &Seen, produced: &Produced, is_wiped: bool) {
         self.calls = seen.total;
         self.produced = produced.ids.len();
@@ -152,11 +171,39 @@ impl Report {
     }
 
     fn time(&mut self, ended: &Ended) {
-        let at = |name: &str| Timestamp::parse(ended.view[name].as_str()?).ok();
-        if let (Some(from), Some(to)) = (at("startedAt"), at("endedAt")) {
-            let took = self.took.entry(ended.planned.workflow()).or_default();
-            took.push(to.0 - from.0);
+        let at = ended.view["endedAt"].as_str();
+        if let Some(Ok(at)) = at.map(Timestamp::parse) {
+            let times = self.times.entry(ended.planned.workflow()).or_default();
+            times.push(Time {
+                number: ended.planned.number,
+                asked: ended.asked_ms,
+                ended: at.0,
+            });
         }
+    }
+
+    /// Compares how long instances took since `attacked` with those that had ended before, of the same workflow and
+    /// under the same load and faults.
+    pub fn hold_up(&mut self, attacked: i64) {
+        let mut late = Vec::new();
+        for (workflow, times) in &self.times {
+            let (before, since): (Vec<Time>, Vec<Time>) =
+                times.iter().partition(|time| time.ended < attacked);
+            let Some(slowest) = before.iter().map(|time| time.took()).max() else {
+                late.push(format!("{workflow}: nothing ended before the attack"));
+                continue;
+            };
+            let most = SLOWER_MAX * slowest.max(TOOK_MIN);
+            let too_late = since.iter().filter(|time| time.took() > most);
+            late.extend(too_late.map(|time| {
+                format!(
+                    "{workflow} n{}: took {} ms beside hostile ones, and at most {slowest} ms before",
+                    time.number,
+                    time.took()
+                )
+            }));
+        }
+        self.differences.extend(late);
     }
 
     fn note(&mut self, text: String) {
@@ -247,8 +294,8 @@ impl Report {
 }
 
 /// Times by how many stayed below them.
-fn spread(took: &[i64]) -> String {
-    let mut sorted = took.to_vec();
+fn spread(times: &[Time]) -> String {
+    let mut sorted: Vec<i64> = times.iter().map(|time| time.took()).collect();
     sorted.sort_unstable();
     let at = |share: usize| {
         let index = (sorted.len() * share / 100).min(sorted.len().saturating_sub(1));
@@ -256,4 +303,43 @@ fn spread(took: &[i64]) -> String {
     };
     let (half, most, all) = (at(50), at(99), at(100));
     format!("{half:.2} s (half of them), {most:.2} s (99 of 100), {all:.2} s (all)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_held_up_is_found() {
+        let time = |number, asked, took| Time {
+            number,
+            asked,
+            ended: asked + took,
+        };
+        let mut report = Report::default();
+        // One ended before the attack; the others take ten times as long, and longer.
+        let times = vec![
+            time(1, 0, 2_000),
+            time(2, 5_000, 20_000),
+            time(3, 5_000, 20_001),
+        ];
+        report.times.insert("chain", times);
+        report
+            .times
+            .insert("pure", vec![time(4, 0, 5), time(5, 5_000, 9_000)]);
+        report.hold_up(4_000);
+        let found = &report.differences;
+        assert!(
+            found.len() == 1 && found[0].contains("chain n3"),
+            "{found:?}"
+        );
+        report.times.insert("fan", vec![time(6, 5_000, 1)]);
+        report.hold_up(4_000);
+        assert!(
+            report
+                .differences
+                .iter()
+                .any(|found| found.starts_with("fan"))
+        );
+    }
 }

@@ -1,5 +1,5 @@
 //! The workflows of the mix: calls with retries, fan-out, branches with sub-workflows and sleeps,
-//! callbacks with correlated events, compensation, states that need nothing but data.
+//! callbacks with correlated events, compensation, states that only need data.
 
 use serde_json::{Value, json};
 

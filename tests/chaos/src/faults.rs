@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is healed.
+//! The faults of a run, and how they are healed.
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,10 +35,10 @@ pub enum Fault {
     Skew,
 }
 
-/// How long a process may take to end when it is told to.
+/// How long a process may take to end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(180);
 
-/// Words as the command line has them.
+/// The names on the command line.
 const ALL: [(&str, Fault); 11] = [
     ("kill-worker", Fault::KillWorker),
     ("kill-coordinator", Fault::KillCoordinator),
@@ -63,7 +63,7 @@ impl Fault {
         found.map_or("", |(word, _)| word)
     }
 
-    /// Whether it is there all the time, and not injected now and then.
+    /// Whether it lasts for the whole run, instead of being injected now and then.
     fn is_lasting(self) -> bool {
         matches!(self, Fault::Double | Fault::Skew)
     }
@@ -81,7 +81,7 @@ impl FromStr for Fault {
     }
 }
 
-/// Injects faults until it is told to stop; returns what was done. When it returns, all is healed.
+/// Injects faults until it is stopped; returns what was done. When it returns, all faults are healed.
 pub struct Injector {
     pub cluster: Arc<Mutex<Cluster>>,
     pub faults: Vec<Fault>,

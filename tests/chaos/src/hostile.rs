@@ -1,5 +1,5 @@
-//! What nobody should deploy, and a client that holds connections: each tries to take what all need. Honest
-//! instances run beside them, and must come out as they would alone.
+//! Hostile definitions, and a client that holds connections: each tries to exhaust shared resources. Honest
+//! instances run next to them, and must have the same outcome as without them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use crate::api::Api;
 
 /// Between two rounds, in each of which all of them are started.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Many at once of those that cost the most for themselves.
+/// How many instances of the most expensive definitions are started at once.
 const AT_ONCE: usize = 8;
-/// So many connections that say nothing, from an address of their own.
+/// The number of silent connections, from a separate address.
 const IDLE: usize = 500;
 const IDLE_FROM: [u8; 4] = [127, 0, 0, 9];
 
-/// What came of them.
+/// The outcome of the hostile work.
 #[derive(Debug, Default)]
 pub struct Hostility {
     /// By definition: how the deployment was answered.
@@ -65,14 +65,24 @@ fn inject(filter: &str) -> Value {
         "stateDataFilter": {"output": format!("${{ {filter} }}")}, "end": true}]})
 }
 
-/// Names and definitions.
-fn definitions() -> Vec<(&'static str, Value)> {
+/// A schema whose references double forty times.
+fn doubling_schema(word: &str) -> Value {
     let doubled = |level: usize| {
         let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
-        (format!("l{level}"), json!({"allOf": [next, next]}))
+        let mut both = serde_json::Map::new();
+        both.insert(word.to_owned(), json!([next, next]));
+        (format!("l{level}"), Value::Object(both))
     };
     let mut defs: serde_json::Map<String, Value> = (0..40).map(doubled).collect();
     defs.insert("l40".to_owned(), json!({"type": "object"}));
+    json!({
+        "dataInputSchema": {"schema": {"$defs": defs, "$ref": "#/$defs/l0"}, "failOnValidationErrors": true},
+        "states": [{"name": "A", "type": "inject", "data": {}, "end": true}],
+    })
+}
+
+/// Names and definitions.
+fn definitions() -> Vec<(&'static str, Value)> {
     let large = "${ {text: (\"x\" * 8000000)} }";
     let all = [
         ("long-path", inject(&format!(".a{}", "?[0]".repeat(6_000)))),
@@ -88,14 +98,8 @@ fn definitions() -> Vec<(&'static str, Value)> {
                     "actions": [{"functionRef": "fill"}], "end": true}],
             }),
         ),
-        (
-            "schema",
-            json!({
-                "dataInputSchema": {"schema": {"$defs": defs, "$ref": "#/$defs/l0"},
-                    "failOnValidationErrors": true},
-                "states": [{"name": "A", "type": "inject", "data": {}, "end": true}],
-            }),
-        ),
+        ("schema-all", doubling_schema("allOf")),
+        ("schema-any", doubling_schema("anyOf")),
         (
             "echo",
             json!({
@@ -137,7 +141,7 @@ fn definitions() -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-/// Deploys all of them; which of them were taken.
+/// Deploys all of them; returns which of them were accepted.
 async fn deploy(api: &Api, seen: &mut Hostility) -> Result<Vec<&'static str>> {
     let mut taken = Vec::new();
     for (id, document) in definitions() {
@@ -150,7 +154,7 @@ async fn deploy(api: &Api, seen: &mut Hostility) -> Result<Vec<&'static str>> {
     Ok(taken)
 }
 
-/// Connections that ask nothing. A server may refuse them.
+/// Connections without requests. A server may refuse them.
 async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
     let mut held = Vec::new();
     for number in 0..IDLE {
@@ -166,10 +170,10 @@ async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
     held
 }
 
-/// Starts all of them, again and again, until it is over. No end of theirs is waited for.
+/// Starts all of them, again and again, until the run is over. It doesn't wait for their end.
 ///
 /// # Errors
-/// Nobody answered a deployment.
+/// A deployment was not answered.
 pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result<Hostility> {
     let mut seen = Hostility::default();
     let taken = deploy(api, &mut seen).await?;

@@ -1,4 +1,4 @@
-//! What is known of an instance beforehand: its input, its output, its calls and events.
+//! The planned instances: their expected input, output, calls and events.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub enum Kind {
     Split,
     Talk,
     Saga,
-    /// Carried out where it is started.
+    /// Carried out by the coordinator that starts it.
     Pure,
 }
 
@@ -27,7 +27,7 @@ const KINDS: [Kind; 6] = [
     Kind::Pure,
 ];
 
-/// What the branches of a fan have in common is this much at least: more than is written with each of them.
+/// The minimum size of the common data of a fan's branches: more than is written with each of them.
 const COMMON: usize = 4_000;
 
 /// One instance of the mix.
@@ -39,7 +39,7 @@ pub struct Planned {
     pub fan: usize,
 }
 
-/// Who was called for, and how often with keys of its own.
+/// The calls by step and item, with the number of different keys.
 pub type Calls = BTreeMap<(String, u64), usize>;
 
 impl Planned {
@@ -143,7 +143,7 @@ impl Planned {
     }
 }
 
-/// What the service answers.
+/// The service's answer.
 pub fn value(id: &str, step: &str, item: u64) -> String {
     format!("{id}/{step}/{item}")
 }

@@ -1,10 +1,10 @@
 //! A real cluster under a mix of work while its processes and servers fail.
 //!
-//! Redis, NATS, coordinators and workers are processes of their own; connections to the servers go
-//! through proxies that can be cut. A number of instances is run whose outputs and effects are known
-//! beforehand, while faults are injected; then everything is healed, all must end, and every output,
-//! call and produced event is compared. Checkers know nothing of how the system works. Beside them may run what
-//! tries to take the system down, and what each process takes of memory is noted.
+//! Redis, NATS, coordinators and workers are separate processes; connections to the servers go
+//! through proxies that can be cut. A number of instances with known outputs and effects run while
+//! faults are injected; then everything is healed, all must end, and every output, call and produced
+//! event is compared. Checkers know nothing of how the system works. Hostile work may run at the same
+//! time, and the memory of each process is recorded.
 
 mod api;
 mod check;

@@ -12,7 +12,10 @@ Runs a cluster under faults and compares everything that comes of it.
   --swirl PATH        the binary under test [default: target/dist/swirl]
   --minutes N         how long faults are injected [default: 1]
   --faults A,B        which [default: all; `none`: none]
-  --hostile yes       what tries to take the system down runs beside the others
+  --hostile yes       after a fifth of the time, what tries to take the system down runs beside the others: none
+                      may take ten times as long as those before
+  --soak yes          no faults, four instances at once that are forgotten after a minute (unless said otherwise),
+                      and no process may grow
   --flags 'A B'       further flags of all processes
   --seed N            [default: 1]
   --workers N         [default: 3]
@@ -20,6 +23,16 @@ Runs a cluster under faults and compares everything that comes of it.
   --at-once N         instances under way at once [default: 50]
   --fan N             elements of each foreach [default: 50]
   --report FILE       also writes what came of it as Markdown";
+
+/// What a soak is, where nothing else is said.
+const SOAK: [&str; 6] = [
+    "--faults",
+    "none",
+    "--at-once",
+    "4",
+    "--flags",
+    "--redis-keep-ended 1m --redis-retain 1m --redis-dedup 1m",
+];
 
 fn main() -> ExitCode {
     let (options, file) = match options() {
@@ -68,7 +81,12 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
         instances: 1_000,
         ..Options::new(PathBuf::from("target/dist/swirl"), faults)
     };
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.windows(2).any(|two| two == ["--soak", "yes"]) {
+        // What is said otherwise wins.
+        arguments.splice(0..0, SOAK.map(str::to_owned));
+    }
+    let mut arguments = arguments.into_iter();
     while let Some(name) = arguments.next() {
         if name == "--help" || name == "-h" {
             return Ok(None);
@@ -78,7 +96,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
         let number = || {
             value
                 .parse::<u64>()
-                .map_err(|_| format!("{name}: '{value}' is no number"))
+                .map_err(|_| format!("{name}: '{value}' is not a number"))
         };
         match name.as_str() {
             "--swirl" => options.binary = value.clone().into(),
@@ -90,6 +108,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             "--fan" => options.fan = number()? as usize,
             "--report" => file = Some(value.clone().into()),
             "--hostile" => options.hostile = value == "yes",
+            "--soak" => options.flat = value == "yes",
             "--flags" => options.flags = value.split_whitespace().map(str::to_owned).collect(),
             "--faults" if value == "none" => options.faults.clear(),
             "--faults" => {

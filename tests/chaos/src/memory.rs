@@ -1,10 +1,14 @@
-//! What each process takes of memory, over the time of a run.
+//! The memory of each process over the time of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often is looked.
+/// How often the memory is measured.
 pub const EVERY: Duration = Duration::from_secs(5);
+/// So many looks say whether a process grows; fewer don't.
+const LOOKS_MIN: usize = 30;
+/// Between the second third of a run and the last one a process may grow by so much, or by a tenth.
+const GROWTH_MAX: u64 = 4 << 20;
 
 /// Bytes of each process, in the order in which they were seen.
 #[derive(Debug, Default)]
@@ -13,7 +17,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Notes what a process takes now; nothing if it is gone.
+    /// Records the current memory of a process; nothing if it is gone.
     pub fn look(&mut self, name: &str, pid: u32) {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
         if let Some(bytes) = status.ok().as_deref().and_then(resident) {
@@ -21,7 +25,7 @@ impl Memory {
         }
     }
 
-    /// A line a process: what it took after a third of the run, at its end, and at most.
+    /// One line per process: its memory after a third of the run, at the end, and at most.
     pub fn rows(&self) -> Vec<(String, String)> {
         let rows = self.seen.iter().filter_map(|(name, seen)| {
             let (last, most) = (seen.last()?, seen.iter().max()?);
@@ -37,6 +41,37 @@ impl Memory {
         });
         rows.collect()
     }
+
+    /// What of it is not flat: the median of the last third of the time beside that of the second one. The first one
+    /// is for caches that fill, and for what is kept for a time.
+    pub fn growth(&self) -> Vec<String> {
+        let grown = self.seen.iter().filter_map(|(name, seen)| {
+            let third = seen.len() / 3;
+            if seen.len() < LOOKS_MIN {
+                let looks = seen.len();
+                return Some(format!(
+                    "{name}: {looks} looks at its memory don't say whether it grows"
+                ));
+            }
+            let (before, after) = (median(&seen[third..2 * third]), median(&seen[2 * third..]));
+            let most = before + GROWTH_MAX.max(before / 10);
+            (after > most).then(|| {
+                let kib = |bytes: u64| bytes >> 10;
+                format!(
+                    "{name} grows: {} KiB in the second third of the time, {} KiB in the last one",
+                    kib(before),
+                    kib(after)
+                )
+            })
+        });
+        grown.collect()
+    }
+}
+
+fn median(seen: &[u64]) -> u64 {
+    let mut sorted = seen.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
 /// The resident bytes in a process's status.
@@ -55,6 +90,19 @@ mod tests {
         let status = "Name:\tswirl\nVmPeak:\t  9 kB\nVmRSS:\t   2048 kB\n";
         assert_eq!(resident(status), Some(2 << 20));
         assert_eq!(resident("Name:\tgone\n"), None);
+    }
+
+    #[test]
+    fn what_grows_is_found() {
+        let looked = |bytes: fn(u64) -> u64, looks: u64| Memory {
+            seen: [("a".to_owned(), (0..looks).map(bytes).collect())].into(),
+        };
+        // It fills, and then goes up and down.
+        let flat = |look: u64| (50 << 20) + (look.min(20) << 20) + ((look % 3) << 20);
+        assert!(looked(flat, 90).growth().is_empty());
+        let leaking = |look: u64| (50 << 20) + (look << 18);
+        assert_eq!(looked(leaking, 90).growth().len(), 1);
+        assert!(looked(flat, 10).growth()[0].contains("don't say"));
     }
 
     #[test]

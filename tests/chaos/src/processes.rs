@@ -1,4 +1,4 @@
-//! Workers and coordinators as processes, each with connections of its own through proxies.
+//! Workers and coordinators as processes, each with its own connections through proxies.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
@@ -28,6 +28,8 @@ pub struct Process {
     pub ahead: bool,
     /// Further flags, from the next start on.
     pub flags: Vec<String>,
+    /// Further variables, from the next start on.
+    pub variables: Vec<(String, String)>,
     binary: PathBuf,
     log: PathBuf,
     lease: String,
@@ -56,6 +58,7 @@ impl Process {
             nats: Proxy::start(nats)?,
             ahead: false,
             flags: Vec::new(),
+            variables: Vec::new(),
             binary: binary.to_owned(),
             log: folder.join(format!("{name}.log")),
             lease: format!("{}ms", lease.as_millis()),
@@ -93,6 +96,7 @@ impl Process {
         };
         let child = command
             .args(&self.flags)
+            .envs(self.variables.iter().cloned())
             .env("SWIRL_LOG", "info")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -138,7 +142,7 @@ impl Process {
         Ok(())
     }
 
-    /// SIGTERM, and waits for its end; how long that took.
+    /// Sends SIGTERM, and waits for its end; returns how long that took.
     pub fn stop(&mut self, limit: Duration) -> Result<Duration> {
         self.signal(Signal::TERM)?;
         let begun = Instant::now();
@@ -157,7 +161,7 @@ impl Process {
         }
     }
 
-    /// The status, if it ended without having been told to.
+    /// The status, if it ended by itself.
     pub fn ended(&mut self) -> Option<String> {
         let status = self.child.as_mut()?.try_wait().ok()??;
         Some(format!("{} ended ({status}): {}", self.name, self.tail()))
@@ -174,8 +178,8 @@ impl Process {
     }
 }
 
-/// The variables by which `faketime` puts a clock ten seconds ahead. The command itself would stand
-/// between us and the process: a signal to it would not reach the process.
+/// The variables by which `faketime` puts a clock ten seconds ahead. The command itself would be the
+/// parent of the process: a signal to it would not reach the process.
 fn clock_ahead() -> Result<Vec<(String, String)>> {
     let mut command = Command::new("faketime");
     let done = command.args(["-f", "+10s", "env"]).output();

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, bail};
 use async_nats::jetstream;
@@ -23,9 +23,14 @@ use crate::memory::{self, Memory};
 use crate::processes::Role;
 use crate::random::Random;
 use crate::service::{Service, document};
-use crate::watch::Watch;
+use crate::watch::{Started, Watch};
 
-/// How long a request may fail beyond an outage, also on a machine that has much else to do.
+/// How many instances have ended before what is hostile begins, and what share of the time is over: the others are
+/// compared with them.
+const QUIET_INSTANCES: usize = 120;
+const QUIET_SHARE: u32 = 5;
+
+/// How long a request may fail beyond an outage, even on a busy machine.
 const ANSWERED_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
@@ -46,13 +51,16 @@ pub struct Options {
     pub lease: Duration,
     /// Further instances are run until this is over,
     pub at_least: Duration,
-    /// and until so many faults have come and gone.
+    /// and until this many faults have come and gone.
     pub faults_at_least: usize,
-    /// What tries to take the system down runs beside the others.
+    /// What tries to take the system down runs beside the others, after a time without it; so many instances run beside
+    /// it, and none may take ten times as long as those before.
     pub hostile: bool,
+    /// No process may grow.
+    pub flat: bool,
     /// Further flags of all processes.
     pub flags: Vec<String>,
-    /// How long what is left may take once all is healed.
+    /// How long the remaining instances may take once all faults are healed.
     pub liveness: Duration,
 }
 
@@ -73,6 +81,7 @@ impl Options {
             at_least: Duration::from_secs(10),
             faults_at_least: 0,
             hostile: false,
+            flat: false,
             flags: Vec::new(),
             liveness: Duration::from_secs(90),
         }
@@ -82,14 +91,14 @@ impl Options {
 /// Runs it; `tell` gets a line now and then.
 ///
 /// # Errors
-/// The run could not be made: that is no verdict on the system, but for a process that ended by
-/// itself or a client that was never answered.
+/// The run could not be made. That says nothing about the system, unless a process ended by itself
+/// or a client never got an answer.
 pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    // Another one may be set already: that will do.
+    // Another provider may be set already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let skewed = options.faults.contains(&Fault::Skew);
     let cluster = Cluster::start_with(
@@ -156,16 +165,28 @@ async fn drive(
     let begun = Instant::now();
     let watch = Watch::default();
     let mut memory = Memory::default();
+    let attacked = OnceLock::new();
     let loaded = async {
-        let loaded = load(options, &injected, &api, &nats, &watch, tell).await;
+        let client = Client {
+            api: &api,
+            nats: &nats,
+            watch: &watch,
+        };
+        let loaded = load(options, &injected, &attacked, &client, tell).await;
         over.store(true, Ordering::Relaxed);
         loaded
     };
     let attack = async {
-        match options.hostile {
-            true => hostile::run(&api, &addresses, &over).await.map(Some),
-            false => Ok(None),
+        if !options.hostile {
+            return Ok(None);
         }
+        quiet(options, &watch, &over).await;
+        tell(&format!(
+            "{:5.0?} hostile definitions come",
+            begun.elapsed()
+        ));
+        attacked.get_or_init(|| (now_ms(), watch.started()));
+        hostile::run(&api, &addresses, &over).await.map(Some)
     };
     let hostility = tokio::select! {
         done = futures::future::try_join(loaded, attack) => done?.1,
@@ -184,8 +205,8 @@ async fn drive(
     if is_wiped {
         // An event that only NATS had is gone with its streams: who published it has to do it
         // again, which is safe.
-        for (planned, _) in watch.all() {
-            answer(&nats, &planned).await?;
+        for started in watch.all() {
+            answer(&nats, &started.planned).await?;
         }
     }
     watch.finish(options, &api, tell).await?;
@@ -193,7 +214,7 @@ async fn drive(
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, tell).await?;
     }
-    // What would come twice, or late, shows now.
+    // Late or repeated effects show up now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
         bail!("a process ended by itself: {process}");
@@ -205,6 +226,12 @@ async fn drive(
     }
     report.left = left;
     report.hostility = hostility;
+    if let Some((attacked, _)) = attacked.get() {
+        report.hold_up(*attacked);
+    }
+    if options.flat {
+        report.differences.extend(memory.growth());
+    }
     report.memory = memory;
     report.under_faults = under_faults;
     report.healed_after = healed_after;
@@ -214,7 +241,7 @@ async fn drive(
     Ok(report)
 }
 
-/// Looks at what the processes take, for as long as it is polled.
+/// Measures the memory of the processes, for as long as it is polled.
 async fn note_memory(cluster: &Mutex<Cluster>, memory: &mut Memory) -> Infallible {
     loop {
         tokio::time::sleep(memory::EVERY).await;
@@ -228,20 +255,49 @@ async fn note_memory(cluster: &Mutex<Cluster>, memory: &mut Memory) -> Infallibl
     }
 }
 
-/// Starts instances, and sends the events that they wait for: some before, some after.
+/// Waits until there is enough to compare with.
+async fn quiet(options: &Options, watch: &Watch, over: &AtomicBool) {
+    let begun = Instant::now();
+    let is_quiet = || {
+        begun.elapsed() < options.at_least / QUIET_SHARE || watch.ended_count() < QUIET_INSTANCES
+    };
+    while is_quiet() && !over.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
+}
+
+/// What those who start instances work with.
+struct Client<'c> {
+    api: &'c Api,
+    nats: &'c async_nats::Client,
+    watch: &'c Watch,
+}
+
+/// Starts instances, and sends the events that they wait for: some before, some after. `attacked`: since when hostile
+/// definitions run, and how many instances had been started before.
 async fn load(
     options: &Options,
     injected: &AtomicUsize,
-    api: &Api,
-    nats: &async_nats::Client,
-    watch: &Watch,
+    attacked: &OnceLock<(i64, usize)>,
+    client: &Client<'_>,
     tell: &(dyn Fn(&str) + Sync),
 ) -> Result<()> {
     let begun = Instant::now();
     let count = AtomicUsize::new(0);
     let more = |number: usize| {
-        number < options.instances
-            || begun.elapsed() < options.at_least
+        let few = match (options.hostile, attacked.get()) {
+            (false, _) => number < options.instances,
+            (true, Some((_, before))) => number < before + options.instances,
+            (true, None) => true,
+        };
+        few || begun.elapsed() < options.at_least
             || injected.load(Ordering::Relaxed) < options.faults_at_least
     };
     let lanes = (0..options.at_once).map(|_| async {
@@ -250,15 +306,13 @@ async fn load(
             if !more(number) {
                 return Ok::<(), anyhow::Error>(());
             }
-            let planned = Planned::new(number, options.fan);
-            let id = one(api, nats, &planned, options.seed).await?;
-            watch.add(planned, id);
+            one(client, Planned::new(number, options.fan), options.seed).await?;
             let started = number + 1;
             if started.is_multiple_of(500) {
                 tell(&format!(
                     "{:5.0?} {started} instances are started, {} under way",
                     begun.elapsed(),
-                    watch.left()
+                    client.watch.left()
                 ));
             }
         }
@@ -270,18 +324,24 @@ async fn load(
     Ok(())
 }
 
-async fn one(api: &Api, nats: &async_nats::Client, planned: &Planned, seed: u64) -> Result<String> {
+async fn one(client: &Client<'_>, planned: Planned, seed: u64) -> Result<()> {
     let early = Random::new(seed ^ planned.number as u64).below(2) == 0;
     if early {
-        answer(nats, planned).await?;
+        answer(client.nats, &planned).await?;
     }
-    let id = api.start(planned).await?;
+    let asked_ms = now_ms();
+    let id = client.api.start(&planned).await?;
     // A client paces itself a little, so that the run is not over before the faults.
     tokio::time::sleep(Duration::from_millis(200)).await;
     if !early {
-        answer(nats, planned).await?;
+        answer(client.nats, &planned).await?;
     }
-    Ok(id)
+    client.watch.add(Started {
+        planned,
+        id,
+        asked_ms,
+    });
+    Ok(())
 }
 
 /// Publishes the event that an instance waits for, until JetStream has it.
@@ -309,7 +369,7 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
     }
 }
 
-/// Notes produced events as they come.
+/// Records produced events as they come.
 async fn listen(nats: &async_nats::Client) -> Result<Arc<Mutex<Produced>>> {
     let mut messages = nats.subscribe("swirl.events.chaos.done").await?;
     nats.flush().await?;
@@ -329,7 +389,7 @@ async fn listen(nats: &async_nats::Client) -> Result<Arc<Mutex<Produced>>> {
     Ok(produced)
 }
 
-/// Notes the events in the stream: who listens hears nothing while the server is away.
+/// Records the events in the stream: a subscriber gets nothing while the server is away.
 async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> Result<()> {
     let stream = jetstream::new(nats.clone())
         .get_stream("SWIRL_default_EVENTS")
@@ -359,8 +419,8 @@ async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> R
     Ok(())
 }
 
-/// Waits until each event is there that an instance has produced. A process that was stopped between
-/// a commit and its effects leaves them to the reconciler, which lets some time pass on purpose.
+/// Waits for all produced events of the instances. A process that was stopped between a commit and its
+/// effects leaves them to the reconciler, which waits some time on purpose.
 async fn all_produced(
     options: &Options,
     nats: &async_nats::Client,
@@ -378,7 +438,7 @@ async fn all_produced(
                 .filter(|data| !produced.ids.contains_key(&data.to_string()))
                 .count()
         };
-        // What is missing for so long is lost: the comparison says which.
+        // Events missing for this long are lost: the comparison names them.
         if missing == 0 || begun.elapsed() > options.liveness {
             return Ok(());
         }
@@ -400,7 +460,7 @@ async fn double(nats: &async_nats::Client) -> Result<()> {
                     continue;
                 }
                 headers.insert(MARK, "1");
-                // JetStream would drop a repeat by its id: the receiver is to do that here.
+                // Without its id, so that the receiver drops the repeat and not JetStream.
                 let mut plain = async_nats::HeaderMap::new();
                 for (name, values) in headers.iter() {
                     let name: &str = name.as_ref();

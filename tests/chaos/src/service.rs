@@ -1,4 +1,4 @@
-//! The service that the workflows call. It notes each call by its idempotency key.
+//! The service that the workflows call. It records each call by its idempotency key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -83,7 +83,7 @@ async fn step(
     }
     let place = (id.to_owned(), step.to_owned(), item);
     // A repeat of the first attempt fails again, as the same call would. The answer is definite, so the
-    // retry comes under a key of its own.
+    // retry has its own key.
     let first = seen.keys.get(&place).and_then(|keys| keys.first());
     if step == FLAKY && first == Some(&key) {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

@@ -1,4 +1,4 @@
-//! Looks at instances until they have ended, and compares each when it has: a long run keeps little.
+//! Polls instances until they have ended, and checks each at its end: so a long run keeps little in memory.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use crate::check::{Ended, Report};
 use crate::instance::Planned;
 use crate::run::Options;
 
-/// How many are looked at in one go while others are started.
+/// How many are polled at once while others are started.
 const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -22,10 +22,18 @@ pub struct Watch {
     state: Mutex<State>,
 }
 
+/// An instance, its id, and when a client asked for it (milliseconds of the epoch).
+#[derive(Debug, Clone)]
+pub struct Started {
+    pub planned: Planned,
+    pub id: String,
+    pub asked_ms: i64,
+}
+
 #[derive(Default)]
 struct State {
-    /// With their ids; who was looked at last stands last.
-    under_way: VecDeque<(Planned, String)>,
+    /// Who was looked at last stands last.
+    under_way: VecDeque<Started>,
     ended: Vec<Planned>,
     report: Report,
 }
@@ -35,8 +43,8 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add(&self, planned: Planned, id: String) {
-        self.lock().under_way.push_back((planned, id));
+    pub fn add(&self, started: Started) {
+        self.lock().under_way.push_back(started);
     }
 
     pub fn left(&self) -> usize {
@@ -44,8 +52,19 @@ impl Watch {
     }
 
     /// Those that are under way.
-    pub fn all(&self) -> Vec<(Planned, String)> {
+    pub fn all(&self) -> Vec<Started> {
         self.lock().under_way.iter().cloned().collect()
+    }
+
+    /// How many have been started.
+    pub fn started(&self) -> usize {
+        let state = self.lock();
+        state.under_way.len() + state.ended.len()
+    }
+
+    /// How many have ended.
+    pub fn ended_count(&self) -> usize {
+        self.lock().ended.len()
     }
 
     /// Those that have ended.
@@ -53,7 +72,7 @@ impl Watch {
         self.lock().ended.clone()
     }
 
-    /// Looks at some now and then, for as long as it is polled; ends only if a look fails.
+    /// Polls some instances regularly, for as long as the future is polled; ends only with an error.
     pub async fn run(&self, api: &Api) -> Result<()> {
         let failed: Result<Infallible> = async {
             loop {
@@ -65,7 +84,7 @@ impl Watch {
         failed.map(|never| match never {})
     }
 
-    /// Looks until none is left.
+    /// Polls until none is left.
     pub async fn finish(
         &self,
         options: &Options,
@@ -76,7 +95,7 @@ impl Watch {
         loop {
             self.look(api, usize::MAX).await?;
             let first = self.lock().under_way.front().cloned();
-            let Some((planned, id)) = first else {
+            let Some(Started { planned, id, .. }) = first else {
                 return Ok(());
             };
             if begun.elapsed() > options.liveness {
@@ -99,19 +118,20 @@ impl Watch {
         (state.report, state.ended)
     }
 
-    /// Looks at up to `count` of those that have waited longest. It may be dropped half-way: what
-    /// was looked at is taken out at the end only.
+    /// Polls up to `count` of those that have waited longest. It may be dropped half-way: polled
+    /// instances are removed only at the end.
     async fn look(&self, api: &Api, count: usize) -> Result<()> {
         let batch: Vec<_> = self.lock().under_way.iter().take(count).cloned().collect();
-        let looks = batch.iter().map(|(planned, id)| async move {
+        let looks = batch.iter().map(|started| async move {
+            let id = &started.id;
             let view = api.instance(id).await?;
             if view["status"] == "running" {
                 return Ok(None);
             }
             let history = api.history(id).await?;
-            let planned = planned.clone();
             Ok(Some(Ended {
-                planned,
+                planned: started.planned.clone(),
+                asked_ms: started.asked_ms,
                 view,
                 history,
             }))

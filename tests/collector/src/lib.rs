@@ -36,7 +36,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Serves until the runtime ends; also tells its address.
+    /// Serves until the runtime ends; also returns its address.
     pub async fn serve() -> (Receiver, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -62,7 +62,7 @@ impl Receiver {
         (receiver, address)
     }
 
-    /// With the `service.instance.id` of who sent them.
+    /// With the `service.instance.id` of their sender.
     pub fn spans(&self) -> Vec<(String, Span)> {
         let mut all = Vec::new();
         for request in &*self.requests.lock().unwrap() {
@@ -77,7 +77,7 @@ impl Receiver {
         all
     }
 
-    /// Who has sent metrics, and the metrics' names.
+    /// The senders of metrics, and the metrics' names.
     pub fn metrics(&self) -> BTreeSet<(String, String)> {
         let mut all = BTreeSet::new();
         for request in &*self.metrics.lock().unwrap() {
@@ -97,7 +97,7 @@ impl Receiver {
     }
 }
 
-/// What a span says of itself under this name.
+/// A span's attribute of this name.
 pub fn attribute(span: &Span, name: &str) -> Option<Value> {
     let mut attributes = span.attributes.iter();
     let found = attributes.find(|attribute| attribute.key == name)?;

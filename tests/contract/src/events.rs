@@ -1,4 +1,4 @@
-//! Events and those who wait for them.
+//! Events and the waits for them.
 
 use swirl_model::event::{Command, Input, Slot, Subscription};
 use swirl_model::ids::InstanceId;
@@ -121,7 +121,7 @@ pub async fn correlation_is_learnt(b: Backend) {
             .woken,
         [root("b")]
     );
-    // A value that the definition gives beats what the instance knows, which stays.
+    // A value given by the definition takes precedence over the instance's value, which stays.
     let explicit = vec![filter("v", &[("order", Some("9"))])];
     b.act(
         &root("b"),
@@ -154,7 +154,7 @@ pub async fn early_events_are_kept(b: Backend) {
     b.offer(&event("2", "t", &[("order", "2")]), &kept).await;
     b.offer(&event("3", "t", &[("order", "1")]), &kept).await;
     b.create(new("a")).await;
-    // One that began later, and those that were there, and come to their waits later.
+    // An instance that began later, and instances that existed, and wait later.
     for id in ["a", "b", "c"] {
         let known = Command::Correlate(vec![("order".into(), "1".to_owned())]);
         let wait = Command::Subscribe(subscription(1, kept.to_vec()));
@@ -173,7 +173,7 @@ pub async fn early_events_are_kept(b: Backend) {
     );
 }
 
-/// What somebody had is not early for one that begins later.
+/// An event that an instance had is not early for an instance that begins later.
 pub async fn an_event_that_was_used_is_not_early(b: Backend) {
     let kept = [filter("t", &[("order", None)])];
     let begin = async |id: &str| {
@@ -190,7 +190,7 @@ pub async fn an_event_that_was_used_is_not_early(b: Backend) {
     assert_eq!(got(&b, "b").await, ["2"], "nobody had that one");
     begin("c").await;
     assert!(got(&b, "c").await.is_empty());
-    // What the one that had it could not use is free again, and early.
+    // An event that the instance could not use is free again, and early.
     let items = b.inbox(&root("b")).await;
     let late = change(Vec::new()).consumed(&[&items[0].id]);
     let second = event("2", "t", &[("order", "1")]);
@@ -214,7 +214,7 @@ pub async fn events_without_correlation_are_not_kept(b: Backend) {
     )
     .await;
     assert!(got(&b, "a").await.is_empty());
-    // It is kept, but who doesn't correlate gets only what comes from now on.
+    // It is kept, but an instance that doesn't correlate gets only new events.
     b.offer(&event("3", "t", &[("order", "1")]), &[correlated])
         .await;
     assert_eq!(got(&b, "a").await, ["3"]);
@@ -234,7 +234,7 @@ pub async fn an_early_event_goes_to_one_who_knows_nothing(b: Backend) {
     let wait = Command::Subscribe(subscription(1, kept));
     b.act(&root("c"), change(vec![wait])).await;
     assert!(got(&b, "c").await.is_empty());
-    // One who was there, and has learnt the value, gets what others had.
+    // An instance that existed, and has learnt the value, gets events that others had.
     b.act(
         &root("c"),
         change(vec![Command::Correlate(vec![(
@@ -317,7 +317,7 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
     b.act(&root("a"), used).await;
     assert!(got(&b, "a").await.is_empty(), "it had the event");
 
-    // One more, which its wait is too late for: with the same commit it goes to the next.
+    // Another event, which its wait is too late for: with the same commit it goes to the next.
     let next = event("2", "t", &[("order", "1")]);
     b.offer(&next, &kept).await;
     let items = b.inbox(&root("a")).await;
@@ -325,13 +325,13 @@ pub async fn what_was_not_used_is_given_back(b: Backend) {
     let late = change(vec![wait]).consumed(&[&items[0].id]).refused(&next);
     b.act(&root("a"), late).await;
     assert_eq!(got(&b, "a").await, ["2"]);
-    // It has gone to one, and goes to no other.
+    // It was delivered to one instance, and is delivered to no other.
     let wait = Command::Subscribe(subscription(4, kept));
     b.act(&root("a"), change(vec![wait])).await;
     assert_eq!(got(&b, "a").await, ["2"]);
 }
 
-/// What a commit says that takes no effect leaves the event where it was.
+/// A commit without effect leaves the event where it was.
 pub async fn a_refused_commit_gives_nothing_back(b: Backend) {
     let kept = vec![filter("t", &[("order", None)])];
     b.waiting("a", kept.clone()).await;

@@ -1,4 +1,4 @@
-//! Leases that run out because their holder is gone or too slow.
+//! Leases that expire because their holder is gone or too slow.
 
 use std::thread::sleep;
 use std::time::Duration;

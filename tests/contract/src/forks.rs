@@ -15,7 +15,7 @@ fn branch(index: u32) -> ScopeRef {
     scope("a", &format!("r.1.{index}"))
 }
 
-/// An instance whose root scope made a fork; returns what was woken.
+/// An instance whose root scope made a fork; returns the woken scopes.
 async fn fork_of(b: &Backend, total: u32, open: u32, needed: u32) -> Vec<ScopeRef> {
     b.create(new("a")).await;
     let commands = vec![fork("r", 1, total, open, needed)];
@@ -39,7 +39,7 @@ async fn report(b: &Backend, index: u32, result: BranchResult) -> Vec<ScopeRef> 
     .wake
 }
 
-/// The branches of which an item tells.
+/// The branches that each item reports.
 fn told(items: &[InboxItem]) -> Vec<Vec<u32>> {
     let results = items.iter().filter_map(|item| match &item.input {
         Input::Joined { results, .. } => Some(results.iter().map(|(index, _)| *index).collect()),
@@ -82,7 +82,10 @@ pub async fn a_failed_branch_tells_at_once(b: Backend) {
         [root("a")]
     );
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![1]]);
-    assert!(report(&b, 0, done()).await.is_empty(), "it has been told");
+    assert!(
+        report(&b, 0, done()).await.is_empty(),
+        "it has been notified"
+    );
     let scopes = b.store.scopes(&root("a").instance).await.unwrap();
     assert_eq!(scopes.len(), 2, "what failed stays as it is");
 }
@@ -120,7 +123,7 @@ pub async fn batches_open_more_branches(b: Backend) {
     assert!(b.is_gone(&branch(2)).await);
     report(&b, 0, done()).await;
     report(&b, 1, done()).await;
-    // Before the last batch, what counts is that the parent is told, not what came of them.
+    // Before the last batch, only the notification of the parent matters, not the results.
     assert_eq!(told(&b.inbox(&root("a")).await).len(), 1);
     let extend = Command::ExtendFork {
         fork: 1,
@@ -134,7 +137,7 @@ pub async fn batches_open_more_branches(b: Backend) {
     report(&b, 3, done()).await;
     report(&b, 2, done()).await;
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
-    // What is there already is told at once.
+    // Existing results are reported at once.
     let extend = Command::ExtendFork {
         fork: 1,
         open: 4,
@@ -205,7 +208,7 @@ pub async fn all_failed_branches_are_revived(b: Backend) {
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
-/// What came of a branch while nobody listened is told when the fork is asked again.
+/// The result of a branch that nothing waited for is reported when the fork is asked again.
 pub async fn a_failure_is_told_again(b: Backend) {
     fork_of(&b, 2, 2, 2).await;
     report(&b, 1, BranchResult::Failed(fault())).await;
@@ -220,7 +223,7 @@ pub async fn a_failure_is_told_again(b: Backend) {
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![1]]);
 }
 
-/// Whoever asks for all that failed doesn't know whether any did.
+/// A caller that revives all failed branches doesn't know whether any failed.
 pub async fn only_what_failed_is_revived(b: Backend) {
     let revive = |others| {
         let revive = Command::ReviveBranch {
@@ -232,14 +235,14 @@ pub async fn only_what_failed_is_revived(b: Backend) {
         change(vec![revive])
     };
     fork_of(&b, 3, 3, 1).await;
-    // None of them: what runs hears nothing.
+    // None failed: running branches get nothing.
     assert_eq!(b.act(&root("a"), revive(true)).await.wake, []);
     assert!(b.inbox(&branch(0)).await.is_empty());
     report(&b, 0, done()).await;
     report(&b, 2, BranchResult::Failed(fault())).await;
     let told_of = change(vec![]).consumed(&["fork-1-1"]);
     b.act(&root("a"), told_of).await;
-    // Of one that is done the result stays, and is told again.
+    // The result of a finished branch stays, and is reported again.
     let outcome = b.act(&root("a"), revive(true)).await;
     assert_eq!(outcome.wake, [branch(2)]);
     assert_eq!(b.inbox(&branch(2)).await[0].input, Input::Retry);
@@ -251,7 +254,7 @@ pub async fn only_what_failed_is_revived(b: Backend) {
     );
 }
 
-/// A batch is told of without results: with how many there are.
+/// A batch is reported without results, only with their number.
 pub async fn a_batch_says_how_many_are_done(b: Backend) {
     fork_of(&b, 4, 2, 2).await;
     report(&b, 0, done()).await;
@@ -288,7 +291,7 @@ pub async fn branches_of_branches_are_closed_too(b: Backend) {
     assert_eq!(items.len(), 1);
 }
 
-/// The results of a fork have a size together; what doesn't fit is the error of its branch, and may be handled.
+/// The results of a fork share a size limit; exceeding it is an error of the branch, and may be handled.
 pub async fn results_have_a_limit_together(b: Backend) {
     let large = |letter: &str| BranchResult::Done {
         merges: Vec::new(),
@@ -305,9 +308,9 @@ pub async fn results_have_a_limit_together(b: Backend) {
     };
     assert_eq!(results[2], (2, BranchResult::too_large(10_000)));
     assert_eq!(results[0], (0, large("a")));
-    // What it takes is what is kept: a small one fits still.
+    // Only kept results count: a small one still fits.
     assert!(report(&b, 3, done()).await.is_empty());
-    // The branch goes on as one that failed does.
+    // The branch continues like one that failed.
     let revive = Command::ReviveBranch {
         fork: 1,
         index: 2,
@@ -331,7 +334,7 @@ pub async fn results_have_a_limit_together(b: Backend) {
     assert_eq!(told(&b.inbox(&root("a")).await), [vec![0, 1, 2, 3]]);
 }
 
-/// All scopes of an instance, what its forks begin with and their results have a size together.
+/// All scopes of an instance, the origins of its forks and their results share a size limit.
 pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     let data = |bytes: usize| Data::string("x".repeat(bytes));
     let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
@@ -344,7 +347,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     };
     assert_eq!(room.limit, INSTANCE_BYTES);
     assert!((15_000..25_000).contains(&room.bytes), "{room:?}");
-    // Nothing has changed, and it is held still.
+    // Nothing has changed, and it is still held.
     assert!(
         b.store
             .scopes(&root("a").instance)
@@ -356,7 +359,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     b.commit(&mut held, grow(room.bytes - 1_000)).await;
     b.release(&held).await;
 
-    // A commit that makes the scope smaller is always let through; so is one that was made to fit.
+    // A commit that makes the scope smaller is always accepted; so is one that was made to fit.
     b.act(&branch(0), grow(39_000)).await;
     let mut held = b.hold(&branch(1)).await;
     let more = b.commit_of(&held, grow(60_000)).await;
@@ -395,7 +398,7 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     assert!(matches!(reporting, Committed::Full(_)), "{reporting:?}");
     b.release(&held).await;
 
-    // Scopes that are gone make room.
+    // Removed scopes make room.
     b.act(&branch(1), end(10)).await;
     b.act(&branch(2), end(10)).await;
     b.act(&branch(3), end(9_000)).await;
@@ -405,4 +408,40 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     b.commit(&mut held, change(vec![Command::Drop]).at(Cursor::Ended))
         .await;
     b.act(&root("a"), grow(98_000)).await;
+}
+
+/// What came from outside and waits counts, until it is acted on or its scope is gone.
+pub async fn what_waits_in_inboxes_counts(b: Backend) {
+    let data = |bytes: usize| Data::string("x".repeat(bytes));
+    let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
+    let input = |call: u32| Input::CallDone {
+        call,
+        result: Ok(data(50_000)),
+    };
+    fork_of(&b, 4, 4, 4).await;
+    assert!(b.add(&branch(0), input(1)).await);
+    assert!(!b.add(&branch(0), input(1)).await, "it is known");
+    let held = b.hold(&branch(1)).await;
+    let full = b.commit_of(&held, grow(60_000)).await;
+    assert!(matches!(full, Committed::Full(_)), "{full:?}");
+    b.release(&held).await;
+    b.act(&branch(1), grow(40_000)).await;
+
+    // What becomes of it counts in its place.
+    let id = InboxItem::new(input(1)).id;
+    b.act(&branch(0), grow(50_000).consumed(&[&id])).await;
+    let held = b.hold(&branch(2)).await;
+    let full = b.commit_of(&held, grow(30_000)).await;
+    assert!(matches!(full, Committed::Full(_)), "{full:?}");
+    b.release(&held).await;
+
+    let dropped = || change(vec![Command::Drop]).at(Cursor::Ended);
+    b.act(&branch(0), dropped()).await;
+    assert!(b.add(&branch(3), input(1)).await);
+    let held = b.hold(&branch(1)).await;
+    let full = b.commit_of(&held, grow(90_000)).await;
+    assert!(matches!(full, Committed::Full(_)), "{full:?}");
+    b.release(&held).await;
+    b.act(&branch(3), dropped()).await;
+    b.act(&branch(1), grow(90_000)).await;
 }

@@ -1,4 +1,4 @@
-//! What cases are written with.
+//! The vocabulary of the cases.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ pub fn timer(seq: u32, due: i64) -> Timer {
     }
 }
 
-/// A cursor at which nothing goes on by itself.
+/// A cursor at which nothing continues by itself.
 pub fn blocked(work: Work) -> Cursor {
     Cursor::At(Position {
         state: Some(StateId(0)),
@@ -218,7 +218,7 @@ pub fn calling(call: u32) -> Cursor {
     }))
 }
 
-/// As a driver begins with it.
+/// The scope with which a driver begins.
 pub fn scope_of(record: &Record) -> Scope {
     match record {
         Record::Scope(scope) => scope.clone(),
@@ -256,7 +256,7 @@ pub fn start_ids(offered: &Offered) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// What is to be committed.
+/// The changes of a commit.
 #[derive(Default)]
 pub struct Change {
     pub cursor: Option<Cursor>,
@@ -304,7 +304,7 @@ impl Change {
     }
 }
 
-/// What a commit gave.
+/// The result of a commit.
 pub struct Outcome {
     pub outbox: Vec<OutboxEntry>,
     pub wake: Vec<ScopeRef>,
@@ -387,7 +387,7 @@ impl Backend {
         }
     }
 
-    /// Commits, and gives the store's answer.
+    /// Commits, and returns the store's answer.
     pub async fn commit_of(&self, held: &Held, change: Change) -> Committed {
         self.store.commit(made(held, change)).await.unwrap()
     }
@@ -403,7 +403,7 @@ impl Backend {
         self.store.release(&held.lease).await.unwrap()
     }
 
-    /// As `hold`, where the scope may be left to others until the first commit.
+    /// Like `hold`, but other processes may take the scope until the first commit.
     pub async fn hold_lazily(&self, scope: &ScopeRef) -> Held {
         match self.store.acquire_lazily(scope, LEASE_MS).await.unwrap() {
             Acquired::Held(held) => *held,
@@ -411,7 +411,7 @@ impl Backend {
         }
     }
 
-    /// Acquires a scope, commits, gives it back.
+    /// Acquires a scope, commits, releases it.
     pub async fn act(&self, scope: &ScopeRef, change: Change) -> Outcome {
         let mut held = self.hold_lazily(scope).await;
         let outcome = self.commit(&mut held, change).await;
@@ -428,7 +428,7 @@ impl Backend {
             .unwrap()
     }
 
-    /// Acquires a scope, looks into its inbox, gives it back.
+    /// Acquires a scope, reads its inbox, releases it.
     pub async fn inbox(&self, scope: &ScopeRef) -> Vec<InboxItem> {
         let held = self.hold(scope).await;
         self.release(&held).await;

@@ -1,4 +1,4 @@
-//! Scopes that are looked at, and taken with the first commit if at all. A backend may as well take
+//! Scopes that are only read, and acquired with the first commit if at all. A backend may also acquire
 //! them at once.
 
 use swirl_model::data;
@@ -110,7 +110,7 @@ pub async fn nothing_begins_in_an_instance_that_stands_still(b: Backend) {
     b.store.suspend(&id, true, at(0)).await.unwrap();
     assert!(b.try_commit(&mut looked, leaving(vec![])).await.is_none());
     let awake = b.store.suspend(&id, false, at(0)).await.unwrap();
-    assert_eq!(awake.unwrap().wake, [root("a")], "it is told to go on");
+    assert_eq!(awake.unwrap().wake, [root("a")], "it is woken to continue");
 }
 
 pub async fn a_branch_reads_the_same(b: Backend) {
@@ -134,7 +134,7 @@ pub async fn a_branch_reads_the_same(b: Backend) {
     assert!(matches!(closed, Acquired::Gone), "it may not begin yet");
 }
 
-/// What branches have in common may be kept by who read it; what changes may not.
+/// Readers may cache the common data of branches, but not their changing data.
 pub async fn branches_read_the_same_one_after_another(b: Backend) {
     b.create(new("a")).await;
     let begun = change(vec![fork("r", 1, 3, 1, 1)]).at(forked(1, 3));

@@ -46,7 +46,7 @@ pub async fn commits_need_the_lease_and_the_revision(b: Backend) {
     assert_eq!(scopes[0].rev, 1);
     b.release(&second).await;
     let mut third = b.hold(&root("a")).await;
-    // What the first one read is too old, whoever holds the lease.
+    // The first one's record is too old, whoever holds the lease.
     first.lease = Lease::new(root("a"), third.lease.token);
     assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
     b.release(&third).await;
@@ -133,7 +133,7 @@ pub async fn a_waiting_holder_is_woken(b: Backend) {
         b.add(&root("a"), call(1)).await;
         pending::<()>().await;
     };
-    // The wait ends, and not because nobody would ever wake it.
+    // The wait ends, and not for lack of a waker.
     let wait = b.store.wait_input(&held.lease);
     assert!(matches!(select(wait, Box::pin(add)).await, Either::Left(_)));
     b.store.drain(&held.lease).await.unwrap();
@@ -248,10 +248,10 @@ pub async fn an_unsure_commit_hears_what_came(b: Backend) {
     assert!(b.try_commit(&mut held, unsure()).await.is_some());
     assert!(b.add(&root("a"), call(1)).await);
     assert!(b.try_commit(&mut held, unsure()).await.is_none());
-    // Nothing took effect, and the lease is still there.
+    // Nothing took effect, and the lease is still valid.
     let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
     assert_eq!(items.len(), 1);
-    // What was handed out is no news.
+    // Items that were handed out are not news.
     assert!(b.try_commit(&mut held, unsure()).await.is_some());
 
     let id = InstanceId::new("a");

@@ -1,6 +1,6 @@
-//! What every backend must do, as tests that each of them is put through.
+//! The contract of the ports, as tests that every backend must pass.
 //!
-//! A case gets a fresh backend and panics where it isn't as the ports say. [`suite!`] makes a
+//! A case gets a fresh backend and panics where it violates the ports. [`suite!`] makes a
 //! `#[test]` of each; a case that is added to its list is run by all backends.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a case is a test")]
 
@@ -14,6 +14,7 @@ pub mod definitions;
 pub mod events;
 pub mod expiry;
 pub mod forks;
+pub mod history;
 pub mod kit;
 pub mod lazy;
 pub mod leases;
@@ -25,7 +26,7 @@ pub mod starts;
 pub mod timers;
 pub mod whole;
 
-/// How much an instance may hold in a backend that is tested.
+/// The size limit of an instance in the tested backends.
 pub const INSTANCE_BYTES: usize = 100 << 10;
 
 /// A backend with nothing in it.
@@ -38,7 +39,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// One that is all of it.
+    /// A backend of one value that implements all ports.
     pub fn of<S>(store: Arc<S>, guard: impl Any + Send + Sync) -> Backend
     where
         S: Store + EventLog + Definitions + 'static,
@@ -85,6 +86,7 @@ macro_rules! store_suite {
                 scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
+            history { history_comes_in_parts, large_entries_make_short_parts }
             listings { listings_are_newest_first, pages_say_how_far_they_came, instances_are_counted }
             named { a_key_goes_from_hand_to_hand, keys_are_kept_apart }
             reuse { an_id_that_is_used_again_takes_nothing_of_before }
@@ -104,7 +106,7 @@ macro_rules! store_suite {
                 batches_open_more_branches, a_failed_branch_is_revived,
                 a_batch_says_how_many_are_done, a_failure_is_told_again, all_failed_branches_are_revived,
                 another_failed_branch_is_told_of, only_what_failed_is_revived, results_have_a_limit_together,
-                an_instance_has_a_limit_over_all_its_scopes,
+                an_instance_has_a_limit_over_all_its_scopes, what_waits_in_inboxes_counts,
                 branches_of_branches_are_closed_too
             }
             timers {
@@ -146,7 +148,7 @@ macro_rules! event_suite {
     };
 }
 
-/// For backends whose leases run out by themselves; see [`suite!`].
+/// For backends whose leases expire; see [`suite!`].
 #[macro_export]
 macro_rules! expiry_suite {
     (@$mode:ident $make:expr, $run:expr) => {
@@ -177,7 +179,7 @@ macro_rules! cases {
     (@one $name:ident, $make:expr, $run:expr, $($module:ident { $($case:ident),+ })+) => {
         #[test]
         fn $name() {
-            // What the cases share lives until the last one has ended.
+            // The shared backend lives until the last case has ended.
             let _kept = $make;
             $($($run($crate::$module::$case($make));)+)+
         }

@@ -1,4 +1,4 @@
-//! Instances from creation to their end, and what is listed of them.
+//! Instances from creation to their end, and their listings.
 
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::InstanceId;
@@ -73,7 +73,7 @@ pub async fn suspended_instances_stand_still(b: Backend) {
     assert!(b.store.is_active(&id).await.unwrap());
     let done = b.store.suspend(&id, true, at(0)).await.unwrap().unwrap();
     assert_eq!(done.wake, []);
-    // Until it is carried out, whoever looks finds that its sub-workflows are to follow it.
+    // Until it is carried out, the outbox says that its sub-workflows must follow it.
     let [entry] = &done.outbox[..] else {
         panic!("{done:?}");
     };
@@ -102,7 +102,7 @@ pub async fn suspended_instances_stand_still(b: Backend) {
     b.release(&held).await;
     assert!(b.is_busy(&root("a")).await);
     assert!(b.store.runnable(10).await.unwrap().is_empty());
-    // An operator is heard nevertheless, and alone.
+    // Only an operator's inputs are still delivered.
     b.add(
         &root("a"),
         Input::Cancel {
@@ -195,7 +195,7 @@ pub async fn an_end_closes_what_is_left(b: Backend) {
     assert!(b.is_gone(&scope("a", "r.1.1")).await);
     let mut late = b.store.drain(&branch.lease).await.unwrap().unwrap();
     assert!(late.1 && matches!(late.0.remove(0).input, Input::Cancel { .. }));
-    // Work goes on no more, but the end does.
+    // Work no longer continues, but the end does.
     let dropped = change(vec![Command::Drop])
         .at(Cursor::Ended)
         .consumed(&["cancel"]);
@@ -283,7 +283,7 @@ pub async fn children_end_with_their_parent(b: Backend) {
     };
     let commands: Vec<&Command> = outcome.outbox.iter().map(|entry| &entry.command).collect();
     assert_eq!(commands, [&expected]);
-    // One that comes late finds its parent over.
+    // A late child finds that its parent has ended.
     b.create(child("late", "p")).await;
     assert_eq!(
         b.inbox(&root("late")).await[0].input,
@@ -392,7 +392,7 @@ pub async fn history_is_appended(b: Backend) {
     );
 }
 
-/// Also what no commit tells, and the data of an entry.
+/// Also entries without a commit, and the data of an entry.
 pub async fn history_is_noted(b: Backend) {
     b.create(new("a")).await;
     let entry = |call: u32| HistoryEntry {
@@ -413,7 +413,7 @@ pub async fn history_is_noted(b: Backend) {
     let nobody = InstanceId::new("b");
     assert!(!b.store.note(&nobody, entry(1)).await.unwrap());
     assert!(b.store.history(&nobody).await.unwrap().is_empty());
-    // What stands there is the scope's business: its next commit finds nothing changed.
+    // The scope isn't affected: its next commit finds nothing changed.
     b.act(
         &root("a"),
         change(vec![end(EndStatus::Faulted)]).at(blocked(Work::Begin)),

@@ -1,4 +1,4 @@
-//! Listings: their order, their bounds, and what is counted.
+//! Listings: their order, their bounds, and their counts.
 
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
@@ -126,7 +126,7 @@ pub async fn pages_say_how_far_they_came(b: Backend) {
         seen_max: 7,
         ..Filter::default()
     };
-    // One of ten is kept, so most pages end at their bound.
+    // One in ten is kept, so most pages end at their bound.
     let keep = |row: &Summary| row.header.id.as_str().ends_with('5');
     let (mut found, mut pages, mut seen) = (Vec::new(), 0, 0);
     let mut next = filter.clone();

@@ -1,4 +1,4 @@
-//! Keys that people call instances by.
+//! Business keys of instances.
 
 use swirl_model::ids::InstanceId;
 use swirl_ports::{InstanceKey, KeyHolder};

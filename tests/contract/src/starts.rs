@@ -86,7 +86,7 @@ pub async fn a_correlated_event_continues(b: Backend) {
     assert_eq!(start_ids(&offer(&b, &first, &only, 0).await), [["1"]]);
     create(&b, "a", &first).await;
     b.events.confirm(&first, at(0)).await.unwrap();
-    // It has said nothing yet, but its value is known from the event that started it.
+    // It has committed nothing yet, but its value is known from the event that started it.
     let second = event("2", "t", &[("order", "1")]);
     assert!(offer(&b, &second, &only, 0).await.starts.is_empty());
     assert_eq!(
@@ -122,7 +122,7 @@ pub async fn while_it_is_being_started(b: Backend) {
             .starts
             .is_empty()
     );
-    // Nothing came of it: the next one may start.
+    // It had no effect: the next one may start.
     b.events.confirm(&first, at(0)).await.unwrap();
     assert_eq!(
         offer(&b, &event("3", "t", &[("order", "1")]), &only, 0)
@@ -164,7 +164,7 @@ pub async fn one_that_is_being_started_was_there(b: Backend) {
     assert!(got("c").await.is_empty());
 }
 
-/// What has started an instance isn't early for those that begin later.
+/// An event that has started an instance isn't early for instances that begin later.
 pub async fn what_started_one_is_not_early(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     for (id, instance) in [("1", "a"), ("2", "b")] {
@@ -292,7 +292,7 @@ pub async fn a_constant_binds_nothing(b: Backend) {
     assert_eq!(start_ids(&offered), [["3", "5"]]);
 }
 
-/// One that has faulted takes no starts, until somebody has it go on.
+/// A faulted instance takes no starts until it is retried.
 pub async fn a_faulted_instance_is_over(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let order = |id: &str| event(id, "t", &[("order", "1")]);
@@ -352,7 +352,7 @@ pub async fn an_expression_says_when_a_set_is_complete(b: Backend) {
     };
     assert_eq!(give("1", "v").await, "1", "one is enough");
     assert_eq!(give("2", "t").await, "");
-    assert_eq!(give("3", "v").await, "", "not beside the other");
+    assert_eq!(give("3", "v").await, "", "not together with the other");
     assert_eq!(
         give("4", "u").await,
         "2 4 3",

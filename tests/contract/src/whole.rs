@@ -1,4 +1,4 @@
-//! Instances that come into being as ones that have ended.
+//! Instances that are created as ended.
 
 use swirl_model::data;
 use swirl_model::event::{Command, Event, HistoryEntry};
@@ -10,7 +10,7 @@ use swirl_ports::{Created, Filter, NewInstance, Whole};
 use crate::Backend;
 use crate::kit::*;
 
-/// So many entries of history.
+/// This many entries of history.
 pub fn history(entries: u32) -> Vec<HistoryEntry> {
     let entry = |fork| HistoryEntry {
         data: None,
@@ -37,7 +37,7 @@ pub fn whole(id: &str, entries: u32) -> NewInstance {
     new
 }
 
-/// What follows is as with an instance that was driven to its end.
+/// The results are the same as for an instance that was driven to its end.
 pub async fn what_was_carried_out_has_ended(b: Backend) {
     b.create(new("driven")).await;
     let end = Command::End {
@@ -85,7 +85,7 @@ pub async fn what_was_carried_out_has_ended(b: Backend) {
 }
 
 pub async fn what_was_carried_out_may_be_there(b: Backend) {
-    // One that runs isn't touched by another that has ended.
+    // A running instance isn't affected by another that has ended.
     b.create(new("a")).await;
     let again = b.store.create(whole("a", 3)).await.unwrap();
     assert_eq!(again, Created::Exists { conflict: false });

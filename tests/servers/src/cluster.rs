@@ -10,7 +10,7 @@ use crate::redis::{Mode, RedisOptions, RedisServer};
 
 const SLOTS: usize = 16_384;
 
-/// A cluster of our own; all its servers are killed when this is dropped.
+/// A private cluster; all its servers are killed when this is dropped.
 #[derive(Debug)]
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,

@@ -1,6 +1,6 @@
 //! Brokers that speak Kafka's protocol: those that `kcat` mocks, of librdkafka. Debian has no Kafka.
 //!
-//! They keep what they get in memory, and forget it when they end.
+//! They keep messages in memory, and forget them when they end.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::process::{Process, command, output};
 
-/// How long `kcat` waits for what doesn't come, in seconds.
+/// How long `kcat` waits for messages, in seconds.
 const LIMIT: &str = "30";
 
-/// A cluster of our own, killed when this is dropped.
+/// A private cluster, killed when this is dropped.
 #[derive(Debug)]
 pub struct KafkaMock {
     // Dropped in this order: the process first, then its folder.
@@ -23,11 +23,11 @@ pub struct KafkaMock {
 }
 
 impl KafkaMock {
-    /// So many brokers; each topic has four partitions, spread over them.
+    /// Starts this many brokers; each topic has four partitions, spread over them.
     pub fn start(brokers: usize) -> Result<KafkaMock> {
         let folder = tempfile::tempdir()?;
         let log = folder.path().join("log");
-        // A consumer of a topic of its own: the brokers are part of its process, and it doesn't end.
+        // A consumer of a separate topic: the brokers are part of its process, and it doesn't end.
         let count = format!("test.mock.num.brokers={brokers}");
         let args = ["-X", &count, "-b", "mock", "-C", "-t", "none", "-d", "mock"];
         let mut process = Process::start("kcat", "kcat", args, &log)?;
@@ -61,7 +61,7 @@ impl KafkaMock {
         &self.brokers
     }
 
-    /// Sends messages, one a line as `KEY:VALUE`; a topic that isn't there is made.
+    /// Sends messages, one per line as `KEY:VALUE`; a missing topic is created.
     pub fn produce(&self, topic: &str, lines: &str) -> Result<()> {
         let mut child = command("kcat")
             .args(["-b", self.address(), "-P", "-t", topic, "-K:"])
@@ -76,7 +76,7 @@ impl KafkaMock {
         Ok(())
     }
 
-    /// The first messages of a topic as `PARTITION KEY HEADERS VALUE`, one a line.
+    /// The first messages of a topic as `PARTITION KEY HEADERS VALUE`, one per line.
     pub fn consume(&self, topic: &str, count: usize) -> Result<String> {
         let count = count.to_string();
         let args = [

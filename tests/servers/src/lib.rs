@@ -1,7 +1,7 @@
 //! Servers for tests: Redis (single, cluster, sentinels), NATS, Mosquitto, RabbitMQ, brokers that speak
 //! Kafka's protocol, and a proxy whose connections can be cut.
 //!
-//! Each server is a process of its own on free ports of the loopback interface, with its data in a
+//! Each server is a separate process on free ports of the loopback interface, with its data in a
 //! temporary folder. Dropping the value kills that process, and no other; so don't put one into a
 //! `static`, which is never dropped. All calls block for as long as they take, each has a limit,
 //! and none but [`eventually`] needs an async runtime.

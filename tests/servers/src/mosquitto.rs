@@ -12,11 +12,11 @@ use crate::process::{ATTEMPTS, Process, command};
 /// How a broker is started.
 #[derive(Debug, Clone, Default)]
 pub struct MosquittoOptions {
-    /// User and password; without them anybody may come.
+    /// User and password; without them anybody may connect.
     pub login: Option<(String, String)>,
 }
 
-/// A broker of our own, killed when this is dropped.
+/// A private broker, killed when this is dropped.
 #[derive(Debug)]
 pub struct MosquittoServer {
     // Dropped in this order: the process first, then its folder.
@@ -43,7 +43,7 @@ impl MosquittoServer {
             match server.launch() {
                 Ok(()) => return Ok(server),
                 Err(error) if attempt == ATTEMPTS => return Err(error),
-                // Somebody may have taken the port.
+                // Another process may have taken the port.
                 Err(_) => attempt += 1,
             }
         }
@@ -91,7 +91,7 @@ impl MosquittoServer {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// What the broker has printed: each packet that it gets and sends.
+    /// The broker's log: each packet that it receives and sends.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.folder.path().join("log"))?)
     }

@@ -23,7 +23,7 @@ pub struct NatsOptions {
     pub without_jetstream: bool,
 }
 
-/// A server of our own, killed when this is dropped.
+/// A private server, killed when this is dropped.
 #[derive(Debug)]
 pub struct NatsServer {
     // Dropped in this order: the process first, then its folder.
@@ -50,7 +50,7 @@ impl NatsServer {
             match server.launch() {
                 Ok(()) => return Ok(server),
                 Err(error) if options.port.is_some() || attempt == ATTEMPTS => return Err(error),
-                // Somebody may have taken the port.
+                // Another process may have taken the port.
                 Err(_) => attempt += 1,
             }
         }
@@ -104,7 +104,7 @@ impl NatsServer {
         self.folder.path().join("jetstream")
     }
 
-    /// What the server has printed.
+    /// The server's log.
     pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -155,7 +155,7 @@ impl NatsServer {
     }
 }
 
-/// A server that is ready tells about itself first.
+/// A server that is ready sends its information first.
 fn greets(port: u16) -> bool {
     let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else {
         return false;

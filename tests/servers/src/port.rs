@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 
-/// So many below those that the system gives to outgoing connections are for servers.
+/// This many ports below those that the system gives to outgoing connections are for servers.
 const SPAN: u16 = 12_000;
-/// Where that range begins if nobody says so.
+/// The default start of that range.
 const OUTGOING: u16 = 32_768;
 /// How many are tried for one.
 const TRIES: usize = 500;
 
-/// A port that nobody has at this moment. Somebody may take it before it is used, so who starts a
-/// server on it tries again with another. A connection won't: they have other ports.
+/// A port that is free at this moment. Another process may take it before it is used, so code that
+/// starts a server on it retries with another port. Outgoing connections won't: they have other ports.
 pub fn free_port() -> Result<u16> {
     Ok(free_ports(1)?[0])
 }
@@ -28,7 +28,7 @@ pub fn free_ports(count: usize) -> Result<Vec<u16>> {
 }
 
 fn listen() -> Result<TcpListener> {
-    /// Each process begins elsewhere, and takes none twice as long as there are others.
+    /// Each process begins at another port, and takes none twice as long as there are others.
     static NEXT: OnceLock<AtomicU32> = OnceLock::new();
     let next = NEXT.get_or_init(|| AtomicU32::new(std::process::id().wrapping_mul(509)));
     let first = outgoing().saturating_sub(SPAN).max(1_024);

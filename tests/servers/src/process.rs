@@ -1,4 +1,4 @@
-//! A server's process: started, waited for, stopped, killed.
+//! A server's process: starting, waiting, stopping, killing.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a server may take to start, also on a machine that has much else to do.
+/// How long a server may take to start, even on a busy machine.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a server may take to end when it is asked to.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
-/// How often a server is started anew because somebody was faster to take its port.
+/// How often a server is started again because another process was faster to take its port.
 pub(crate) const ATTEMPTS: usize = 5;
 
 /// The process, killed when this is dropped.
@@ -27,7 +27,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program; what it prints goes into `log`.
+    /// Starts a program; its output goes into `log`.
     pub fn start<S: AsRef<OsStr>>(
         program: &'static str,
         package: &str,
@@ -75,7 +75,7 @@ impl Process {
         }
     }
 
-    /// The end of what it has printed.
+    /// The end of its output.
     fn last_words(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
@@ -144,7 +144,7 @@ fn missing(program: &str, package: &str, error: std::io::Error) -> anyhow::Error
     anyhow::Error::new(error).context(format!("{program} cannot be started"))
 }
 
-/// Runs a program to its end and gives what it printed.
+/// Runs a program to its end and returns its output.
 pub(crate) fn output(program: &str, package: &str, args: &[&str]) -> Result<String> {
     let done = command(program)
         .args(args)

@@ -1,4 +1,4 @@
-//! A TCP proxy: what stands between a client and its server, and can go wrong.
+//! A TCP proxy between a client and its server, which can simulate network faults.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -15,9 +15,9 @@ const TICK: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Pass,
-    /// Connections are there, and nothing comes through.
+    /// Connections are open, but nothing comes through.
     Hold,
-    /// No connection lives.
+    /// All connections are reset.
     Cut,
 }
 
@@ -30,7 +30,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// Passes bytes to and fro until told otherwise. Dropping it ends its connections.
+/// Passes bytes in both directions until it is changed. Dropping it ends its connections.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -63,8 +63,8 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Bytes stay where they are until [`Proxy::heal`]; new connections are accepted and get no
-    /// answer. So does a network that is broken in the middle look.
+    /// Bytes are held until [`Proxy::heal`]; new connections are accepted and get no
+    /// answer. This is how a network looks that is broken between the ends.
     pub fn hold(&self) {
         self.shared.set(Mode::Hold);
     }
@@ -75,7 +75,7 @@ impl Proxy {
         self.reset();
     }
 
-    /// All connections are reset once; new ones are welcome.
+    /// All connections are reset once; new ones are accepted.
     pub fn reset(&self) {
         self.shared.generation.fetch_add(1, Ordering::SeqCst);
     }
@@ -98,7 +98,7 @@ impl Proxy {
         self.heal();
     }
 
-    /// Where new connections go from now on.
+    /// Sets the target of new connections.
     pub fn set_target(&self, target: impl Into<String>) {
         let mut found = self
             .shared
@@ -178,7 +178,7 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
             // The other way has been cut off: this one is reset, too.
             Ok(0) if !shared.alive(generation) => break,
             Ok(0) => {
-                // The other way may still have something to say.
+                // The other direction may still have data.
                 let _ = to.shutdown(Shutdown::Write);
                 return;
             }
@@ -201,7 +201,7 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
 
 /// The peer sees a reset, not an orderly end.
 fn kill(stream: &TcpStream) {
-    // What fails here is closed already.
+    // An error means that it is closed already.
     let _ = set_socket_linger(stream, Some(Duration::ZERO));
     let _ = stream.shutdown(Shutdown::Read);
 }

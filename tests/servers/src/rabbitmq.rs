@@ -15,13 +15,13 @@ use crate::process::{ATTEMPTS, Process, command};
 const PROGRAM: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const CONTROL: &str = "/usr/lib/rabbitmq/bin/rabbitmqctl";
 
-/// A broker of our own, killed when this is dropped. It takes several seconds to start.
+/// A private broker, killed when this is dropped. It takes several seconds to start.
 #[derive(Debug)]
 pub struct RabbitServer {
     // Dropped in this order: the process first, then its folder.
     process: Option<Process>,
     port: u16,
-    /// Between nodes and tools of Erlang; and where they are told that.
+    /// The port between nodes and tools of Erlang; and that of the port mapper.
     node_port: u16,
     names_port: u16,
     folder: TempDir,
@@ -42,7 +42,7 @@ impl RabbitServer {
             match server.launch() {
                 Ok(()) => return Ok(server),
                 Err(error) if attempt == ATTEMPTS => return Err(error),
-                // Somebody may have taken a port.
+                // Another process may have taken a port.
                 Err(_) => attempt += 1,
             }
         }
@@ -64,7 +64,7 @@ impl RabbitServer {
             format!("RABBITMQ_ENABLED_PLUGINS_FILE={folder}/plugins"),
             format!("RABBITMQ_CONFIG_FILE={folder}/none"),
             format!("RABBITMQ_PID_FILE={folder}/pid"),
-            // It then becomes the server, where it would else start it.
+            // With this it becomes the server, instead of starting it.
             "RUNNING_UNDER_SYSTEMD=true".to_owned(),
         ]
     }
@@ -86,7 +86,7 @@ impl RabbitServer {
             .context("rabbitmq-server")
     }
 
-    /// What `rabbitmqctl` prints.
+    /// The output of `rabbitmqctl`.
     pub fn control(&self, args: &[&str]) -> Result<String> {
         let done = command("env")
             .args(self.environment())
@@ -131,8 +131,8 @@ fn says_hello(port: u16) -> io::Result<()> {
 
 impl Drop for RabbitServer {
     fn drop(&mut self) {
-        // A test that ends has no use for the errors. Erlang has left a process that tells where its
-        // nodes are, which ends when it is asked to and none is left.
+        // A test that ends has no use for the errors. Erlang has left its port mapper running, which ends
+        // on request when no node is left.
         let _ = self.kill();
         let _ = command("epmd")
             .args(["-port", &self.names_port.to_string(), "-kill"])

@@ -14,7 +14,7 @@ use crate::process::{ATTEMPTS, Process, output};
 pub struct RedisOptions {
     /// Keeps an append-only file.
     pub appendonly: bool,
-    /// `always` (the default where there is a file), `everysec` or `no`.
+    /// `always` (the default with a file), `everysec` or `no`.
     pub appendfsync: Option<&'static str>,
     /// A free one, if absent.
     pub port: Option<u16>,
@@ -22,7 +22,7 @@ pub struct RedisOptions {
     pub args: Vec<String>,
 }
 
-/// A server of our own, killed when this is dropped.
+/// A private server, killed when this is dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     // Dropped in this order: the process first, then its folder.
@@ -78,7 +78,7 @@ impl RedisServer {
             match server.launch() {
                 Ok(()) => return Ok(server),
                 Err(error) if options.port.is_some() || attempt == ATTEMPTS => return Err(error),
-                // Somebody may have taken the port.
+                // Another process may have taken the port.
                 Err(_) => attempt += 1,
             }
         }
@@ -91,7 +91,7 @@ impl RedisServer {
         let pid = process.pid().to_string();
         let process = self.process.insert(process);
         let port = self.port.to_string();
-        // The id tells our server from another one that has the port.
+        // The id distinguishes our server from another one on the port.
         process.wait_until("answer", || {
             output("redis-cli", "redis-tools", &["-p", &port, "INFO", "server"])
                 .is_ok_and(|info| info.contains(&format!("process_id:{pid}\r")))
@@ -166,13 +166,13 @@ impl RedisServer {
         self.folder.path()
     }
 
-    /// What the server has printed.
+    /// The server's log.
     pub fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
-    /// What `redis-cli` prints for a command, the last line end aside. An answer that is an error
-    /// is an error.
+    /// The output of `redis-cli` for a command, without the last line end. An error reply is an
+    /// error.
     pub fn cli(&self, command: &[&str]) -> Result<String> {
         let port = self.port.to_string();
         let mut args = vec!["-e", "-p", &port];

@@ -7,16 +7,16 @@ use anyhow::{Result, bail};
 use crate::process::START_LIMIT;
 use crate::redis::{Mode, RedisOptions, RedisServer};
 
-/// A set of our own; all its servers are killed when this is dropped.
+/// A private set; all its servers are killed when this is dropped.
 #[derive(Debug)]
 pub struct RedisSentinels {
-    /// Dropped first: else they would see the others go.
+    /// Dropped first: otherwise they would notice the others' end.
     sentinels: Vec<RedisServer>,
     servers: Vec<RedisServer>,
 }
 
 impl RedisSentinels {
-    /// What the sentinels call the master.
+    /// The sentinels' name for the master.
     pub const NAME: &'static str = "swirl";
 
     /// The first server begins as the master. A master that doesn't answer for three seconds is replaced.
@@ -52,7 +52,7 @@ impl RedisSentinels {
         Ok(set)
     }
 
-    /// Until each sentinel knows all others and all replicas.
+    /// Waits until each sentinel knows all others and all replicas.
     fn wait_until_complete(&self) -> Result<()> {
         let begun = Instant::now();
         let others = format!("num-other-sentinels\n{}\n", self.sentinels.len() - 1);

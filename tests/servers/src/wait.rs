@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks until there is something.
+/// Polls until there is a value.
 ///
 /// # Panics
-/// If there is nothing within [`PATIENCE`]. The message has `what`, which is formatted only then, so
-/// that it can show how things stand (`std::fmt::from_fn`).
+/// If there is none within [`PATIENCE`]. The message has `what`, which is formatted only then, so
+/// that it can show the current state (`std::fmt::from_fn`).
 #[track_caller]
 pub fn until<T>(what: impl Display, mut ask: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();

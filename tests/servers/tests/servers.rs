@@ -1,4 +1,4 @@
-//! The servers that other tests rest on do what they say.
+//! The servers that other tests rely on work as documented.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::io::{ErrorKind, Read, Write};

@@ -1,14 +1,14 @@
-//! Compares what came of two runs of one case.
+//! Compares the outcomes of two runs of one case.
 
 use std::collections::BTreeMap;
 
 use crate::rig::{Called, Trace};
 
-/// What of `other` isn't as in `calm`. After a crash a call may be made again, under its own key.
+/// The differences of `other` from `calm`. After a crash a call may be repeated, under its own key.
 pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
     let mut found = keys(other);
     found.extend(maps("instance", &calm.instances, &other.instances));
-    // Who was told to end at the moment of its start may have begun or not.
+    // An instance that was ended at the moment of its start may have begun or not.
     let lasting = |trace: &Trace| {
         let mut history = trace.history.clone();
         history.retain(|_, lines| !ended_at_once(lines) && !only_endless(lines));
@@ -42,7 +42,7 @@ pub fn compare(calm: &Trace, other: &Trace, crashing: bool) -> Vec<String> {
     found
 }
 
-/// A branch that is never waited for to its end may be cancelled before it begins.
+/// A branch whose end is never awaited may be cancelled before it begins.
 fn only_endless(lines: &[String]) -> bool {
     matches!(lines, [line] if line.contains("ActionStarted { action: \"endless\""))
 }
@@ -54,7 +54,7 @@ fn ended_at_once(lines: &[String]) -> bool {
         && first.and_then(moment) == last.and_then(moment)
 }
 
-/// One key stands for one attempt.
+/// One key belongs to one attempt.
 fn keys(trace: &Trace) -> Vec<String> {
     let mut known: BTreeMap<&str, &Called> = BTreeMap::new();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Workflows of other editions, which generated ones run as their sub-workflows: for what 0.8 has no
-//! words for. What happens in them at one moment, and what is minutes apart, hangs on no fault.
+//! Workflows of other editions, which generated ones run as their sub-workflows: for features that 0.8
+//! doesn't have. Their order of events, at one moment or minutes apart, doesn't depend on faults.
 
 use crate::random::Random;
 use crate::trials;
@@ -7,7 +7,7 @@ use crate::trials;
 /// Workflows that those of [`generate`] start.
 pub const OTHERS: &[&str] = &[COUNTER, FAILS, CLOSED, PAIR];
 
-/// For repetitions: what it does shows how often it was done.
+/// For repetitions: its output shows how often it ran.
 const COUNTER: &str = r#"id: counter
 name: counter
 version: "1.0"
@@ -56,7 +56,7 @@ states:
   - {name: Done, type: OPERATION, action-mode: SEQUENTIAL, actions: [], end: true}
 "#;
 
-/// A workflow of another edition, and the events that it is sent: milliseconds after the start, and type.
+/// A workflow of another edition, and the events for it: milliseconds after the start, and type.
 pub struct Other {
     pub text: String,
     pub events: Vec<(i64, String)>,
@@ -98,7 +98,7 @@ fn nested(id: &str, random: &mut Random) -> String {
         "type: END, status: FAILURE",
     );
     let (last, outer, version) = match random.below(12) {
-        // Only the early draft, which has no key of its own, has END states.
+        // Only the early draft, which has no version key, has END states.
         0 => (failure, outer, ""),
         1 => (done, failing_late(&outer, done, failure), ""),
         _ => (done, outer, "schema-version: \"0.1\"\n"),
@@ -114,7 +114,7 @@ fn nested(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// One branch fails, when all others are done by far.
+/// One branch fails, long after all others are done.
 fn failing_late(text: &str, done: &str, failure: &str) -> String {
     let Some(line) = text.lines().find(|line| line.contains(done)) else {
         return text.to_owned();
@@ -200,7 +200,7 @@ fn tasks(id: &str, random: &mut Random) -> String {
     } else {
         "$.nothing"
     };
-    // Minutes lie between the ends of branches: which of them are enough hangs on no fault.
+    // Minutes are between the ends of branches: which of them are enough doesn't depend on faults.
     let branch = |index: usize, minutes: usize| {
         format!(
             "{{name: b{index}, tasks: [{{name: D{index}, type: delay, start: {{kind: default}}, timeDelay: PT{minutes}M, \
@@ -225,7 +225,7 @@ fn tasks(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// The release of 0.1: branches that nobody waits for. One is done long before the end, one would be long after.
+/// The release of 0.1: branches that nothing waits for. One is done long before the end, one would be long after.
 fn apart(id: &str, random: &mut Random) -> String {
     let awaited = random.percent(50);
     let sub = "workflowId: leaf, waitForCompletion: true";
@@ -268,7 +268,7 @@ fn handled(id: &str, random: &mut Random) -> String {
         ][random.below(5)];
         let handler = format!("{when}{retry}{then}");
         let handler = handler.trim_end_matches(", ");
-        // One that says nothing is none.
+        // An empty handler is left out.
         let handlers = match handler.is_empty() {
             true => String::new(),
             false => format!(", onErrors: [{{{handler}}}]"),
@@ -327,7 +327,7 @@ fn repeated(id: &str, random: &mut Random) -> String {
     )
 }
 
-/// 0.1: entries with boolean expressions and timeouts of their own, each with its own way.
+/// 0.1: entries with their own boolean expressions, timeouts and transitions.
 fn waiting(id: &str, random: &mut Random, events: &mut Vec<(i64, String)>) -> String {
     let minute = 60_000;
     let mut triggers = Vec::new();

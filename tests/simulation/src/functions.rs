@@ -1,5 +1,5 @@
-//! How the functions of generated workflows answer. The reference interpreter asks here too: what
-//! a service does is not what is under test.
+//! The answers of the functions of generated workflows. The reference interpreter uses them, too: services
+//! are not under test.
 
 use swirl_model::{Data, WorkflowError};
 
@@ -11,7 +11,7 @@ pub struct Answer {
 /// Longer than any run.
 pub const ENDLESS_MS: u64 = 3_600_013;
 
-/// Until then after the start of the run `repaired` fails.
+/// `repaired` fails until this time after the start of the run.
 pub const REPAIRED_MS: i64 = 4_000;
 
 /// A number that arguments always give.

@@ -1,7 +1,7 @@
 //! Random workflows as text of edition 0.8, so that one that fails can be read.
 //!
-//! Only such whose end doesn't hang on the order of what happens at one moment: branches that fail
-//! do so alone and late, and each event state waits for an event of its own.
+//! Their outcome doesn't depend on the order of what happens at one moment: branches that fail
+//! do so alone and late, and each event state waits for its own event.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::editions::{self, Other};
 use crate::more::KINDS;
 use crate::random::Random;
 
-/// A workflow with a sub-workflow, and the events that it is sent.
+/// A workflow with a sub-workflow, and the events for it.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub seed: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Writer {
     undo: String,
     pub(crate) events: String,
     sent: Vec<(i64, String)>,
-    /// Something is to be compensated.
+    /// It has compensation.
     compensates: bool,
     /// It has asked a question already.
     pub(crate) asks: bool,
@@ -60,7 +60,7 @@ pub fn generate(seed: u64, size: usize) -> Case {
     }
 }
 
-/// None for every second case, as faults are over soon; else up to three. One that waits for events comes first.
+/// None for every second case, as faults are over soon; otherwise up to three. One that waits for events comes first.
 fn older(random: &mut Random) -> Vec<Other> {
     let count = [0, 0, 0, 1, 2, 3][random.below(6)];
     let kinds = (0..count).map(|place| match place {
@@ -191,7 +191,7 @@ impl Writer {
                 let branches = branches.join(", ");
                 self.line(&format!("{{{name}, type: parallel, branches: [{branches}], {way}}}"));
             }
-            // One branch fails late; the others are done by then or go on for long.
+            // One branch fails late; the others are done by then or continue for long.
             7 => self.line(&format!(
                 "{{{name}, type: parallel, branches: [{{name: A, actions: [{{functionRef: late}}]}}, \
                  {{name: B, actions: [{{functionRef: quick}}]}}, \
@@ -236,7 +236,7 @@ impl Writer {
         }
     }
 
-    /// Where it goes on, now and then with an event or a compensation.
+    /// The transition, now and then with an event or a compensation.
     fn way(&mut self, way: &str, is_main: bool, last: bool) -> String {
         let produce = "produceEvents: [{eventRef: Made, data: \"${ {n: .n} }\"}]";
         let made = self.random.percent(25);

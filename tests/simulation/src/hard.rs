@@ -1,5 +1,5 @@
 //! A fixed set of cases that random workflows don't reach: operators, schedules, sets of events,
-//! what ends with its parent. The same kinds of outcomes must come of each, whatever goes wrong.
+//! instances that end with their parent. Each must have the same kinds of outcomes, whatever the faults.
 
 use swirl_model::{Data, data};
 use swirl_service::Action;
@@ -10,7 +10,7 @@ use crate::plans::{event, operate, others, start};
 pub struct Hard {
     pub name: &'static str,
     pub plan: Plan,
-    /// What must be among the outcomes: workflow and status.
+    /// The outcomes that must occur: workflow and status.
     pub wanted: &'static [&'static str],
 }
 
@@ -150,7 +150,7 @@ pub fn all() -> Vec<Hard> {
             ],
             &["main completed"],
         ),
-        // It would be called again, and then succeed, if that were an error of the action.
+        // If it were an error of the action, it would be called again and succeed.
         hard(
             "skipped with what cannot be merged",
             GIVEN,

@@ -1,9 +1,9 @@
-//! Random workflows, each run undisturbed and with faults: the same must come of both.
+//! Random workflows, each run undisturbed and with faults: the outcomes must be the same.
 //!
 //! `generate` writes workflows. `rig` runs them in one process in which faults cost no time,
-//! `check` compares what came of it, `replay` tells the engine once more what it was told at each
-//! commit. `cluster` runs them in several processes, in which faults do cost time; `reference`
-//! says what must come out. `docs/simulation.md` says what this shows and what it doesn't.
+//! `check` compares the outcomes, `replay` repeats the engine's inputs of each commit. `cluster` runs
+//! them in several processes, in which faults do cost time; `reference` computes the expected outcome.
+//! `docs/simulation.md` says what this shows and what it doesn't.
 
 pub mod check;
 pub mod cluster;
@@ -95,14 +95,14 @@ pub fn check_hard(
     Ok(found)
 }
 
-/// What came of a case's runs.
+/// The results of a case's runs.
 pub struct Checked {
     pub violations: Vec<String>,
     pub counts: cluster::store::Counts,
     pub instances: usize,
 }
 
-/// What is done with a seed.
+/// How a seed is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
     /// One process, in which faults cost no time.
@@ -127,7 +127,7 @@ impl Mode {
     }
 }
 
-/// What a session did, so that a run in which nothing happened isn't taken for proof.
+/// The statistics of a session, so that a run in which nothing happened isn't taken for proof.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub runs: usize,

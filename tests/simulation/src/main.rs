@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use swirl_simulation::generate::{Case, generate};
 use swirl_simulation::{Mode, Totals, check_mode};
 
-/// Runs random workflows undisturbed and with faults; the same must come of both.
+/// Runs random workflows undisturbed and with faults; the outcomes must be the same.
 #[derive(Parser)]
 struct Args {
     /// How many seeds.
@@ -18,12 +18,12 @@ struct Args {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Ends after so many minutes.
+    /// Ends after this many minutes.
     #[arg(long)]
     minutes: Option<u64>,
     #[arg(long, value_enum, default_value_t = Size::Small)]
     size: Size,
-    /// What is done with each seed; all of it, if absent.
+    /// How each seed is run; in all ways, if absent.
     #[arg(long, value_enum)]
     mode: Option<Mode>,
 }

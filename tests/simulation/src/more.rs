@@ -2,7 +2,7 @@
 
 use crate::generate::Writer;
 
-/// Workflows that generated ones start: by name, by event, or by going on as one.
+/// Workflows that generated ones start: by name, by event, or by continuing as one.
 pub const OTHERS: &[&str] = &[LEAF, ECHO, LISTENER, TAIL, WAITS];
 
 /// The innermost sub-workflow.

@@ -1,4 +1,4 @@
-//! What is run in a cluster: generated cases, and a fixed set of hard ones.
+//! The plans of cluster runs: generated cases, and a fixed set of hard ones.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ pub fn plan_of(case: &Case) -> Plan {
         acts.push((at + 10_000, operate("main", "1", Action::Resume)));
     }
     if random.percent(25) {
-        // The instance that runs stays with its version: the new one gives nothing but this.
+        // The running instance keeps its version: the new one outputs only this.
         let text = case.main.replacen("1.0.0", "2.0.0", 1);
         let text = text.replacen("specVersion:", "metadata: {new: yes}\nspecVersion:", 1);
         acts.push((10 + random.below(9_000) as i64, Planned::Deploy(text)));
@@ -62,7 +62,7 @@ pub fn plan_of(case: &Case) -> Plan {
     }
 }
 
-/// Large cases nest their data in itself, and the reference knows no limit.
+/// Large cases nest their data in itself, and the reference has no limit.
 pub fn sizes() -> Sizes {
     Sizes {
         data_bytes: 64 << 20,
@@ -76,7 +76,7 @@ pub fn others() -> impl Iterator<Item = String> {
     all.map(|text| (*text).to_owned())
 }
 
-/// All documents of a case, those first that others refer to.
+/// All documents of a case, with referenced ones first.
 pub fn documents(case: &Case) -> impl Iterator<Item = String> {
     let own = [case.sub.clone(), case.main.clone()];
     others().chain(case.older.clone()).chain(own)
@@ -102,7 +102,7 @@ pub fn operate(workflow: &str, key: &str, action: Action) -> Planned {
     }
 }
 
-/// What the reference interpreter makes of a case: one line for each instance, sorted.
+/// The reference interpreter's outcome of a case: one line for each instance, sorted.
 pub fn expected(case: &Case) -> Result<Vec<String>> {
     let lines = outcomes(case)?.into_iter().map(|(line, ..)| line);
     let mut lines: Vec<String> = lines.collect();
@@ -153,7 +153,7 @@ fn ended(line: &str, at: i64, warned: usize) -> String {
     }
 }
 
-/// An instance as [`expected_in_time`] says it.
+/// An instance in the form of [`expected_in_time`].
 pub fn in_time(workflow: &str, state: &InstanceState, history: &[HistoryEntry]) -> String {
     let is_warning = |it: &&HistoryEntry| matches!(it.event, Event::ValidationFailed { .. });
     let warned = history.iter().filter(is_warning).count();
@@ -186,7 +186,7 @@ pub fn in_order(data: &Data) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Which kinds of outcomes there are.
+/// The kinds of outcomes of a run.
 pub fn kinds(trace: &Trace) -> BTreeSet<String> {
     let outputs = trace.outputs.values();
     outputs
@@ -194,7 +194,7 @@ pub fn kinds(trace: &Trace) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a run has that the reference hasn't, and the other way round.
+/// The outcomes that only the run or only the reference has.
 pub fn compare_with(expected: &[String], trace: &Trace) -> Vec<String> {
     let outputs = trace.outputs.values();
     let lines = outputs.map(|o| line(&o.workflow, o.status, &o.output, o.error.as_deref()));

@@ -10,7 +10,7 @@ impl Random {
 
     #[expect(
         clippy::should_implement_trait,
-        reason = "it never ends, and is no iterator"
+        reason = "it never ends, and is not an iterator"
     )]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -25,7 +25,7 @@ impl Random {
         (self.next() % (end.max(1) as u64)) as usize
     }
 
-    /// True in so many of a hundred cases.
+    /// True in this percentage of cases.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -1,5 +1,5 @@
-//! Tells the engine once more what it was told before a commit: it must decide the same, and
-//! `apply` over its events must give the scope that `step` left.
+//! Repeats the engine's inputs before a commit: it must make the same decisions, and `apply` over its
+//! events must give the scope that `step` left.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use swirl_model::instance::Header;
 use swirl_model::scope::{Cursor, Scope};
 use swirl_model::time::Timestamp;
 
-/// What a commit was decided from.
+/// The inputs and the result of a commit's decision.
 pub struct Decision<'a> {
     pub def: &'a Arc<Definition>,
     pub header: &'a Header,
@@ -18,12 +18,12 @@ pub struct Decision<'a> {
     pub closed: bool,
     pub inputs: Vec<Input>,
     pub at: Timestamp,
-    /// What the driver committed.
+    /// The scope that the driver committed.
     pub after: &'a Scope,
     pub commands: &'a [Command],
 }
 
-/// `drop_events`: leaves out what `apply` should do with each third event, to see that it is found.
+/// `drop_events`: leaves out every third event for `apply`, to see that the checker finds it.
 pub fn replay(decision: Decision<'_>, drop_events: bool) -> Vec<String> {
     let mut found = Vec::new();
     let env = Env {

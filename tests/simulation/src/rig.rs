@@ -1,7 +1,7 @@
 //! Runs a case in virtual time, with faults: real engine, driver and coordinator over the
 //! in-memory store.
 //!
-//! Time goes on when nothing is left to do: faults cost none, so timers and answers come as if undisturbed.
+//! Time advances when nothing is left to do: faults cost none, so timers and answers come as if undisturbed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -32,7 +32,7 @@ use crate::generate::Case;
 use crate::random::Random;
 use crate::store::{ChaosStore, Kept, give_way};
 
-/// In percent, but `crash`, which is in thousands of polls.
+/// In percent, except `crash`, which is per thousand polls.
 #[derive(Debug, Clone, Copy)]
 pub struct Faults {
     pub seed: u64,
@@ -74,7 +74,7 @@ impl Faults {
     }
 }
 
-/// Faults that the checkers must find: nothing that the system should stand.
+/// Bugs that the checkers must find, not faults that the system should tolerate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
     No,
@@ -82,7 +82,7 @@ pub enum Broken {
     CommitsTwice,
     /// A call gets another key each time.
     DrawsKeys,
-    /// Lost messages are never made up for.
+    /// Lost messages are never recovered.
     NeverSweeps,
     /// `apply` leaves events out.
     DropsEvents,
@@ -96,12 +96,12 @@ pub struct Called {
     pub key: String,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// Status, output and error.
     pub instances: BTreeMap<String, String>,
-    /// As the reference interpreter says it, with the time of each end.
+    /// In the form of the reference interpreter, with the time of each end.
     pub outcomes: Vec<String>,
     /// By instance and scope.
     pub history: BTreeMap<String, Vec<String>>,
@@ -113,7 +113,7 @@ pub struct Trace {
     pub not_replayed: usize,
 }
 
-/// What outlives a crash: the outside world.
+/// The outside world, which outlives a crash.
 #[derive(Default)]
 struct Outside {
     calls: Vec<Called>,
@@ -135,7 +135,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A service that keeps what it knows of a key: the same call again is answered when the first was.
+/// A service that remembers keys: a repeated call is answered at the time of the first.
 #[async_trait]
 impl FunctionCaller for Functions {
     async fn call(&self, request: CallRequest) -> std::result::Result<Data, WorkflowError> {
@@ -187,7 +187,7 @@ impl Secrets for NoSecrets {
     }
 }
 
-/// Loses, doubles and reorders messages.
+/// Loses, duplicates and reorders messages.
 struct ChaosQueue {
     tasks: Mutex<(Vec<ScopeRef>, Random)>,
     faults: Faults,
@@ -215,7 +215,7 @@ impl Queue for ChaosQueue {
     }
 }
 
-/// Notes what is published.
+/// Records published events.
 struct Watch {
     inner: Service,
     outside: Arc<Mutex<Outside>>,
@@ -300,7 +300,7 @@ impl Rig {
         futures::executor::block_on(Rig::restarted(self.store.clone()))
     }
 
-    /// Runs something of the coordinator's, over again if it is killed on the way.
+    /// Runs a part of the coordinator, again if it is killed on the way.
     fn act<T: 'static, F: Future<Output = T> + 'static>(
         &mut self,
         make: impl Fn(Service) -> F,
@@ -534,7 +534,7 @@ fn play(rig: &mut Rig, case: &Case, broken: Broken) -> Result<()> {
         }
         let crashes = rig.crashes;
         let fired = rig.act(|service| async move { service.fire_timers_at_most(1).await })??;
-        // Who was killed is started again before time goes on.
+        // A killed process is started again before time advances.
         if fired > 0 || rig.crashes > crashes {
             continue;
         }
@@ -577,7 +577,7 @@ fn trace(rig: Rig, store: Arc<Embedded>, outside: &Mutex<Outside>) -> Result<Tra
             let outcome = crate::plans::in_time(workflow, state, &entries);
             trace.outcomes.push(outcome);
             for entry in entries {
-                // Calls are repeated after crashes, which the calm run hasn't.
+                // Calls are repeated after crashes, which the calm run doesn't have.
                 if matches!(entry.event, Event::CallRepeated { .. }) {
                     continue;
                 }

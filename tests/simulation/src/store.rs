@@ -1,5 +1,5 @@
-//! A store that gives way before and after everything it does, so that a crash can come there; that
-//! adds inputs twice; and that has each commit replayed.
+//! A store that yields before and after everything it does, so that a crash can come there. It also adds
+//! inputs twice, and has each commit replayed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub struct ChaosStore {
     pub registry: Mutex<Option<Arc<Registry>>>,
     pub faults: Faults,
     pub broken: Broken,
-    /// What calls were answered, by key.
+    /// The answers of calls, by key.
     pub answers: Answers,
     pub state: Mutex<Kept>,
 }
@@ -53,7 +53,7 @@ struct HeldScope {
     wake: bool,
 }
 
-/// Gives way once: here the process may be killed.
+/// Yields once: here the process may be killed.
 pub async fn give_way() {
     let mut given = false;
     std::future::poll_fn(|context| {
@@ -79,7 +79,7 @@ impl ChaosStore {
         percent > 0 && random.percent(percent)
     }
 
-    /// What a restart does: nobody holds anything.
+    /// As after a restart: no lease is held.
     pub async fn forget_leases(&self) -> Result<()> {
         let held: Vec<(ScopeRef, u64)> = self.kept().held.drain().map(|(key, _)| key).collect();
         for (scope, token) in held {
@@ -91,7 +91,7 @@ impl ChaosStore {
         Ok(())
     }
 
-    /// What the service answered to the call that a scope waits for, or why there was no call. The key
+    /// The service's answer to the call that a scope waits for, or why there was no call. The key
     /// is the engine's: attempts of one logical call share it.
     fn answer(
         &self,
@@ -116,7 +116,7 @@ impl ChaosStore {
         }
     }
 
-    /// Replays what the driver has decided.
+    /// Replays the driver's decision.
     async fn check(&self, commit: &Commit) {
         let registry = self
             .registry
@@ -173,7 +173,7 @@ impl ChaosStore {
         self.kept().held.insert(key, held);
     }
 
-    /// The same for what was carried out before it was created.
+    /// The same for an instance that was carried out before its creation.
     async fn check_whole(&self, header: &Header, root: &Scope, whole: &Whole) {
         let registry = self.registry.lock();
         let registry = registry.unwrap_or_else(PoisonError::into_inner).clone();
@@ -354,7 +354,7 @@ impl ExecutionStore for ChaosStore {
         Ok(released)
     }
 
-    /// Now and then twice, or once more what was added long ago.
+    /// Adds it, sometimes twice, or repeats an input from long ago.
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         give_way().await;
         let added = self.inner.add_input(to, item.clone()).await?;

@@ -1,5 +1,5 @@
 //! More workflows of other editions, for [`crate::editions`]: states that are tried again as a whole, conditions
-//! over errors, what of an error comes into the data, schemas that warn, conditions with `not`.
+//! over errors, the parts of an error that go into the data, schemas that warn, conditions with `not`.
 
 use crate::random::Random;
 
@@ -18,7 +18,7 @@ const LATE: [&str; 3] = [
     "{language: jexl, body: \"!(code == 'bad')\"}",
     "{language: jq, body: \"(.error.name == \\\"bad\\\") | not\"}",
 ];
-/// Conditions over the data alone: they are asked about results, too.
+/// Conditions over the data alone: they are evaluated for results, too.
 const DATA: [&str; 3] = [
     "{language: spel, body: \"$.n lt 5\"}",
     "{language: jq, body: \".n > 3\"}",
@@ -95,7 +95,7 @@ fn task(random: &mut Random, at: usize, next: &str) -> String {
         );
         retries.push(format!("{{expression: {expression}, {policy}}}"));
     }
-    // Nothing is known here of what a timeout says: the handler that takes one takes no more than this.
+    // The message of a timeout is not known here: its handler uses no more than this.
     let what = one_of(random, &["$.message", "$.error.code", "$.name", ""]);
     let filter = match what {
         "" => String::new(),
@@ -134,7 +134,7 @@ fn action(random: &mut Random, at: usize, place: usize) -> String {
     format!("{{functionRef: {{refName: {function}, parameters: {parameters}}}{timeout}}}")
 }
 
-/// One branch may fail, the other is under way for long then.
+/// One branch may fail while the other is under way for long.
 fn branches(random: &mut Random, at: usize) -> String {
     let function = ["quick", "flaky"][random.below(2)];
     format!(
@@ -201,7 +201,7 @@ pub fn as_a_whole(id: &str, random: &mut Random) -> String {
 
 /// 0.1: choices of comparisons, with `not` as well.
 pub fn chosen(id: &str, random: &mut Random) -> String {
-    // The early draft, which has no key of its own, nests conditions.
+    // The early draft, which has no version key, nests conditions.
     let nested = random.percent(50);
     let mut states = String::new();
     let count = 2 + random.below(3);
@@ -244,7 +244,7 @@ fn test(random: &mut Random, nested: bool) -> String {
     }
 }
 
-/// Of `n`, which is a number, and of `order`, a text.
+/// A comparison of `n`, which is a number, or of `order`, a text.
 fn comparison(random: &mut Random, nested: bool) -> String {
     let operators: &[&str] = match nested {
         true => &[

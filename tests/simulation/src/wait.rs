@@ -1,5 +1,5 @@
 //! Waiting for a future from within another one: the store's calls are over before virtual time
-//! goes on, however long the disk takes.
+//! advances, however long the disk takes.
 
 use std::future::Future;
 use std::pin::pin;

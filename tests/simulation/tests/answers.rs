@@ -1,5 +1,5 @@
-//! What comes while a call is under way, and its answer at the same moment: what came is acted on
-//! first.
+//! Inputs that come while a call is under way, with its answer at the same moment: the inputs are
+//! processed first.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,7 +89,7 @@ struct World {
     id: InstanceId,
 }
 
-/// An instance that has been driven as far as it goes.
+/// An instance that has been driven as far as possible.
 fn driven(meanwhile: Meanwhile) -> World {
     let store = Arc::new(Embedded::memory());
     let caller = Arc::new(Caller {

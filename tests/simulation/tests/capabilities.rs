@@ -1,5 +1,5 @@
-//! What generated workflows use beyond edition 0.8, and that the reference interpreter shows a difference
-//! where it is there.
+//! The features beyond edition 0.8 that generated workflows use; and the reference interpreter shows a
+//! difference if there is one.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn is_nested(wait: &Wait) -> bool {
     list.iter().any(|wait| !matches!(wait, Wait::Event(_)))
 }
 
-/// What there is in a workflow, by the words of `docs/simulation.md`.
+/// The features of a workflow, in the words of `docs/simulation.md`.
 fn found(wf: &Workflow) -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut note = |is_there: bool, what| {
@@ -212,7 +212,7 @@ fn every_capability_is_generated() {
     }
 }
 
-/// Whether any case comes to something else when its texts are changed.
+/// Whether any case has another outcome when its texts are changed.
 fn shows(from: &str, to: &str) -> bool {
     cases().any(|case| {
         let other = Case {

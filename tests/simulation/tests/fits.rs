@@ -1,4 +1,4 @@
-//! A stored scope that names what its definition lacks is told apart from one that may be driven.
+//! A stored scope that refers to missing parts of its definition is distinguished from one that may be driven.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Proof that the checkers find what is broken: each variant at the seed that `docs/simulation.md`
-//! names, with the words of the checker that is to find it.
+//! Proof that the checkers find bugs: each broken variant at the seed that `docs/simulation.md`
+//! names, with the words of the checker that must find it.
 
 use swirl_simulation::cluster::{Faults, Mutant};
 use swirl_simulation::generate::generate;

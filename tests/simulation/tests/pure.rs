@@ -1,4 +1,4 @@
-//! Which instances are carried out where they are started, and what becomes of them.
+//! The instances that are carried out where they are started, and their outcomes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -77,7 +77,7 @@ timeouts: {workflowExecTimeout: PT1M}";
     );
 }
 
-/// They have their turns as others do: nobody knows what the bounds were the cause of.
+/// They take turns like others: otherwise the effects of the bounds would be unknown.
 #[test]
 fn what_fails_or_takes_long_is_not() {
     let failing = definition(
@@ -105,7 +105,7 @@ fn what_fails_or_takes_long_is_not() {
     assert!(carried(&long, input(1000)).is_none());
 }
 
-/// Each expression is quick, and all of them hold up who serves others.
+/// Each expression is quick, but all of them together hold up other work.
 #[test]
 fn what_takes_long_as_a_whole_is_not() {
     const STATES: usize = 90;
@@ -121,7 +121,7 @@ fn what_takes_long_as_a_whole_is_not() {
         definition("", &states.collect::<Vec<_>>().join("\n"))
     };
     let heavy = "[range(30000)] | length";
-    // Work is counted, and no time: it is the same on a busy machine.
+    // Work is counted, not time: it is the same on a busy machine.
     assert!(carried(&chain(heavy, 1), data!({})).is_some());
     assert!(carried(&chain(heavy, STATES), data!({})).is_none());
     assert!(carried(&chain("1", STATES), data!({})).is_some());
@@ -161,7 +161,7 @@ fn what_does_more_than_work_on_data_is_not_tried() {
     }
 }
 
-/// The creation is the only commit there is, and the checkers look at it as at any other.
+/// The creation is the only commit, and the checkers treat it like any other.
 #[test]
 fn in_a_cluster_its_creation_is_its_commit() {
     for (seed, size) in [(500_296, 1), (500_587, 4), (600_088, 1)] {

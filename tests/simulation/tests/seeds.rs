@@ -1,4 +1,4 @@
-//! A bounded number of seeds, and proof that the checkers find what is broken.
+//! A bounded number of seeds, and proof that the checkers find bugs.
 
 use swirl_simulation::generate::generate;
 use swirl_simulation::rig::{Broken, Faults, run};
@@ -13,7 +13,7 @@ fn seeds_end_the_same_undisturbed_disturbed_and_with_crashes() {
     }
 }
 
-/// Whether any of a few seeds shows what is broken, with words of the checker that is to find it.
+/// Whether any of a few seeds shows the bug, with words of the checker that must find it.
 fn finds(broken: Broken, words: &str) {
     let found = (0..40).any(|seed| match check_case(&generate(seed, 4), broken) {
         Ok(found) => found.iter().any(|text| text.contains(words)),

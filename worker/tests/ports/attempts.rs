@@ -1,5 +1,5 @@
-//! An instance that ends each process that goes on with it, by an abort or as the kernel does where
-//! memory runs out: it is left alone after five attempts, and others go on meanwhile.
+//! An instance that kills each process that continues it, by an abort or as the kernel does when
+//! memory runs out: it is suspended after five attempts, and others continue meanwhile.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -21,7 +21,7 @@ use swirl_worker::pool;
 
 const FOLDER: &str = "SWIRL_TEST_ATTEMPTS_FOLDER";
 const HOW: &str = "SWIRL_TEST_ATTEMPTS_HOW";
-/// What the process comes to when the instance stands still.
+/// The exit code of the process when the instance stands still.
 const STANDS_STILL: i32 = 42;
 
 fn document(id: &str, secrets: &str) -> String {
@@ -86,7 +86,7 @@ async fn started(service: &Service, id: &str, document: String) -> InstanceId {
     }
 }
 
-/// One process of the tests below: goes on with what there is until both instances have come to something.
+/// One process of the tests below: works until both instances have ended or stand still.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {

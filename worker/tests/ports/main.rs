@@ -1,6 +1,6 @@
-//! The worker behind its ports: tasks, and what cannot be driven.
+//! The worker behind its ports: tasks, and scopes that cannot be driven.
 
-// Clippy's leave for tests doesn't reach the helpers of an integration test.
+// Clippy's exception for tests doesn't cover the helpers of an integration test.
 #![allow(clippy::unwrap_used)]
 
 mod attempts;

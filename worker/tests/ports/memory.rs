@@ -93,7 +93,7 @@ async fn redis_is_not_filled_and_answers_meanwhile() {
             limit: 10,
             ..Filter::default()
         };
-        // Whoever looks meanwhile is answered.
+        // Queries are answered meanwhile.
         while !over.load(Ordering::Relaxed) {
             assert_eq!(store.list(&all).await.unwrap().len(), 2);
             for id in &ids {

@@ -1,5 +1,5 @@
-//! What cannot be driven is given up after a while, and stands still then; what isn't finished when the
-//! worker is to stop is handed back.
+//! A scope that cannot be driven is given up after a while, and its instance is suspended; work that isn't
+//! finished when the worker stops is handed back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ const CALLS: &str = r#"{"id": "w", "version": "1", "specVersion": "0.8", "name":
     "states": [{"name": "A", "type": "operation", "end": true,
         "actions": [{"functionRef": {"refName": "f"}}]}]}"#;
 
-/// Delivers again what fails, three times.
+/// Redelivers a task that fails, three times.
 struct Source(Mutex<UnboundedReceiver<Task>>);
 
 struct Ticket {
@@ -183,7 +183,7 @@ async fn an_instance_that_cannot_be_driven_is_suspended() {
         .suspend(&id, false, swirl_model::time::Timestamp(0))
         .await;
     let resumed = resumed.unwrap().unwrap();
-    assert_eq!(resumed.wake, [root], "an operator goes on with it");
+    assert_eq!(resumed.wake, [root], "an operator continues it");
 }
 
 /// Never answers; says when it is called.
@@ -197,7 +197,7 @@ impl FunctionCaller for Endless {
     }
 }
 
-/// Notes what the queue is told.
+/// Records the calls to the queue.
 struct Noted(UnboundedSender<&'static str>);
 
 #[async_trait]
@@ -240,7 +240,7 @@ async fn what_is_unfinished_at_the_deadline_is_handed_back() {
     let driver = System::from(&service).driver(endless, effects, Settings::default());
     let driver = Arc::new(driver);
     let mut keys = Vec::new();
-    // The second worker goes on at once: the lease of the first one isn't in its way.
+    // The second worker continues at once: the lease of the first one isn't in its way.
     for _ in 0..2 {
         let (tasks, pulled) = unbounded_channel();
         let (said, mut heard) = unbounded_channel();
@@ -329,9 +329,9 @@ async fn tasks_of_forks(local_scopes: usize) -> usize {
 
 #[tokio::test]
 async fn a_worker_goes_on_with_one_of_the_scopes_that_it_woke() {
-    // The start, and of each fork three branches and what follows them.
+    // The start, and for each fork three branches and what follows them.
     assert_eq!(tasks_of_forks(0).await, 9);
     assert_eq!(tasks_of_forks(100).await, 5);
-    // The first fork leads on to a branch; its last branch to the second fork, and no further.
+    // The first fork continues with a branch; its last branch with the second fork, and no further.
     assert_eq!(tasks_of_forks(1).await, 6);
 }

@@ -113,7 +113,7 @@ async fn expressions_that_cost_much_keep_no_other_workflow_waiting() {
     }
 }
 
-/// Answers those of `slow` when it is told to.
+/// Answers calls of `slow` when the test says so.
 struct Slow(watch::Receiver<bool>);
 
 #[async_trait]
@@ -127,7 +127,7 @@ impl FunctionCaller for Slow {
     }
 }
 
-/// More instances than there are places wait for their calls, and one of another workflow is not behind them; nobody is
+/// More instances than there are places wait for their calls, and one of another workflow is not behind them; none is
 /// forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_take_long_leave_places_to_other_workflows() {
@@ -177,7 +177,7 @@ async fn calls_that_take_long_leave_places_to_other_workflows() {
     }
 }
 
-/// Answers with 20 KB, and notes what it was asked.
+/// Answers with 20 KB, and records the calls.
 #[derive(Default)]
 struct Large(Mutex<Vec<String>>);
 
@@ -189,7 +189,7 @@ impl FunctionCaller for Large {
     }
 }
 
-/// Whatever makes the data, branches hold it together; what doesn't fit is an error that the definition handles.
+/// All branches share one limit on data; exceeding it is an error that the definition handles.
 #[tokio::test]
 async fn an_instance_has_a_limit_over_all_its_branches() {
     let functions = [
@@ -244,7 +244,7 @@ async fn an_instance_has_a_limit_over_all_its_branches() {
                 let output = state.output.unwrap();
                 assert_eq!(output.get("small"), Some(data!(true)), "{output}");
             }
-            // None was made again to find out.
+            // No call was made again.
             let keys = caller.0.lock().unwrap().clone();
             let unlike: BTreeSet<&String> = keys.iter().collect();
             assert_eq!(unlike.len(), keys.len(), "{keys:?}");

@@ -1,5 +1,5 @@
-//! Every page of `docs/` is in the book's table of contents. That the entries lead somewhere is seen to
-//! by [`super::links`].
+//! Every page of `docs/` is in the book's table of contents. [`super::links`] checks that the entries lead
+//! somewhere.
 
 use anyhow::Result;
 

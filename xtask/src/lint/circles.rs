@@ -1,10 +1,10 @@
-//! No two files take something from each other. Those that did when the rule came stand in
-//! `xtask/circles.toml`; an entry goes when its pair is apart. A module and its own children belong
-//! together, and are left alone.
+//! No two files use each other. Pairs that did when the rule was introduced are in
+//! `xtask/circles.toml`; an entry is removed when its pair is separated. A module and its own children
+//! belong together, and are not checked.
 //!
 //! Read without a parser: `use` lines, and paths that begin with `crate`, `super` or the name of a module
-//! that the file declares. What a file re-exports belongs to the file that it comes from. Tests are left
-//! out: they stand at the end of a file and may use what they like.
+//! that the file declares. A re-exported name belongs to the file that it comes from. Tests are left
+//! out: they are at the end of a file and may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use regex::Regex;
 use super::{Tree, join};
 use crate::finding::Finding;
 
-/// What is nothing but tests may be as it likes.
+/// Crates of tests are not checked.
 const TESTS: &str = "tests/";
 const LIST: &str = "xtask/circles.toml";
 /// How often a name is followed from one re-export to the next.
@@ -33,7 +33,7 @@ struct File<'t> {
 
 struct Use {
     path: Vec<String>,
-    /// What it is called here.
+    /// Its name in this file.
     name: String,
     is_public: bool,
 }
@@ -173,7 +173,7 @@ fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
     let mut parts = path.split("::").map(str::trim).peekable();
     let mut found = match parts.peek().copied()? {
         "crate" => Vec::new(),
-        // Another crate's, or a child's: whose it is shows where it is looked up.
+        // It belongs to another crate or a child: the lookup shows which.
         _ => module.to_vec(),
     };
     for part in parts {
@@ -186,7 +186,7 @@ fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Files that take something from each other.
+/// Files that use each other.
 fn pairs<'t>(files: &[File<'t>]) -> Result<Vec<(&'t str, &'t str)>> {
     let edges = edges(files)?;
     let module = |path: &str| {
@@ -206,14 +206,14 @@ fn pairs<'t>(files: &[File<'t>]) -> Result<Vec<(&'t str, &'t str)>> {
     Ok(found)
 }
 
-/// Who takes something from whom.
+/// Which file uses which.
 fn edges<'t>(files: &[File<'t>]) -> Result<BTreeMap<&'t str, BTreeSet<&'t str>>> {
     let inline = Regex::new(r"\b((?:crate|super)(?:::\w+)+)")?;
     let call = Regex::new(r"(?:^|[^:\w])(\w+)((?:::\w+)+)")?;
     let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in files {
         let mut paths: Vec<Vec<String>> = Vec::new();
-        // A face hands on what its children have: that is no use of them.
+        // A facade re-exports its children: that doesn't count as a use.
         let own = file.uses.iter().filter(|found| !found.is_public);
         paths.extend(own.map(|found| found.path.clone()));
         let spelt = inline.captures_iter(&file.code);
@@ -251,7 +251,7 @@ fn target<'t>(path: &[String], files: &[File<'t>], hops: usize) -> Option<&'t st
     let of = |module: &[String]| files.iter().find(|file| file.module == module);
     let (file, rest) = (0..=path.len()).rev().find_map(|length| {
         let (module, rest) = path.split_at(length);
-        // The root alone says nothing: it may be the path of another crate.
+        // The root alone is not enough: it may be the path of another crate.
         of(module).map(|file| (file, rest))
     })?;
     let Some(name) = rest.first() else {
@@ -262,7 +262,7 @@ fn target<'t>(path: &[String], files: &[File<'t>], hops: usize) -> Option<&'t st
         && hops > 0
         && handed_on.path != path
     {
-        // Where it leads out of the crate, nobody here is used.
+        // If it leads out of the crate, no file here is used.
         return target(&handed_on.path, files, hops - 1);
     }
     let defined = [

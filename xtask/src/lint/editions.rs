@@ -1,5 +1,5 @@
-//! Editions of the language end where documents are read: what runs instances names none. Comments may say which
-//! section of a text something carries out.
+//! Only the readers of documents know editions of the language: code that runs instances names none. Comments may
+//! name the section of a text that something implements.
 
 use anyhow::Result;
 use regex::Regex;
@@ -7,9 +7,9 @@ use regex::Regex;
 use super::Tree;
 use crate::finding::Finding;
 
-/// What runs instances, and keeps them.
+/// The code that runs and stores instances.
 const FOLDERS: [&str; 3] = ["shared/engine/", "shared/runtime/", "shared/backends/"];
-/// Words that only who tells editions apart needs.
+/// Words that only code for specific editions needs.
 const NAMES: &str =
     r#"(?i:\beditions?\b)|\b[vV]0_[0-9]|"0\.[0-9]+"|\bspecVersion\b|\btasks draft\b"#;
 

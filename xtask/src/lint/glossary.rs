@@ -44,7 +44,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// As types and fields alike would be called.
+/// The common form of the names of types and fields.
 fn plain(name: &str) -> String {
     name.replace([' ', '_'], "").to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Paths that `ARCHITECTURE.md` names in code type exist: a map of what was there once misleads.
+//! Paths that `ARCHITECTURE.md` names in code type exist: an outdated map misleads.
 
 use anyhow::Result;
 use pulldown_cmark::{Event, Options, Parser};

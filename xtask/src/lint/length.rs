@@ -1,5 +1,5 @@
-//! Rust files stay short. Those that were long when the rule came stand in `xtask/long-files.toml`
-//! with their length; an entry may only shrink, and goes when its file is short enough.
+//! Rust files stay short. Files that were long when the rule was introduced are in `xtask/long-files.toml`
+//! with their length; an entry may only shrink, and is removed when its file is short enough.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Rules for the repository itself: one file a rule, one line in [`RULES`].
+//! Rules for the repository itself: one file per rule, one line in [`RULES`].
 
 mod book;
 mod circles;
@@ -43,11 +43,11 @@ const RULES: [Rule; 14] = [
     words::check,
 ];
 
-/// The repository's files, but those that git ignores.
+/// The repository's files, except those that git ignores.
 pub struct Tree {
     /// All of them, sorted, relative to the root and with `/` between the parts.
     pub paths: Vec<String>,
-    /// Those that hold text; `Cargo.lock` and licence texts, which others write, aside.
+    /// The text files, except `Cargo.lock` and licence texts, which others write.
     pub texts: Vec<Text>,
     /// The source files that cargo's targets begin with.
     pub roots: Vec<String>,

@@ -1,5 +1,5 @@
-//! The store of instances has two ports. What executes instances asks no questions about all of them, and
-//! what answers questions executes nothing.
+//! The store of instances has two ports. Code that executes instances makes no queries over all of them, and
+//! code that answers queries executes nothing.
 
 use anyhow::Result;
 use regex::Regex;
@@ -7,7 +7,7 @@ use regex::Regex;
 use super::Tree;
 use crate::finding::Finding;
 
-/// A folder, and what may not be named in it.
+/// A folder, and the names that are forbidden in it.
 const RULES: [(&str, &str); 4] = [
     ("coordinator/src/api/", ASKS_ONLY),
     ("shared/runtime/src/", EXECUTES_ONLY),

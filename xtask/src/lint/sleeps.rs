@@ -1,4 +1,4 @@
-//! Tests wait for conditions, not for a time: what is enough here is too little on a machine that is slower.
+//! Tests wait for conditions, not for a time: a time that is enough here is too short on a slower machine.
 
 use anyhow::Result;
 use regex::Regex;
@@ -6,9 +6,9 @@ use regex::Regex;
 use super::Tree;
 use crate::finding::Finding;
 
-/// Comments that begin so say why time has to pass, in the lines before the pause.
+/// A comment with this prefix, in the lines before the pause, gives the reason for it.
 const REASON: &str = "// Time has to pass: ";
-/// So far from the pause.
+/// The number of lines before the pause.
 const NEAR: usize = 4;
 
 /// Integration tests, and what only they use.

@@ -6,8 +6,8 @@ use regex::Regex;
 use super::Tree;
 use crate::finding::Finding;
 
-/// A pattern, the files it is looked for in, and what is wrong with it. The patterns are put
-/// together from parts so that this file doesn't hold what it looks for.
+/// A pattern, the files that are searched for it, and the problem with it. The patterns are put
+/// together from parts so that this file doesn't match them.
 const WORDS: [(&str, &str, &str); 7] = [
     (concat!(r"\bto", r"do!"), ".rs", "is unfinished"),
     (concat!(r"\bunimpl", r"emented!"), ".rs", "is unfinished"),
@@ -15,7 +15,7 @@ const WORDS: [(&str, &str, &str); 7] = [
     (
         concat!(r"#\[ign", r"ore"),
         ".rs",
-        "hides a test: mend it or delete it",
+        "hides a test: fix it or delete it",
     ),
     (
         concat!(r"\bFIX", r"ME\b"),

@@ -1,4 +1,4 @@
-//! Codes that are no findings of a document: refusals of the API, and errors of running instances.
+//! Codes that are not findings of a document: refusals of the API, and errors of running instances.
 
 /// A code, one line about it, and what helps.
 pub type Row = (&'static str, &'static str, &'static str);
@@ -18,16 +18,16 @@ pub const REFUSALS: &[Row] = &[
     (
         "definition-conflict",
         "Another content is deployed under this id and version.",
-        "Definitions are immutable under id and version: raise the version. Comments and layout are no other content.",
+        "Definitions are immutable under id and version: raise the version. Comments and layout don't count as content.",
     ),
     (
         "definition-in-use",
         "A definition is to be deleted of which instances run or have failed.",
-        "Wait for their end, cancel them, or delete with --force: then they go on to their end, and nothing new starts.",
+        "Wait for their end, cancel them, or delete with --force: then they continue to their end, and nothing new starts.",
     ),
     (
         "definition-invalid",
-        "A document is no valid definition.",
+        "A document is not a valid definition.",
         "'diagnostics' lists what is wrong; 'swirl validate FILE' shows the same.",
     ),
     (
@@ -42,7 +42,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "function-document",
-        "The document of a function cannot be had or read.",
+        "The document of a function is unavailable or cannot be read.",
         "Look whether its URI is right, and whether the server may fetch it ('http.allow_hosts', --allow-host). A file goes along with 'swirl deploy'.",
     ),
     (
@@ -57,7 +57,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "invalid-event",
-        "What was sent is no CloudEvent of version 1.0.",
+        "The message is not a CloudEvent of version 1.0.",
         "The message names the attribute. 'id', 'source', 'specversion' and 'type' are required.",
     ),
     (
@@ -67,7 +67,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "invalid-json",
-        "The body is no JSON, or not the JSON that is wanted.",
+        "The body is not valid JSON, or not the expected JSON.",
         "The message says where it breaks off, or which members are wanted.",
     ),
     (
@@ -87,7 +87,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "invalid-text",
-        "A document is no text in UTF-8.",
+        "A document is not UTF-8 text.",
         "Save it as UTF-8.",
     ),
     (
@@ -202,7 +202,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "unknown-place",
-        "A listing cannot go on at this place.",
+        "A listing cannot continue at this place.",
         "Give 'after' what the listing before gave as 'next', or leave it out.",
     ),
     (
@@ -247,7 +247,7 @@ pub const ERRORS: &[Row] = &[
     (
         "EventTimeout",
         "No event came in time.",
-        "Handle it with 'onErrors', or go on without the event.",
+        "Handle it with 'onErrors', or continue without the event.",
     ),
     (
         "ExpressionError",
@@ -316,7 +316,7 @@ pub const ERRORS: &[Row] = &[
     ),
     (
         "SubflowFailed",
-        "A sub-workflow ended otherwise than completed.",
+        "A sub-workflow ended without completing.",
         "'swirl history ID' of the sub-workflow shows why.",
     ),
     (
@@ -331,7 +331,7 @@ pub const ERRORS: &[Row] = &[
     ),
 ];
 
-/// Codes of a `FunctionError` that are no status of the service, and an event of the history.
+/// Codes of a `FunctionError` that are not a status of the service, and an event of the history.
 pub const FAILURES: &[Row] = &[
     (
         "arguments",

@@ -1,5 +1,5 @@
-//! Work that goes on after the instance of a run has ended: calls, events and sub-workflows that
-//! nobody waits for (`invoke: async`), and instances that its events started.
+//! Work that continues after the instance of a run has ended: calls, events and sub-workflows that
+//! nothing waits for (`invoke: async`), and instances that its events started.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 pub(super) struct Left {
     /// Instances that run.
     pub instances: usize,
-    /// Scopes of instances that have ended, each with a call or an event of its own.
+    /// Scopes of instances that have ended, each with its own call or event.
     pub actions: usize,
     /// Effects that are committed and not carried out yet.
     pub effects: usize,
@@ -53,7 +53,7 @@ impl Left {
 }
 
 /// Counts the unfinished work of the run whose traces have this root, and finds the instances of it that
-/// failed unheard: nobody waits for them.
+/// failed unnoticed: nothing waits for them.
 async fn left(
     store: &dyn Store,
     root: &str,
@@ -79,7 +79,7 @@ async fn left(
             if summary.status == Status::Faulted && !is_awaited {
                 unheard.push(summary.clone());
             }
-            // In a faulted or suspended instance nothing goes on: it waits for an operator.
+            // In a faulted or suspended instance nothing continues: it waits for an operator.
             if summary.status == Status::Faulted || summary.suspended {
                 continue;
             }
@@ -93,7 +93,7 @@ async fn left(
             left.actions += scopes.iter().filter(is_left).count();
         }
         match page.last() {
-            // Newest first: what stands behind began before this run did.
+            // Newest first: the instances that follow began before this run did.
             Some(last) if page.len() == PAGE && last.header.started_at >= begun => {
                 filter.after = Some(last.header.id.clone());
             }
@@ -104,7 +104,7 @@ async fn left(
     Ok((left, unheard))
 }
 
-/// Waits until nothing is left, and returns the instances that failed while nobody waited for them. `say`
+/// Waits until nothing is left, and returns the instances that failed while nothing waited for them. `say`
 /// gets the first count that isn't empty.
 ///
 /// # Errors
@@ -123,7 +123,7 @@ pub(super) async fn finish(
         if now.is_empty() {
             return Ok(unheard);
         }
-        // An effect is carried out at once: no need to speak of it, unless it isn't.
+        // Effects are normally carried out at once, so only those that aren't are reported.
         put_off.look(store, Instant::now()).await?;
         if (now.actions > 0 || now.instances > 0)
             && let Some(say) = say.take()

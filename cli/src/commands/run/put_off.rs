@@ -1,6 +1,6 @@
-//! Effects of a run (events, starts of sub-workflows, what instances tell each other) that are committed
-//! and that nobody could carry out. Each is tried again every few seconds; what is wrong with one may
-//! never get better.
+//! Effects of a run (events, starts of sub-workflows, messages between instances) that are committed
+//! and could not be carried out. Each is tried again every few seconds; the cause of a failure may
+//! never go away.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use swirl_ports::OutboxEntry;
 /// How many effects are read at a time.
 const PAGE: usize = 200;
 
-/// When something is said about an effect that is still to be carried out.
+/// After this time an effect that is still to be carried out is reported.
 const SAID_AFTER: Duration = Duration::from_secs(1);
 
 /// When the run gives up.
 pub(super) const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
 
-/// How often it is looked.
+/// How often the store is checked.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// An effect was put off for too long.
@@ -35,7 +35,7 @@ pub(super) struct PutOff<S> {
     root: String,
     seen: HashMap<u64, Instant>,
     looked: Option<Instant>,
-    /// Gets what is waited for, once.
+    /// Receives the names of the pending effects, once.
     say: Option<S>,
 }
 
@@ -106,7 +106,7 @@ pub(super) async fn of_run(
     Ok(found)
 }
 
-/// What is to be done, in words.
+/// A description of the effect for people.
 fn name(entry: &OutboxEntry) -> String {
     let what = match &entry.command {
         Command::Publish(event) => format!("the event {} of type '{}'", event.id, event.kind),
@@ -145,7 +145,7 @@ mod tests {
         put_off.judge(&[entry(2)], at(900)).unwrap();
         put_off.judge(&[entry(2), entry(3)], at(1_000)).unwrap();
         put_off.judge(&[entry(2), entry(3)], at(29_999)).unwrap();
-        // Another one takes its place: it has its own time.
+        // Another effect takes its place: it has its own time.
         put_off.judge(&[entry(3)], at(30_500)).unwrap();
         let error = put_off.judge(&[entry(3)], at(31_000)).unwrap_err();
         assert!(

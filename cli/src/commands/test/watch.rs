@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 /// Between two looks at the files.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What a scenario or a definition may consist of.
+/// The endings of the files that scenarios and definitions consist of.
 const ENDINGS: [&str; 6] = [".yaml", ".yml", ".json", ".proto", ".graphql", ".xml"];
 
 /// When a file was changed last, and its length.
@@ -48,7 +48,7 @@ fn look(paths: &[PathBuf]) -> Seen {
                 .filter(|folder| !folder.as_os_str().is_empty())
                 .unwrap_or(Path::new(".")),
         };
-        // A folder that can't be read is told of by the run.
+        // The run reports a folder that can't be read.
         let _ = discover::collect(folder, &mut files, &wanted);
     }
     let look = |file: PathBuf| {

@@ -1,4 +1,4 @@
-//! Instances by workflow and key, in the place of their id.
+//! Instances addressed by workflow and key instead of their id.
 
 use serde_json::json;
 
@@ -57,7 +57,7 @@ pub async fn check(dev: &Dev) {
     assert_eq!(accepted, json!({"id": other, "accepted": "cancel"}));
     having(dev, &other, "cancelled").await;
 
-    // What failed leaves its key to the next, and cannot go on while that runs.
+    // A faulted instance gives up its key to the next, and cannot continue while that runs.
     go(dev, "a/7").await;
     having(dev, &first, "faulted").await;
     let next = begun(dev, json!({"order": "a/7"})).await;

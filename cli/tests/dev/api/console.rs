@@ -112,11 +112,7 @@ async fn instances(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(suspended.status, 200);
     has(
         &suspended.text,
-        &[
-            "The instance is suspended.",
-            "Let it go on…",
-            "because: lunch",
-        ],
+        &["The instance is suspended.", "Resume…", "because: lunch"],
     );
     // It has moved on since the page was loaded.
     let again = browser.send(&format!("{path}/suspend"), &[]).await;
@@ -213,10 +209,7 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     let done = having(dev, id, "completed").await;
     assert_eq!(done["input"], json!({"name": "Ada", "age": 36}));
     let deleted = browser.send("/definitions/written/1/delete", &[]).await;
-    has(
-        &deleted.text,
-        &["Nothing starts of this definition any more."],
-    );
+    has(&deleted.text, &["The version is deleted"]);
     dev.get("/api/v1/definitions/written/1")
         .await
         .refused(404, "unknown-workflow");
@@ -233,7 +226,7 @@ async fn events(dev: &Dev, browser: &Browser<'_>) {
     has(
         &explained.text,
         &[
-            "Nobody would take it",
+            "Nothing would receive it",
             "console-event",
             "<span class=\"tag\">order</span>",
         ],
@@ -256,16 +249,12 @@ async fn events(dev: &Dev, browser: &Browser<'_>) {
 async fn schedules(browser: &Browser<'_>) {
     has(
         &browser.page("/schedules").await,
-        &["hourly", "0 * * * *", "Starts next", "Make up for a time"],
+        &["hourly", "0 * * * *", "Starts next", "Backfill a period"],
     );
     let paused = browser.send("/schedules/hourly/pause", &[]).await;
     has(
         &paused.text,
-        &[
-            "The schedule is paused.",
-            "Would start next",
-            "Let it go on",
-        ],
+        &["The schedule is paused.", "Would start next", "Resume"],
     );
     browser.send("/schedules/hourly/resume", &[]).await;
     let time = [

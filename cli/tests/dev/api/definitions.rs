@@ -108,7 +108,51 @@ async fn wrong_bodies(dev: &Dev) {
     assert_eq!(sent.send().await.unwrap().status(), 400);
 }
 
+async fn pages(dev: &Dev) {
+    let row = |row: &Value| format!("{} {}", row["id"], row["version"]);
+    let whole = dev.get(&format!("{PATH}?limit=1000")).await.is(200);
+    assert_eq!(
+        (&whole["complete"], &whole["next"]),
+        (&json!(true), &json!(null))
+    );
+    let whole: Vec<String> = whole["definitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(row)
+        .collect();
+    let mut query = reqwest::Url::parse("http://here/?limit=3").unwrap();
+    let mut all = Vec::new();
+    loop {
+        let page = dev
+            .get(&format!("{PATH}?{}", query.query().unwrap()))
+            .await
+            .is(200);
+        let rows = page["definitions"].as_array().unwrap();
+        assert!(rows.len() <= 3, "{page:#}");
+        all.extend(rows.iter().map(row));
+        assert_eq!(page["complete"], page["next"].is_null());
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        query
+            .query_pairs_mut()
+            .clear()
+            .extend_pairs([("limit", "3"), ("after", next)]);
+    }
+    assert_eq!(all, whole);
+    for wrong in ["limit=0", "limit=1001"] {
+        let answer = dev.get(&format!("{PATH}?{wrong}")).await;
+        answer.refused(400, "invalid-query");
+    }
+    let answer = dev.get(&format!("{PATH}?after=greeting")).await;
+    answer.refused(400, "unknown-place");
+    let listed = dev.swirl(&["definition", "list"]);
+    assert_eq!(listed["definitions"].as_array().unwrap().len(), whole.len());
+}
+
 async fn reading(dev: &Dev) {
+    pages(dev).await;
     let list = dev.get(PATH).await.is(200);
     let all = list["definitions"].as_array().unwrap();
     let named = |id: &str| all.iter().filter(|row| row["id"] == id).count();
@@ -136,7 +180,7 @@ async fn reading(dev: &Dev) {
     }
 }
 
-/// A new version is for those who start after it.
+/// A new version applies to instances that start after it.
 pub async fn running_instances_keep_theirs(dev: &Dev) {
     let old = waiting(dev, "kept").await;
     let next = super::WAITER

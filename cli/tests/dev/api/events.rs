@@ -29,7 +29,7 @@ pub async fn check(dev: &Dev) {
     explained(dev).await;
 }
 
-/// Whoever sends an event is told who took it, and if nobody, why.
+/// The response to an event says which instances received it, and if none, why.
 async fn explained(dev: &Dev) {
     let mut number = 0;
     let mut reach = async |changes: Value| -> Value {
@@ -94,7 +94,7 @@ async fn structured(dev: &Dev) {
     publish(dev, &[STRUCTURED], event("s1", "structured").to_string())
         .await
         .is(202);
-    // One that nobody waits for yet is kept for who comes later.
+    // An event that nothing waits for yet is kept for later instances.
     publish(dev, &[STRUCTURED], event("s2", "early").to_string())
         .await
         .is(202);
@@ -115,7 +115,7 @@ async fn batched(dev: &Dev) {
         publish(dev, &[BATCHED], "[]").await.is(202),
         json!({"accepted": []})
     );
-    // One that is wrong, and none is taken in.
+    // If one is not valid, none is accepted.
     let id = waiting(dev, "b3").await;
     let mut wrong = event("b4", "b3");
     wrong["id"] = json!("");
@@ -124,7 +124,7 @@ async fn batched(dev: &Dev) {
         .await
         .refused(400, "invalid-event");
     assert_eq!(refused["index"], 1, "{refused:#}");
-    // Time has to pass: nobody acts on one of them meanwhile.
+    // Time has to pass: none of them takes effect meanwhile.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     having(dev, &id, "running").await;
     publish(dev, &[BATCHED], event("b5", "b5").to_string())

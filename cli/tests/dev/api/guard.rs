@@ -1,4 +1,4 @@
-//! What holds for all routes.
+//! Checks that apply to all routes.
 
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -72,7 +72,7 @@ pub async fn check(dev: &Dev) {
         .await
         .is(200);
 
-    // A page of that name, which leads to this machine.
+    // A page whose host name resolves to this machine.
     for (host, status) in [
         ("example.org:8080", 403),
         ("named.test", 200),
@@ -91,7 +91,7 @@ pub async fn check(dev: &Dev) {
     a_body_that_breaks_off(dev).await;
 }
 
-/// No client of HTTP does that on purpose.
+/// No HTTP client does that on purpose.
 async fn a_body_that_breaks_off(dev: &Dev) {
     let address = dev.url.trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -1,4 +1,4 @@
-//! What is seen of instances: state data, what calls were given and answered, what operators did.
+//! Reading instances: state data, arguments and results of calls, operators' actions.
 
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ async fn until_the_end(dev: &Dev) {
     }
 }
 
-/// As people call them.
+/// The commands as users call them.
 async fn commands(dev: &Dev) {
     let id = waiting(dev, "commands").await;
     let (code, out, err) = dev.run(&["get", &id, "--watch", "--timeout", "10ms"]);

@@ -1,4 +1,4 @@
-//! What there is much of comes in parts.
+//! Large answers come in parts.
 
 use serde_json::json;
 

@@ -67,7 +67,7 @@ async fn deleted(dev: &Dev) {
     dev.post(path, &[JSON], "{}")
         .await
         .refused(404, "unknown-workflow");
-    // The earlier one is the latest again; the instance of the other goes on.
+    // The earlier one is the latest again; the instance of the other continues.
     let latest = dev.get("/api/v1/definitions/gone").await.is(200);
     assert_eq!(latest["version"], "1");
     let shown = dev.get(&format!("/api/v1/instances/{id}")).await.is(200);
@@ -75,7 +75,7 @@ async fn deleted(dev: &Dev) {
         (&shown["status"], &shown["scopes"][0]["state"]),
         (&json!("running"), &json!("A"))
     );
-    // The same content may come back, another one may not.
+    // The same content may be deployed again, different content may not.
     let other = document("2").replace("PT1H", "PT2H");
     deploy(dev, other).await.refused(409, "definition-conflict");
     assert_eq!(deploy(dev, commented).await.is(201)["outcome"], "new");

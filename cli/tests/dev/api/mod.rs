@@ -1,6 +1,6 @@
 //! Every route of the API, over HTTP.
 //!
-//! One process serves all parts, so that what they left out can be told at the end: each operation
+//! One process serves all parts, so that gaps can be found at the end: each operation
 //! of `openapi.json` has answered with each status that the document lists, and each code of a
 //! refusal that the documentation lists has been seen.
 
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use crate::http::{JSON, Seen};
 use crate::process::{Dev, demo};
 
-/// What only a broken store or machine brings about, or the end of the server.
+/// Codes that only a broken store or machine causes, or the end of the server.
 const BROKEN: [&str; 7] = [
     "definition-broken",
     "internal",
@@ -35,7 +35,7 @@ const BROKEN: [&str; 7] = [
     "store-unavailable",
     "timeout",
 ];
-/// Only a coordinator says these: `swirl dev` wants no tokens, has no dead letters, and starts as fast as it can. The one of
+/// Only a coordinator uses these: `swirl dev` wants no tokens, has no dead letters, and starts as fast as it can. The one of
 /// deployments needs many requests at once.
 const GUARDED: [&str; 7] = [
     "letter-cut",
@@ -178,7 +178,7 @@ async fn every_route() {
     assert_eq!(unseen_codes(&seen), BTreeSet::new());
 }
 
-/// What the document lists and nothing answered.
+/// The statuses that the document lists and no request got.
 fn unseen_statuses(document: &Value, seen: &[Seen]) -> BTreeSet<String> {
     let mut unseen = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -212,7 +212,7 @@ fn matches(template: &str, path: &str) -> bool {
     template.len() == path.len() && template.iter().zip(&path).all(fits)
 }
 
-/// The codes that docs/api.md lists and nothing was refused with.
+/// The codes that docs/api.md lists and no refusal had.
 fn unseen_codes(seen: &[Seen]) -> BTreeSet<String> {
     let page = include_str!("../../../../docs/api.md");
     let (_, listed) = page.split_once("with a stable `code`:").unwrap();

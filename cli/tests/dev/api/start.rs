@@ -19,7 +19,7 @@ pub async fn check(dev: &Dev) {
         (&json!(true), format!("/api/v1/instances/{id}"))
     );
     let done = having(dev, id, "completed").await;
-    // The latest version is taken where none is named.
+    // The latest version is used if none is named.
     assert_eq!(done["output"], json!({"name": "Ada", "version": "1.10.0"}));
     let path = format!("{GREETING}?version=1.0.0&wait=PT20S");
     let first = dev.post(&path, &[], "").await.is(200);

@@ -1,4 +1,4 @@
-//! Schedules that are looked at and steered, and events that are explained.
+//! Inspecting and controlling schedules, and explaining events.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -115,9 +115,28 @@ async fn listed(dev: &Dev) {
         .collect();
     assert_eq!(next.len(), 4);
     assert!(next.windows(2).all(|pair| pair[1] - pair[0] == 3_600_000));
-    dev.get("/api/v1/schedules?next=0")
-        .await
-        .refused(400, "invalid-query");
+    for wrong in ["next=0", "limit=0"] {
+        let answer = dev.get(&format!("/api/v1/schedules?{wrong}")).await;
+        answer.refused(400, "invalid-query");
+    }
+    // One after another, by workflow.
+    let names: Vec<&Value> = all.iter().map(|row| &row["workflow"]).collect();
+    let page = dev.get("/api/v1/schedules?limit=1").await.is(200);
+    assert_eq!(
+        (&page["schedules"][0]["workflow"], names.len() > 1),
+        (names[0], true)
+    );
+    let mut query = reqwest::Url::parse("http://here/").unwrap();
+    let after = page["next"].as_str().unwrap();
+    query.query_pairs_mut().append_pair("after", after);
+    let rest = format!("/api/v1/schedules?{}", query.query().unwrap());
+    let rest = dev.get(&rest).await.is(200);
+    let found = rest["schedules"].as_array().unwrap().iter();
+    let found: Vec<&Value> = found.map(|row| &row["workflow"]).collect();
+    assert_eq!(
+        (found, &rest["complete"]),
+        (names[1..].to_vec(), &json!(true))
+    );
 }
 
 async fn fired(dev: &Dev) {
@@ -206,7 +225,7 @@ async fn explained(dev: &Dev) {
         (&why["attribute"], &why["expected"], &why["found"]),
         (&json!("order"), &json!("explain-2"), &json!("explain-1"))
     );
-    // Asked of one instance alone; and it was not taken in.
+    // Asked for one instance only; and the event was not accepted.
     let asked = format!("{url}?instance={other}");
     let alone = dev.post(&asked, &[EVENT], event.to_string()).await.is(200);
     assert_eq!(alone["takenBy"], json!([]));

@@ -34,7 +34,7 @@ pub fn all(address: SocketAddr) -> Vec<Case> {
             ));
         }
     }
-    // Who refuses a token gets another one.
+    // A service that refuses a token gets another one.
     let function = with(rest("refuse-all"), "oauth2");
     cases.push(case(
         "refuse-all-oauth2",

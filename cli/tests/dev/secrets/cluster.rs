@@ -63,7 +63,7 @@ async fn nothing_of_a_cluster_holds_a_secret() {
             format!("127.0.0.1:{api}"),
             "--auth-mode".to_owned(),
             "off".to_owned(),
-            // Its documents are of this machine.
+            // Its documents come from this machine.
             "--http-allow-hosts".to_owned(),
             "127.0.0.1".to_owned(),
         ],
@@ -159,7 +159,7 @@ async fn nothing_of_a_cluster_holds_a_secret() {
         assert!(text.contains("DEBUG"), "{}: {text}", log.display());
         assert_none(&log.display().to_string(), &text, &SECRETS);
     }
-    // Uncompressed, so that texts stand there as they are.
+    // Uncompressed, so that texts appear in it as they are.
     redis
         .cli(&["CONFIG", "SET", "rdbcompression", "no"])
         .unwrap();

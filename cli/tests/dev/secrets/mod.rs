@@ -1,8 +1,8 @@
-//! Secrets in arguments and credentials of services that echo all they get, in every way that they
-//! can think of. Then everything that is kept or shown is searched for the secrets: the store, the
-//! history, answers of the API, logs at trace level, traces, metrics.
+//! Secrets in arguments and credentials of services that echo all they get, in many encodings. Then
+//! everything that is kept or shown is searched for the secrets: the store, the history, answers of
+//! the API, logs at trace level, traces, metrics.
 //!
-//! How values are looked for here has nothing to do with how they are cut out.
+//! The search here shares nothing with the code that cuts secrets out.
 
 mod cases;
 mod cluster;
@@ -16,9 +16,9 @@ use std::path::Path;
 pub const KEY: &str = "kP9x \"quo&ted\" wörd/+%41;\\end<Z7>";
 /// As a bearer token, which must be visible ASCII.
 pub const TOKEN: &str = "tK4w.\"q&t\"/+%25;\\e<m2>_YyX";
-/// What the token endpoint gives.
+/// The access token that the token endpoint issues.
 pub const ACCESS: &str = "aC7r-tok/+en%2F&\"v\"_QqZ9";
-/// Input data: what is searched through is really there.
+/// Input data; finding it shows that the search works.
 pub const CANARY: &str = "canary-5eef";
 
 /// All files of a folder, as text.

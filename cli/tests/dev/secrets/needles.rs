@@ -1,4 +1,4 @@
-//! What a secret may look like.
+//! The forms that a secret may appear in.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -83,7 +83,7 @@ fn padded(before: usize, inner: &str) -> String {
     format!("{}{inner}", "\0".repeat(before))
 }
 
-/// Without the characters that depend on what stands before and after.
+/// Without the characters that depend on the text before and after.
 fn core(encoded: &str, before: usize) -> String {
     let first = [0, 2, 3][before];
     encoded[first..encoded.len() - 2].to_owned()

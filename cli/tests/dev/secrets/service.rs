@@ -1,4 +1,4 @@
-//! A service that answers with all that it was sent, in many encodings.
+//! A service that echoes all that it was sent, in many encodings.
 //!
 //! The first part of a path says how it answers; see [`reply`].
 
@@ -44,8 +44,8 @@ async fn answer(request: Request) -> Response {
     reply(&path, &echo(&got, &query, &body, is_token), &body)
 }
 
-/// All that came, decoded, and all of that in many encodings. What stands deepest comes first: an
-/// error shows the beginning.
+/// All that was received, decoded, and all of that in many encodings. The most encoded forms come
+/// first: an error shows the beginning.
 fn echo(got: &[String], query: &str, body: &Bytes, is_token: bool) -> Vec<String> {
     let body = String::from_utf8_lossy(body).into_owned();
     let mut found = Vec::new();
@@ -147,7 +147,7 @@ fn reply(path: &str, echoed: &[String], body: &Bytes) -> Response {
             400,
             json!({"error": {"code": all(), "message": long(500, echoed)}}),
         ),
-        // What succeeds: in values, in names of members, in one text.
+        // Successful answers: echoes in values, in names of members, in one text.
         _ => json(
             200,
             json!({"list": echoed, "text": all(),

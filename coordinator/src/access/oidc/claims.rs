@@ -1,4 +1,4 @@
-//! What a token says of its holder.
+//! The claims of a token about its holder.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use swirl_access::Role;
 
 const NAME_CHARS_MAX: usize = 100;
 
-/// Whom the provider names, fit for a message.
+/// The subject that the provider names, fit for a message.
 pub(super) fn subject(claims: &Map<String, Value>) -> String {
     let name = claims.get("sub").and_then(Value::as_str).unwrap_or("?");
     let plain = name.chars().filter(|c| !c.is_control());
     plain.take(NAME_CHARS_MAX).collect()
 }
 
-/// Our roles; what is none of them has no meaning here.
+/// Our roles; other words of the claim have no meaning here.
 pub(super) fn roles(
     claims: &Map<String, Value>,
     path: &str,
@@ -51,7 +51,7 @@ pub(super) fn words(claims: &Map<String, Value>, path: &str) -> Vec<String> {
     }
 }
 
-/// A claim by its name, which may be a URL and so hold dots; else by its path.
+/// A claim by its name, which may be a URL and so contain dots; otherwise by its path.
 fn find<'c>(claims: &'c Map<String, Value>, path: &str) -> Option<&'c Value> {
     if let Some(found) = claims.get(path) {
         return Some(found);
@@ -95,7 +95,7 @@ mod tests {
         let mapped = BTreeMap::from([("SRE Team".to_owned(), Role::Operator)]);
         let path = "realm_access.roles";
         assert_eq!(roles(&claims, path, &mapped), [Role::Operator]);
-        // With a mapping, only what it names counts.
+        // With a mapping, only the names in it count.
         assert_eq!(roles(&claims, "roles", &mapped), []);
         assert_eq!(subject(&claims), "ada");
         assert_eq!(subject(&Map::new()), "?");

@@ -1,4 +1,4 @@
-//! Signatures of tokens, checked by `ring`, which does TLS here, too.
+//! Checks signatures of tokens with `ring`, which is also used for TLS.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, new_error};
@@ -14,7 +14,7 @@ use ring::signature::{
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(new_error(ErrorKind::UnsupportedAlgorithm)),
     verifier_factory: |algorithm, key| {
-        // Found out here, and not by a signature that never fits.
+        // Reported here, as otherwise no signature would ever match.
         if algorithm.family() != key.family() || check(*algorithm).is_none() {
             return Err(new_error(ErrorKind::InvalidAlgorithm));
         }
@@ -23,11 +23,11 @@ static PROVIDER: CryptoProvider = CryptoProvider {
             key: key.clone(),
         }))
     },
-    // For making keys, which nobody does here.
+    // For making keys, which isn't done here.
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// For the whole process; another one may be there already, which would do as well.
+/// For the whole process; another provider may be installed already, which works as well.
 pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }

@@ -10,18 +10,18 @@ const KEYS_MAX: usize = 100;
 #[derive(Clone)]
 pub(super) struct Key {
     pub id: Option<String>,
-    /// What it can have signed.
+    /// The algorithms of signatures that it can check.
     pub algorithms: Vec<Algorithm>,
     pub key: DecodingKey,
 }
 
 /// Keys that are of no use here (for encryption, of unknown kinds, shared secrets) are left out:
-/// one of them is no reason to go without the others.
+/// one of them must not make the others unusable.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Key>, String> {
-    let document: Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("this is no JSON: {error}"))?;
+    let document: Value = serde_json::from_slice(bytes)
+        .map_err(|error| format!("this is not valid JSON: {error}"))?;
     let Some(keys) = document.get("keys").and_then(Value::as_array) else {
-        return Err("this is no set of keys: it has no array 'keys'".to_owned());
+        return Err("this is not a JSON Web Key Set: it has no array 'keys'".to_owned());
     };
     let keys: Vec<Key> = keys.iter().take(KEYS_MAX).filter_map(key).collect();
     match keys.is_empty() {

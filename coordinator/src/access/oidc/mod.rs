@@ -1,6 +1,6 @@
 //! Tokens (JWT) of an OpenID Connect provider: signature, issuer, audience and time are checked here,
-//! without asking the provider for each one. What a token says of roles and namespaces is mapped to
-//! ours.
+//! without asking the provider for each one. A token's claims about roles and namespaces are mapped
+//! to ours.
 
 mod claims;
 mod crypto;
@@ -26,14 +26,14 @@ use swirl_access::Role;
 #[async_trait]
 pub trait Fetch: Send + Sync {
     /// # Errors
-    /// A sentence.
+    /// The reason, as a sentence.
     async fn get(&self, url: &str) -> Result<Vec<u8>, String>;
 }
 
-/// Where the provider's keys are.
+/// The source of the provider's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
-    /// What `/.well-known/openid-configuration` of the issuer says.
+    /// The address in `/.well-known/openid-configuration` of the issuer.
     Discovery,
     Url(String),
     File(PathBuf),
@@ -49,18 +49,18 @@ pub struct OidcSettings {
     pub algorithms: Vec<String>,
     /// A claim, or the path of one with dots between the names.
     pub roles_claim: String,
-    /// What the claim says, to our roles. If empty, the claim holds the names of roles.
+    /// Maps words of the claim to our roles. If empty, the claim contains the names of roles.
     pub roles: BTreeMap<String, Role>,
     /// A token must name our namespace there; without a claim, tokens are not limited.
     pub namespaces_claim: Option<String>,
-    /// How far clocks may differ.
+    /// The tolerated difference between clocks.
     pub leeway: Duration,
 }
 
-/// Why a provider cannot be used.
+/// The reason why a provider cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OidcError {
-    #[error("'{0}' is no algorithm by which tokens can be signed here")]
+    #[error("'{0}' is not a supported signature algorithm for tokens")]
     Algorithm(String),
     #[error("no audience is given: tokens for other services would do")]
     Audience,
@@ -75,7 +75,7 @@ pub struct Oidc {
 }
 
 impl Oidc {
-    /// The provider isn't asked yet: it may be away when we start. A file is read.
+    /// The provider isn't asked yet, as it may be away at the start. A file is read.
     ///
     /// # Errors
     /// The settings cannot be used.
@@ -98,7 +98,7 @@ impl Oidc {
         })
     }
 
-    /// How many keys the provider has that can be used: asks it now.
+    /// Asks the provider now, and returns the number of its usable keys.
     ///
     /// # Errors
     /// It doesn't answer, or not with keys.
@@ -113,13 +113,13 @@ impl Oidc {
 
     pub(super) async fn identify(&self, token: &str) -> Result<Identity, Denied> {
         let invalid = |reason: &str| Denied::Invalid(reason.to_owned());
-        let header = decode_header(token).map_err(|_| invalid("it is no JWT with a signature"))?;
+        let header = decode_header(token).map_err(|_| invalid("it is not a signed JWT"))?;
         if !self.algorithms.contains(&header.alg) {
             return Err(invalid(
                 "its signature is of a kind that isn't accepted (auth.oidc.algorithms)",
             ));
         }
-        // Whoever sets it wants it to be understood, and none of it is.
+        // Critical extensions must be understood (RFC 7515), and none of them is.
         if header.crit.is_some() {
             return Err(invalid("it asks for extensions (crit)"));
         }
@@ -134,7 +134,7 @@ impl Oidc {
         let validation = self.validation(header.alg);
         let data = decode::<Map<String, Value>>(token, &key, &validation)
             .map_err(|error| Denied::Invalid(reason(error.kind())))?;
-        // One of several issuers is none: RFC 7519 has a single one.
+        // A list of issuers is not valid: RFC 7519 has a single one.
         if data.claims.get("iss").and_then(Value::as_str) != Some(&self.settings.issuer) {
             return Err(invalid("it is of another issuer (iss)"));
         }
@@ -162,7 +162,7 @@ impl Oidc {
     }
 }
 
-/// Whether a token of this type lets somebody in: logout tokens, proofs of possession and others are signed
+/// Whether a token of this type gives access: logout tokens, proofs of possession and others are signed
 /// with the same keys (RFC 8725, section 3.11).
 fn is_access(kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase();
@@ -170,7 +170,7 @@ fn is_access(kind: &str) -> bool {
     matches!(kind, "jwt" | "at+jwt")
 }
 
-/// One that needs no shared secret.
+/// An algorithm without a shared secret.
 fn asymmetric(name: &str) -> Option<Algorithm> {
     let algorithm: Algorithm = name.parse().ok()?;
     let shared = matches!(
@@ -180,7 +180,7 @@ fn asymmetric(name: &str) -> Option<Algorithm> {
     (!shared).then_some(algorithm)
 }
 
-/// What is wrong with a token, without anything of it.
+/// A description of what is wrong with a token, without any of its content.
 fn reason(kind: &ErrorKind) -> String {
     match kind {
         ErrorKind::ExpiredSignature => "it has expired (exp)".to_owned(),
@@ -191,6 +191,6 @@ fn reason(kind: &ErrorKind) -> String {
         ErrorKind::MissingRequiredClaim(claim) | ErrorKind::InvalidClaimFormat(claim) => {
             format!("it says nothing of '{claim}', or nothing that can be read")
         }
-        _ => "it is no JWT that can be read".to_owned(),
+        _ => "it is not a readable JWT".to_owned(),
     }
 }

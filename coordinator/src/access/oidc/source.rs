@@ -1,8 +1,8 @@
-//! The provider's keys: kept here, asked for again from time to time, and when a token names a key
+//! The provider's keys: kept here, fetched again from time to time, and when a token names a key
 //! that isn't known yet.
 //!
-//! Whoever sends tokens cannot make us ask more often than the provider bears; a provider that is
-//! away for a while stops nobody, since its keys go on holding.
+//! Senders of tokens cannot make us ask more often than the provider can handle. A provider that is
+//! away for a while locks nobody out, since its keys stay valid.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,18 +16,18 @@ use tokio::time::{Instant, sleep, timeout};
 use super::keys::{Key, parse, pick};
 use super::{Fetch, KeySource};
 
-/// How often keys are asked for again: so long a withdrawn one goes on holding.
+/// How often keys are fetched again: a withdrawn one stays valid for this long.
 const REFRESH: Duration = Duration::from_secs(300);
-/// How soon after a success an unknown key is asked for.
+/// How soon after a success keys are fetched for an unknown key.
 const AGAIN: Duration = Duration::from_secs(10);
 /// After a failure: doubled with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long asking may take, discovery included.
 const LOAD_MAX: Duration = Duration::from_secs(10);
-/// How long a token with an unknown key waits for who is asking already, where other keys are known.
+/// How long a token with an unknown key waits for a request under way, if other keys are known.
 const QUEUE_MAX: Duration = Duration::from_secs(1);
-/// Keys that could not be confirmed for so long hold no more.
+/// Keys that could not be confirmed for this long are no longer valid.
 const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The largest file of keys, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
@@ -43,20 +43,20 @@ pub(super) struct Source {
 #[derive(Clone, Default)]
 struct Known {
     keys: Arc<Vec<Key>>,
-    /// When they were got.
+    /// When they were fetched.
     at: Option<Instant>,
 }
 
-/// Held by the one that asks.
+/// Locked by the task that asks the provider.
 #[derive(Default)]
 struct Asking {
     tried: Option<Instant>,
     failures: u32,
-    /// Why the last try failed.
+    /// The reason why the last try failed.
     reason: Option<String>,
 }
 
-/// Why there is no key for a token.
+/// The reason why there is no key for a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Unknown,
@@ -100,7 +100,7 @@ impl Source {
         let turn = self.asking.lock();
         let asking = match known.keys.is_empty() {
             true => turn.await,
-            // Whoever sends such tokens keeps few of our connections busy for long.
+            // Senders of such tokens keep few of our connections busy for long.
             false => timeout(QUEUE_MAX, turn)
                 .await
                 .map_err(|_| Missing::Away("it is slow to answer".to_owned()))?,
@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// Asks for the keys, unless somebody did since `before`, or it is too soon for that. Says why
+    /// Fetches the keys, unless another task did since `before`, or it is too soon for that. Returns why
     /// the last try failed, if it did.
     async fn ask(
         &self,
@@ -154,7 +154,7 @@ impl Source {
         if asking.tried.is_some_and(|tried| tried.elapsed() < wait) {
             return asking.reason.clone();
         }
-        // Noted first: whoever asks may hang up half-way, and ask anew.
+        // Noted first: the client may disconnect half-way, and ask anew.
         asking.tried = Some(Instant::now());
         let loaded = timeout(LOAD_MAX, self.load()).await;
         match loaded.unwrap_or_else(|_| Err("it doesn't answer in time".to_owned())) {
@@ -189,20 +189,20 @@ impl Source {
         parse(&bytes)
     }
 
-    /// Where the issuer's keys are. A document of another issuer isn't believed.
+    /// The address of the issuer's keys. A document of another issuer isn't trusted.
     async fn discover(&self) -> Result<String, String> {
         let issuer = self.issuer.trim_end_matches('/');
         let url = format!("{issuer}/.well-known/openid-configuration");
         let bytes = self.fetch.get(&url).await?;
         let found: Discovered = serde_json::from_slice(&bytes)
-            .map_err(|error| format!("{url} is no discovery document: {error}"))?;
+            .map_err(|error| format!("{url} is not a discovery document: {error}"))?;
         if found.issuer != self.issuer {
             return Err(format!(
                 "{url} is of the issuer '{}', and auth.oidc.issuer is '{}'",
                 found.issuer, self.issuer
             ));
         }
-        // Keys over a plain connection would undo what the issuer's own does.
+        // Keys over a plain connection would defeat the TLS of the issuer.
         if self.issuer.starts_with("https:") && !found.jwks_uri.starts_with("https:") {
             return Err(format!("{url} names keys without TLS: {}", found.jwks_uri));
         }
@@ -237,7 +237,7 @@ mod tests {
 
     const X: &str = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU";
 
-    /// Answers with what is in it, and counts.
+    /// Answers with the given document, and counts requests.
     #[derive(Default)]
     struct Web {
         keys: std::sync::Mutex<Option<Value>>,
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(web.asked(), 1);
     }
 
-    /// One of them waits for the provider; the others don't queue behind it.
+    /// One request waits for the provider; the others don't queue behind it.
     #[tokio::test(start_paused = true)]
     async fn a_slow_provider_holds_up_nobody() {
         let (web, source) = source();

@@ -1,72 +1,101 @@
-//! What is known of one state of a document.
+//! What the reader and the rules make of a document.
 
 use serde_json::{Value, json};
+use swirl_model::workflow::Workflow;
 use swirl_spec::codes;
-use swirl_spec::diagnostic::{Diagnostic, Severity};
+use swirl_spec::diagnostic::{Diagnostic, Part, Place, Severity};
 use swirl_spec::resource::Resources;
-use swirl_spec::source::Limits;
-use swirl_spec::{Options, read};
+use swirl_spec::source::{self, Limits};
+use swirl_spec::{Options, read_node};
 
-use super::names::Names;
-use super::properties;
-use super::text::{Position, Text};
+use super::scalar::Scalar;
+use super::text::{Position, Range, Text};
 use crate::lint;
 
-/// A finding, of the reader or of a rule.
-struct Finding {
-    code: &'static str,
+/// A finding, of the reader or of a rule. Its place moves with the text.
+pub struct Finding {
+    pub code: &'static str,
     severity: u8,
-    message: String,
-    hint: Option<String>,
-    line: usize,
-    column: usize,
+    pub message: String,
+    pub hint: Option<String>,
+    /// From 1, as the reader says it.
+    pub line: usize,
+    pub column: usize,
+    part: Option<Box<Part>>,
+    /// Another place, and what it has to do with this one.
+    related: Option<(Place, String)>,
 }
 
+#[derive(Default)]
 pub struct Analysis {
     findings: Vec<Finding>,
-    pub names: Names,
+    /// `None` if there is any error.
+    pub workflow: Option<Workflow>,
 }
 
 impl Analysis {
     pub fn of(document: &str, resources: &dyn Resources) -> Analysis {
-        let reading = read(document.as_bytes(), resources, &Options::default());
-        let root = swirl_spec::source::read(document.as_bytes(), &Limits::default()).root;
-        let mut findings: Vec<Finding> = reading.diagnostics.iter().map(of_reader).collect();
-        if let (Some(workflow), Some(root)) = (&reading.workflow, &root) {
-            let rules = lint::lint(workflow, root, &[]);
-            findings.extend(rules.into_iter().map(|finding| Finding {
-                code: finding.rule.name,
-                severity: 3,
-                message: finding.message,
-                hint: Some(finding.hint),
-                line: finding.place.line,
-                column: finding.place.column,
-            }));
+        let parsed = source::read(document.as_bytes(), &Limits::default());
+        let mut findings: Vec<Finding> = parsed.diagnostics.iter().map(of_reader).collect();
+        let is_broken = parsed.diagnostics.has_errors();
+        let Some(root) = parsed.root else {
+            return Analysis {
+                findings,
+                workflow: None,
+            };
+        };
+        let mut reading = read_node(&root, resources, &Options::default());
+        findings.extend(reading.diagnostics.iter().map(of_reader));
+        let workflow = reading.workflow.take().filter(|_| !is_broken);
+        if let Some(workflow) = &workflow {
+            let rules = lint::lint(workflow, &root, &[]);
+            findings.extend(rules.into_iter().map(of_rule));
         }
-        let names = root.as_ref().map(Names::of).unwrap_or_default();
-        Analysis { findings, names }
+        Analysis { findings, workflow }
     }
 
-    pub fn diagnostics(&self, text: &Text) -> Value {
+    /// Moves the findings with an edit of the text: `end` was the end of what was replaced, `new_end` is that
+    /// of what stands there now. Lines and characters from 1.
+    pub fn moved(&mut self, start: (usize, usize), end: (usize, usize), new_end: (usize, usize)) {
+        for finding in &mut self.findings {
+            let place = (finding.line, finding.column);
+            if place < start {
+                continue;
+            }
+            (finding.line, finding.column) = match place {
+                place if place < end => start,
+                (line, column) if line == end.0 => (new_end.0, new_end.1 + column - end.1),
+                (line, column) => (new_end.0 + line - end.0, column),
+            };
+        }
+    }
+
+    pub fn diagnostics(&self, text: &Text, uri: &str) -> Value {
         let rows = self.findings.iter().map(|finding| {
             let message = match &finding.hint {
                 Some(hint) => format!("{} ({hint})", finding.message),
                 None => finding.message.clone(),
             };
-            json!({
-                "range": text.word_at(finding.line, finding.column),
+            let mut row = json!({
+                "range": finding.range(text),
                 "severity": finding.severity,
                 "code": finding.code,
                 "source": "swirl",
                 "message": message,
-            })
+            });
+            if let Some((place, message)) = &finding.related {
+                let range = text.word_at(place.line, place.column);
+                let location = json!({"uri": uri, "range": range});
+                row["relatedInformation"] = json!([{"location": location, "message": message}]);
+            }
+            row
         });
         rows.collect()
     }
 
-    /// The pages of the findings at a position; without any, what the property there is for.
-    pub fn hover(&self, text: &Text, at: Position) -> Value {
-        let here = |finding: &&Finding| text.word_at(finding.line, finding.column).holds(at);
+    /// The pages of the findings at a position.
+    pub fn pages(&self, text: &Text, at: Position) -> Option<String> {
+        let here = |finding: &&Finding| finding.range(text).holds(at);
         let mut pages: Vec<&str> = self
             .findings
             .iter()
@@ -74,45 +103,48 @@ impl Analysis {
             .filter_map(|finding| page(finding.code))
             .collect();
         pages.dedup();
-        let shown = match pages.is_empty() {
-            false => pages.join("\n---\n"),
-            true => match properties::at(text, at) {
-                Some((key, about)) => format!("**{key}**: {about}"),
-                None => return Value::Null,
-            },
-        };
-        json!({"contents": {"kind": "markdown", "value": shown}})
+        (!pages.is_empty()).then(|| pages.join("\n---\n"))
     }
 
-    /// Hints that say what to write instead, as edits.
-    pub fn fixes(&self, text: &Text, uri: &str, within: Option<(Position, Position)>) -> Value {
-        let mut fixes = Vec::new();
-        for finding in &self.findings {
-            let range = text.word_at(finding.line, finding.column);
-            let is_asked =
-                within.is_none_or(|(start, end)| range.start <= end && start <= range.end);
-            let Some(new) = finding.hint.as_deref().and_then(meant).filter(|_| is_asked) else {
-                continue;
+    /// The findings that meet a range; all without one.
+    pub fn within(
+        &self,
+        text: &Text,
+        within: Option<(Position, Position)>,
+    ) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| {
+            let Some((start, end)) = within else {
+                return true;
             };
-            let line = text.line(range.start.line);
-            let quoted = text.before(range.start).len();
-            let new_text = match line[quoted..].chars().next() {
-                Some(quote @ ('"' | '\'')) => format!("{quote}{new}{quote}"),
-                _ => new.to_owned(),
-            };
-            let edit = json!({"range": range, "newText": new_text});
-            fixes.push(json!({
-                "title": format!("write '{new}'"),
-                "kind": "quickfix",
-                "isPreferred": true,
-                "edit": {"changes": {uri: [edit]}},
-            }));
-        }
-        Value::Array(fixes)
+            let whole = text.word_at(finding.line, finding.column);
+            let part = finding.range(text);
+            let meets = |range: &Range| range.start <= end && start <= range.end;
+            meets(&whole) || meets(&part)
+        })
+    }
+}
+
+impl Finding {
+    /// The part of an expression that it is about, else the word at its place.
+    pub fn range(&self, text: &Text) -> Range {
+        let whole = || text.word_at(self.line, self.column);
+        let part = self.part.as_ref().and_then(|part| {
+            let scalar = Scalar::at(text.as_str(), text.offset(self.line, self.column));
+            let begin = scalar.value.find(part.expression.as_str())?;
+            let (mut start, end) = (begin + part.bytes.start, begin + part.bytes.end);
+            if start == end {
+                // Where something is missing the last character is shown.
+                let before = scalar.value.get(begin..start)?;
+                start -= before.chars().next_back().map_or(0, char::len_utf8);
+            }
+            scalar.place(start..end)
+        });
+        part.map_or_else(whole, |bytes| text.between(bytes))
     }
 }
 
 fn of_reader(finding: &Diagnostic) -> Finding {
+    let related = finding.related.as_ref();
     Finding {
         code: finding.code.as_str(),
         severity: match finding.severity {
@@ -124,6 +156,21 @@ fn of_reader(finding: &Diagnostic) -> Finding {
         hint: finding.hint.clone(),
         line: finding.line,
         column: finding.column,
+        part: finding.part.clone(),
+        related: related.map(|other| (other.place.clone(), other.message.clone())),
+    }
+}
+
+fn of_rule(finding: lint::Finding) -> Finding {
+    Finding {
+        code: finding.rule.name,
+        severity: 3,
+        message: finding.message,
+        hint: Some(finding.hint),
+        line: finding.place.line,
+        column: finding.place.column,
+        part: None,
+        related: None,
     }
 }
 
@@ -135,33 +182,4 @@ fn page(code: &str) -> Option<&'static str> {
     of_reader
         .map(|entry| entry.page)
         .or_else(|| of_rule().map(|rule| rule.page))
-}
-
-/// What a hint such as `did you mean 'x'?` or `write 'x'` wants to stand there.
-fn meant(hint: &str) -> Option<&str> {
-    let rest = hint
-        .strip_prefix("did you mean '")
-        .or_else(|| hint.strip_prefix("write '"))?;
-    let (word, rest) = rest.split_once('\'')?;
-    let is_whole = matches!(rest, "" | "?") || rest.starts_with(": case matters");
-    (is_whole && !word.contains(['\n', '{', ':'])).then_some(word)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::meant;
-
-    #[test]
-    fn hints_that_are_edits() {
-        for (hint, word) in [
-            ("did you mean 'transition'?", Some("transition")),
-            ("write 'inject': case matters", Some("inject")),
-            ("write 'PT15M'", Some("PT15M")),
-            ("write 'specVersion: \"0.8\"'", None),
-            ("did you mean 'x'? else put it into 'metadata'", None),
-            ("add one of 'transition' or 'end'", None),
-        ] {
-            assert_eq!(meant(hint), word, "{hint}");
-        }
-    }
 }

@@ -2,138 +2,330 @@
 //!
 //! The reader itself says which properties an object has and which words a property takes: a
 //! stand-in is put where the cursor is, and the reader's finding about it names them. So what is
-//! offered is what is accepted, in each edition.
+//! offered is what is accepted, in each edition. The reader is given no more of the document than
+//! the way that leads there, so that a long one costs no more than a short one.
 
 use serde_json::{Value, json};
-use swirl_spec::codes;
+use swirl_model::Data;
 use swirl_spec::diagnostic::Diagnostic;
-use swirl_spec::resource::Resources;
-use swirl_spec::{Options, read};
+use swirl_spec::edition::{self, Edition};
+use swirl_spec::resource::MapResources;
+use swirl_spec::source::{self, Limits, Node};
+use swirl_spec::{Options, Reading, codes, read_as, vocabulary};
 
-use super::analysis::Analysis;
-use super::names::referred;
+use super::expressions::key_and_value;
+use super::names::{Names, referred};
 use super::properties;
 use super::text::{Position, Text};
 
 /// Like no word of the language, so that no finding suggests another one.
 const STAND_IN: &str = "zzqqxxkkww";
 
-pub fn complete(
-    text: &Text,
-    analysis: &Analysis,
-    at: Position,
-    resources: &dyn Resources,
-) -> Value {
-    let line = text.line(at.line);
-    let before = text.before(at);
-    match value_of(before) {
-        Some(key) => {
-            let names = referred(key).map(|kind| analysis.names.declared(kind));
-            match names.filter(|names| !names.is_empty()) {
-                Some(names) => items(names.into_iter().map(str::to_owned).collect(), 18),
-                None => items(words(text, at, before, line, resources), 12),
+const PROPERTY: u8 = 10;
+const WORD: u8 = 12;
+const NAME: u8 = 18;
+
+/// What is offered for the word at a position. `edition` is what the document was last taken for.
+pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Position) -> Value {
+    let typed = Typed::at(text, at);
+    let mut found = (PROPERTY, Vec::new());
+    if !typed.is_value {
+        found.1 = typed.properties(text, edition);
+    }
+    if found.1.is_empty() {
+        // What looks like the beginning of a property may be an item of a list.
+        found = typed.values(text, names, edition);
+    }
+    let (kind, words) = found;
+    typed.items(text, words, kind)
+}
+
+/// The word that is being typed.
+struct Typed {
+    line: usize,
+    /// Bytes of the line: the word, without its quotes, as far as it is there.
+    start: usize,
+    end: usize,
+    cursor: Position,
+    quote: Option<char>,
+    /// A value of a property; else it may be the name of one.
+    is_value: bool,
+    /// The property has its colon already.
+    has_value: bool,
+}
+
+impl Typed {
+    fn at(text: &Text, at: Position) -> Typed {
+        let line = text.line(at.line);
+        let before = text.before(at);
+        let part = before.rfind(['{', ',', '[']).map_or(0, |at| at + 1);
+        let bare = |from: usize| {
+            let rest = &before[from..];
+            from + rest.len() - rest.trim_start_matches([' ', '-']).len()
+        };
+        let mut start = bare(part);
+        let colon = before[start..].find(':').map(|at| start + at + 1);
+        let is_value = colon.is_some() || before[..part].ends_with('[');
+        if let Some(colon) = colon {
+            start = colon + before[colon..].len() - before[colon..].trim_start().len();
+        }
+        let quote = before[start..].chars().next();
+        let quote = quote.filter(|c| matches!(c, '"' | '\''));
+        start += quote.map_or(0, char::len_utf8);
+        let rest = &line[before.len()..];
+        let end = match quote {
+            Some(quote) => rest.find(quote),
+            None => rest.find([',', '}', ']', ':', '#', ' ']),
+        };
+        let end = before.len() + end.unwrap_or(rest.trim_end().len());
+        let behind = line[end..].trim_start_matches(['"', '\'']).trim_start();
+        Typed {
+            line: at.line,
+            start: start.min(before.len()),
+            end,
+            cursor: at,
+            quote,
+            is_value,
+            has_value: behind.starts_with(':'),
+        }
+    }
+
+    fn items(&self, text: &Text, words: Vec<String>, kind: u8) -> Value {
+        let range = json!({
+            "start": text.range(self.line, self.start, self.start).start,
+            "end": self.cursor,
+        });
+        let is_json = text.as_str().trim_start().starts_with('{');
+        let rows = words.into_iter().map(|word| {
+            let about = properties::about(&word).filter(|_| kind == PROPERTY);
+            let mut new = match (is_json, self.quote) {
+                (true, None) if !matches!(word.as_str(), "true" | "false") => format!("\"{word}\""),
+                _ => word.clone(),
+            };
+            if kind == PROPERTY && !self.has_value && self.quote.is_none() {
+                new.push_str(": ");
+            }
+            json!({
+                "label": word,
+                "kind": kind,
+                "filterText": word,
+                "textEdit": {"range": range, "newText": new},
+                "documentation": about,
+            })
+        });
+        rows.collect()
+    }
+
+    /// The document with the stand-in where the word is, as a property or as a value.
+    fn stand_in(&self, text: &Text, is_value: bool) -> Option<Asked> {
+        let line = text.line(self.line);
+        let quote = self.quote.map_or(0, char::len_utf8);
+        let before = &line[..self.start - quote];
+        let after = &line[self.end..];
+        let after = match self.quote {
+            Some(quote) => after.strip_prefix(quote).unwrap_or(after),
+            None => after,
+        };
+        let is_json = text.as_str().trim_start().starts_with('{');
+        let behind = after.trim_start();
+        let word = match is_value || self.has_value {
+            true => format!("\"{STAND_IN}\""),
+            // What is indented below the line belongs to the property.
+            false if !is_json && behind.is_empty() => format!("\"{STAND_IN}\":"),
+            // A comma too many does no harm, one that is missing does.
+            false if is_json && behind.is_empty() => format!("\"{STAND_IN}\": 0,"),
+            false => format!("\"{STAND_IN}\": 0"),
+        };
+        let is_apart = before.is_empty() || before.ends_with([' ', '{', '[', ',']);
+        let space = if is_apart { "" } else { " " };
+        let document = with_line(text, self.line, &format!("{before}{space}{word}{after}"));
+        let root = source::read(document.as_bytes(), &Limits::default()).root?;
+        let mut pointer = None;
+        find(&root, &mut pointer);
+        Some(Asked {
+            pointer: pointer?,
+            root,
+        })
+    }
+
+    fn properties(&self, text: &Text, edition: Option<Edition>) -> Vec<String> {
+        let Some(asked) = self.stand_in(text, false) else {
+            return Vec::new();
+        };
+        let Some(edition) = edition.or_else(|| asked.edition()) else {
+            return Vec::new();
+        };
+        let holder = asked
+            .pointer
+            .rsplit_once('/')
+            .map_or("", |(holder, _)| holder);
+        let present = asked.root.at(holder).and_then(Node::members);
+        let present = present.unwrap_or_default();
+        let mut all = match holder {
+            "" => vocabulary::of_definition(edition)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            _ => asked.said(edition, codes::UNKNOWN_PROPERTY),
+        };
+        all.retain(|word| present.iter().all(|member| member.key() != word));
+        all
+    }
+
+    fn values(&self, text: &Text, names: &Names, edition: Option<Edition>) -> (u8, Vec<String>) {
+        let own = |declared: Vec<&str>| declared.into_iter().map(str::to_owned).collect();
+        let Some(asked) = self.stand_in(text, true) else {
+            // Also where nothing can be parsed it may be known what the property refers to.
+            let line = &text.line(self.line)[..self.start];
+            let kind = key_and_value(line).and_then(|(key, _)| referred(key));
+            return (
+                NAME,
+                kind.map_or_else(Vec::new, |kind| own(names.declared(kind))),
+            );
+        };
+        let steps = asked.pointer.rsplit('/');
+        let mut keys = steps.filter(|step| step.parse::<usize>().is_err());
+        let key = keys.next().unwrap_or_default();
+        if let Some(kind) = referred(key) {
+            let names = Names::of(&asked.root);
+            let declared = names.declared(kind);
+            if !declared.is_empty() {
+                return (NAME, own(declared));
             }
         }
-        None => items(keys(text, at, before, resources), 10),
-    }
-}
-
-fn items(labels: Vec<String>, kind: u8) -> Value {
-    let rows = labels.into_iter().map(|label| {
-        let about = properties::about(&label).filter(|_| kind == 10);
-        let insert = match kind {
-            10 => format!("{label}: "),
-            _ => label.clone(),
+        let Some(edition) = edition.or_else(|| asked.edition()) else {
+            return (WORD, Vec::new());
         };
-        json!({"label": label, "kind": kind, "insertText": insert, "documentation": about})
-    });
-    rows.collect()
-}
-
-/// The property whose value is being typed, where one is.
-fn value_of(before: &str) -> Option<&str> {
-    let start = before.rfind(['{', ',']).map_or(0, |at| at + 1);
-    let part = before[start..]
-        .trim_start()
-        .trim_start_matches("- ")
-        .trim_start();
-    let (key, _) = part.split_once(':')?;
-    let key = key.trim().trim_matches(['"', '\'']);
-    (!key.is_empty()).then_some(key)
-}
-
-/// The properties that the object at the cursor may have.
-fn keys(text: &Text, at: Position, before: &str, resources: &dyn Resources) -> Vec<String> {
-    let typed = before.trim_start().trim_start_matches("- ").trim_start();
-    let inside_braces = typed.contains(['{', ',']);
-    if !inside_braces && before.len() == typed.len() {
-        return properties::OF_DEFINITION.map(str::to_owned).to_vec();
+        let mut words = asked.said(edition, codes::UNKNOWN_VALUE);
+        if !words.is_empty() {
+            let further = vocabulary::of_property(edition, key).into_iter();
+            words.extend(further.map(str::to_owned));
+            words.retain(|word| asked.takes(edition, word));
+            words.sort();
+            words.dedup();
+            return (WORD, words);
+        }
+        let wrong = asked.findings(edition, codes::WRONG_TYPE);
+        let is_flag = wrong
+            .iter()
+            .any(|found| found.message.contains("must be true or false"));
+        match is_flag {
+            true => (WORD, vec!["true".to_owned(), "false".to_owned()]),
+            false => (WORD, Vec::new()),
+        }
     }
-    let kept = match inside_braces {
-        true => &before[..before.rfind(['{', ',']).map_or(0, |at| at + 1)],
-        false => &before[..before.len() - typed.len()],
-    };
-    let line = match inside_braces {
-        true => format!("{kept} {STAND_IN}: 0{}", rest_of_braces(text, at)),
-        false => format!("{kept}{STAND_IN}: 0"),
-    };
-    let document = with_line(text, at.line, &line);
-    let reading = read(document.as_bytes(), resources, &Options::default());
-    let is_it = |finding: &&Diagnostic| {
-        finding.code == codes::UNKNOWN_PROPERTY && finding.message.contains(STAND_IN)
-    };
-    let finding = reading.diagnostics.iter().find(is_it);
-    finding
-        .and_then(|finding| finding.hint.as_deref())
-        .map(quoted)
-        .unwrap_or_default()
 }
 
-/// What stands behind the cursor in an object in braces.
-fn rest_of_braces(text: &Text, at: Position) -> &str {
-    let line = text.line(at.line);
-    let rest = &line[text.before(at).len()..];
-    rest.find([',', '}']).map_or("}", |end| &rest[end..])
+/// A document with the stand-in in it.
+struct Asked {
+    root: Node,
+    pointer: String,
 }
 
-/// The words that the property at the cursor takes.
-fn words(
-    text: &Text,
-    at: Position,
-    before: &str,
-    line: &str,
-    resources: &dyn Resources,
-) -> Vec<String> {
-    let Some(colon) = before.rfind(':') else {
-        return Vec::new();
+impl Asked {
+    fn edition(&self) -> Option<Edition> {
+        edition::detect(&self.root)
+            .ok()
+            .map(|detected| detected.edition)
+    }
+
+    /// The words that the reader suggests instead of the stand-in.
+    fn said(&self, edition: Edition, code: codes::Code) -> Vec<String> {
+        let found = self.findings(edition, code);
+        let hints = found
+            .iter()
+            .filter(|found| found.message.contains(STAND_IN));
+        let mut hints = hints.filter_map(|found| found.hint.as_deref());
+        hints.next().map(quoted).unwrap_or_default()
+    }
+
+    /// What the reader says of the stand-in.
+    fn findings(&self, edition: Edition, code: codes::Code) -> Vec<Diagnostic> {
+        let mut all = self.with(edition, STAND_IN);
+        all.retain(|found| found.code == code);
+        all
+    }
+
+    /// Whether the reader has nothing to say of a word in place of the stand-in.
+    fn takes(&self, edition: Edition, word: &str) -> bool {
+        let refuses = [codes::UNKNOWN_VALUE, codes::OTHER_EDITIONS_NAME];
+        let said = self.with(edition, word);
+        said.iter().all(|found| !refuses.contains(&found.code))
+    }
+
+    /// What the reader says of a word in place of the stand-in.
+    fn with(&self, edition: Edition, word: &str) -> Vec<Diagnostic> {
+        let steps: Vec<&str> = self.pointer.split('/').skip(1).collect();
+        let (way, pointer) = way(&self.root, &steps);
+        let resources = MapResources::default();
+        let document = way.to_string().replace(STAND_IN, word);
+        let reading = read_as(
+            edition,
+            document.as_bytes(),
+            &resources,
+            &Options::default(),
+        );
+        let all = reading.map(|Reading { diagnostics, .. }| diagnostics.into_vec());
+        let mut all = all.unwrap_or_default();
+        all.retain(|found| found.pointer == pointer);
+        all
+    }
+}
+
+/// The pointer of the stand-in, be it a value or the name of a property.
+fn find(node: &Node, found: &mut Option<String>) {
+    if node.as_str() == Some(STAND_IN) {
+        *found = Some(node.pointer().to_owned());
+    }
+    for item in node.items().unwrap_or_default() {
+        find(item, found);
+    }
+    for member in node.members().unwrap_or_default() {
+        if member.key() == STAND_IN {
+            *found = Some(member.value().pointer().to_owned());
+        }
+        find(member.value(), found);
+    }
+}
+
+/// What leads to a place, and what stands beside it; of the rest the scalars, which say what the objects
+/// around are. Also the pointer of the place there: lists have one item.
+fn way(node: &Node, steps: &[&str]) -> (Data, String) {
+    let Some((step, rest)) = steps.split_first() else {
+        return (node.to_data(), String::new());
     };
-    let rest = &line[before.len()..];
-    let rest = rest.find([',', '}']).map_or("", |end| &rest[end..]);
-    let document = with_line(
-        text,
-        at.line,
-        &format!("{}: {STAND_IN}{rest}", &before[..colon]),
-    );
-    let reading = read(document.as_bytes(), resources, &Options::default());
-    let is_it = |finding: &&Diagnostic| {
-        let said = |text: &str| text.contains(STAND_IN);
-        finding.code == codes::UNKNOWN_VALUE && said(&finding.message)
-    };
-    let finding = reading.diagnostics.iter().find(is_it);
-    finding
-        .and_then(|finding| finding.hint.as_deref())
-        .map(quoted)
-        .unwrap_or_default()
+    if let Some(items) = node.items() {
+        let item = step
+            .parse::<usize>()
+            .ok()
+            .and_then(|index| items.get(index));
+        let (item, below) = item.map_or((Data::NULL, String::new()), |item| way(item, rest));
+        return (Data::array(vec![item]), format!("/0{below}"));
+    }
+    let mut object = Data::object();
+    let mut pointer = String::new();
+    let own = step.replace("~1", "/").replace("~0", "~");
+    for member in node.members().unwrap_or_default() {
+        let value = member.value();
+        if member.key() == own {
+            let (data, below) = way(value, rest);
+            object.set(member.key(), data);
+            pointer = format!("/{step}{below}");
+        } else if rest.is_empty() || (value.items().is_none() && value.members().is_none()) {
+            object.set(member.key(), value.to_data());
+        }
+    }
+    (object, pointer)
 }
 
 fn with_line(text: &Text, line: usize, new: &str) -> String {
-    let mut document = String::with_capacity(text.as_str().len() + new.len());
-    for (index, old) in text.as_str().split('\n').enumerate() {
-        if index > 0 {
-            document.push('\n');
-        }
-        document.push_str(if index == line { new } else { old });
-    }
+    let start = text.offset(line + 1, 1);
+    let end = start + text.line(line).len();
+    let whole = text.as_str();
+    let mut document = String::with_capacity(whole.len() + new.len());
+    document.push_str(&whole[..start]);
+    document.push_str(new);
+    document.push_str(&whole[end..]);
     document
 }
 
@@ -152,15 +344,22 @@ mod tests {
 
     #[test]
     fn values_and_keys() {
-        for (before, key) in [
-            ("  transition: ", Some("transition")),
-            ("  - {name: A, type: in", Some("type")),
-            ("  - functionRef: \"f", Some("functionRef")),
-            ("  - {name: A, ty", None),
-            ("  tr", None),
-            ("", None),
+        for (before, is_value, word) in [
+            ("  transition: ", true, ""),
+            ("  - {name: A, type: in", true, "in"),
+            ("  - functionRef: \"f", true, "f"),
+            ("  eventRefs: [a, b", false, "b"),
+            ("  eventRefs: [a", true, "a"),
+            ("  - {name: A, ty", false, "ty"),
+            ("  - na", false, "na"),
+            ("    \"tr", false, "tr"),
+            ("  tr", false, "tr"),
+            ("", false, ""),
         ] {
-            assert_eq!(value_of(before), key, "{before}");
+            let text = Text::new(before.to_owned());
+            let typed = Typed::at(&text, text.end());
+            assert_eq!(typed.is_value, is_value, "{before}");
+            assert_eq!(&before[typed.start..typed.end], word, "{before}");
         }
     }
 }

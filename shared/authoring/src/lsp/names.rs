@@ -1,8 +1,9 @@
 //! What a definition names, and where the names stand.
 
 use serde_json::{Value, json};
-use swirl_spec::source::Node;
+use swirl_spec::source::{Member, Node};
 
+use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
 /// What a name is one of.
@@ -48,11 +49,24 @@ pub fn referred(key: &str) -> Option<Kind> {
 struct Occurrence {
     kind: Kind,
     name: String,
-    is_declaration: bool,
-    symbol: u8,
+    /// Of a declaration: what it declares.
+    declares: Option<Block>,
+    /// Where in the value the name begins, in bytes, if it stands in an expression.
+    within: Option<usize>,
     /// From 1, of the value.
     line: usize,
     column: usize,
+}
+
+/// What belongs to a declared name.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// The number that the protocol has for such symbols.
+    symbol: u8,
+    /// From 1.
+    line: usize,
+    column: usize,
+    last_line: usize,
 }
 
 #[derive(Debug, Default)]
@@ -63,56 +77,89 @@ pub struct Names {
 impl Names {
     pub fn of(root: &Node) -> Names {
         let mut names = Names::default();
-        names.collect(root, "");
+        names.collect(root, "", usize::MAX);
         names
     }
 
-    fn collect(&mut self, node: &Node, key: &str) {
+    /// `last_line` is where the node ends at the latest.
+    fn collect(&mut self, node: &Node, key: &str, last_line: usize) {
         if let (Some(name), Some(kind)) = (node.as_str(), referred(key)) {
-            self.add(kind, name, false, 0, node);
+            self.add(kind, name, None, node);
         }
-        if let Some(text) = node.as_str() {
-            for (at, _) in text.match_indices("fn:") {
-                let name: String = text[at + 3..]
-                    .trim_start()
-                    .chars()
-                    .take_while(|c| c.is_alphanumeric() || "_-.".contains(*c))
-                    .collect();
-                self.add(Kind::Function, &name, false, 0, node);
-            }
+        self.in_expressions(node);
+        let items = node.items().unwrap_or_default();
+        for (index, item) in items.iter().enumerate() {
+            let next = items.get(index + 1).map(Node::line);
+            self.collect(item, key, before(next, item.line(), last_line));
         }
-        for item in node.items().unwrap_or_default() {
-            self.collect(item, key);
-        }
-        for member in node.members().unwrap_or_default() {
+        let members = node.members().unwrap_or_default();
+        for (index, member) in members.iter().enumerate() {
+            let next = members.get(index + 1).map(Member::key_line);
+            let last_line = before(next, member.key_line(), last_line);
             let list = LISTS.iter().find(|(list, ..)| *list == member.key());
             if let Some((_, kind, symbol)) = list {
-                for item in member.value().items().unwrap_or_default() {
-                    let name = item.get("name").filter(|name| name.as_str().is_some());
-                    let name = name.or_else(|| item.as_str().map(|_| item));
-                    if let Some((node, name)) = name.and_then(|node| Some((node, node.as_str()?))) {
-                        self.add(*kind, name, true, *symbol, node);
-                    }
-                }
+                self.declare(member.value(), *kind, *symbol, last_line);
             }
             // Data of the user is no reference.
             if !matches!(member.key(), "data" | "metadata" | "constants" | "name")
                 || member
                     .value()
                     .as_str()
-                    .is_some_and(|text| text.contains("fn:"))
+                    .is_some_and(|text| text.contains("fn:") || text.contains("$SECRETS."))
             {
-                self.collect(member.value(), member.key());
+                self.collect(member.value(), member.key(), last_line);
             }
         }
     }
 
-    fn add(&mut self, kind: Kind, name: &str, is_declaration: bool, symbol: u8, node: &Node) {
+    /// What the expressions of a text refer to.
+    fn in_expressions(&mut self, node: &Node) {
+        let text = node.as_str().unwrap_or_default();
+        for (prefix, kind, signs) in [
+            ("fn:", Kind::Function, "_-."),
+            ("$SECRETS.", Kind::Secret, "_"),
+        ] {
+            for (at, _) in text.match_indices(prefix) {
+                let rest = &text[at + prefix.len()..];
+                let name = rest.trim_start();
+                let begin = text.len() - name.len();
+                let end = name.find(|c: char| !c.is_alphanumeric() && !signs.contains(c));
+                let name = &name[..end.unwrap_or(name.len())];
+                if !name.is_empty() {
+                    self.add(kind, name, None, node);
+                    if let Some(one) = self.all.last_mut() {
+                        one.within = Some(begin);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The names of a list of declarations, which are objects with a name or names alone.
+    fn declare(&mut self, list: &Node, kind: Kind, symbol: u8, last_line: usize) {
+        let items = list.items().unwrap_or_default();
+        for (index, item) in items.iter().enumerate() {
+            let named = item.get("name").unwrap_or(item);
+            let Some(name) = named.as_str() else {
+                continue;
+            };
+            let next = items.get(index + 1).map(Node::line);
+            let block = Block {
+                symbol,
+                line: item.line(),
+                column: item.column(),
+                last_line: before(next, item.line(), last_line),
+            };
+            self.add(kind, name, Some(block), named);
+        }
+    }
+
+    fn add(&mut self, kind: Kind, name: &str, declares: Option<Block>, node: &Node) {
         self.all.push(Occurrence {
             kind,
             name: name.to_owned(),
-            is_declaration,
-            symbol,
+            declares,
+            within: None,
             line: node.line(),
             column: node.column(),
         });
@@ -124,7 +171,7 @@ impl Names {
         for one in self
             .all
             .iter()
-            .filter(|one| one.is_declaration && one.kind == kind)
+            .filter(|one| one.declares.is_some() && one.kind == kind)
         {
             if !names.contains(&one.name.as_str()) {
                 names.push(&one.name);
@@ -153,7 +200,7 @@ impl Names {
 
     pub fn definition(&self, text: &Text, at: Position, uri: &str) -> Value {
         let same = self.same(text, at);
-        let declared = same.iter().filter(|(one, _)| one.is_declaration);
+        let declared = same.iter().filter(|(one, _)| one.declares.is_some());
         declared
             .map(|(_, range)| json!({"uri": uri, "range": range}))
             .collect()
@@ -190,6 +237,13 @@ impl Names {
             return Err(format!("'{name}' is there already"));
         }
         let same = self.same(text, at);
+        let is_same = |one: &&Occurrence| one.kind == meant.kind && one.name == meant.name;
+        if self.all.iter().filter(is_same).count() > same.len() {
+            return Err(format!(
+                "'{}' also stands where it is written otherwise, in several lines or with escapes: write it plainly there first",
+                meant.name
+            ));
+        }
         Ok(same
             .iter()
             .map(|(_, range)| json!({"range": range, "newText": name}))
@@ -197,12 +251,44 @@ impl Names {
     }
 
     pub fn symbols(&self, text: &Text) -> Value {
-        let declared = self.all.iter().filter(|one| one.is_declaration);
-        let symbols = declared.filter_map(|one| {
-            let range = one.range(text)?;
-            Some(json!({"name": one.name, "kind": one.symbol, "range": range, "selectionRange": range}))
+        let symbols = self.all.iter().filter_map(|one| {
+            let (block, name) = (one.declares?, one.range(text)?);
+            let (symbol, range) = (block.symbol, block.range(text));
+            Some(json!({"name": one.name, "kind": symbol, "range": range, "selectionRange": name}))
         });
         symbols.collect()
+    }
+
+    /// The state at a position: of states within states the inner one.
+    pub fn state_at(&self, text: &Text, at: Position) -> Option<&str> {
+        let place = text.place(at);
+        let around = self.all.iter().filter(|one| {
+            one.declares.is_some_and(|block| {
+                one.kind == Kind::State
+                    && (block.line, block.column) <= place
+                    && place.0 <= block.last_line
+            })
+        });
+        let begin = |one: &&Occurrence| one.declares.map(|block| (block.line, block.column));
+        around.max_by_key(begin).map(|one| one.name.as_str())
+    }
+}
+
+/// The last line before the next thing, if that isn't in the same line; without a next one, `last`.
+fn before(next: Option<usize>, line: usize, last: usize) -> usize {
+    next.map_or(last, |next| line.max(next.saturating_sub(1)))
+}
+
+impl Block {
+    /// Without empty lines at its end.
+    fn range(&self, text: &Text) -> Range {
+        let start = text.position(text.offset(self.line, self.column));
+        let mut last = self.last_line.min(text.end().line + 1);
+        while last > self.line && text.line(last - 1).trim().is_empty() {
+            last -= 1;
+        }
+        let end = text.position(text.offset(last, usize::MAX));
+        Range { start, end }
     }
 }
 
@@ -210,6 +296,12 @@ impl Occurrence {
     /// Where the name itself stands. None for a text that is written otherwise than it reads, or in
     /// several lines.
     fn range(&self, text: &Text) -> Option<Range> {
+        if let Some(begin) = self.within {
+            let scalar = Scalar::at(text.as_str(), text.offset(self.line, self.column));
+            let place = scalar.place(begin..begin + self.name.len())?;
+            let is_name = text.as_str().get(place.clone()) == Some(self.name.as_str());
+            return is_name.then(|| text.between(place));
+        }
         let line = text.line(self.line - 1);
         let start = line.char_indices().nth(self.column - 1)?.0;
         let part = |c: char| c.is_alphanumeric() || c == '_';

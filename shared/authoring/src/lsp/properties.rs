@@ -237,32 +237,6 @@ const ABOUT: [(&str, &str); 78] = [
     ),
 ];
 
-/// Properties of the definition itself: there additional ones are allowed, so the reader refuses none.
-pub const OF_DEFINITION: [&str; 22] = [
-    "annotations",
-    "auth",
-    "autoRetries",
-    "constants",
-    "dataInputSchema",
-    "dataOutputSchema",
-    "description",
-    "errors",
-    "events",
-    "expressionLang",
-    "functions",
-    "id",
-    "keepActive",
-    "key",
-    "metadata",
-    "name",
-    "retries",
-    "secrets",
-    "specVersion",
-    "start",
-    "states",
-    "timeouts",
-];
-
 /// The names of all properties that are described.
 pub fn described() -> impl Iterator<Item = &'static str> {
     ABOUT.iter().map(|(name, _)| *name)
@@ -277,17 +251,11 @@ pub fn about(name: &str) -> Option<&'static str> {
 
 /// The property whose name stands at a position, and what it is for.
 pub fn at(text: &Text, at: Position) -> Option<(String, &'static str)> {
-    let line = text.line(at.line);
-    let cursor = text.before(at).len();
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let start = line[..cursor].rfind(|c| !part(c)).map_or(0, |at| {
-        at + line[at..].chars().next().map_or(1, char::len_utf8)
-    });
-    let end = line[cursor..]
-        .find(|c| !part(c))
-        .map_or(line.len(), |at| cursor + at);
-    let word = &line[start..end];
-    let is_key = line[end..].trim_start_matches(['"', '\'']).starts_with(':');
+    let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '-');
+    let word = &line[here.clone()];
+    let is_key = line[here.end..]
+        .trim_start_matches(['"', '\''])
+        .starts_with(':');
     let about = about(word).filter(|_| is_key)?;
     Some((word.to_owned(), about))
 }
@@ -299,7 +267,6 @@ mod tests {
     #[test]
     fn the_tables_are_in_order() {
         assert!(ABOUT.is_sorted_by_key(|(name, _)| *name));
-        assert!(OF_DEFINITION.is_sorted());
     }
 
     #[test]

@@ -26,7 +26,7 @@ states:
 ";
 
 fn open(text: &str) -> Session {
-    let mut session = Session::new(Box::new(Nothing));
+    let mut session = Session::new(Arc::new(Nothing));
     session.notify(
         "textDocument/didOpen",
         &json!({"textDocument": {"uri": URI, "version": 1, "text": text}}),
@@ -203,6 +203,189 @@ fn properties_are_explained_and_texts_formatted() {
             .0,
         REQUEST_FAILED
     );
+}
+
+/// The text after the fix with this title.
+fn fixed(text: &str, title: &str) -> String {
+    let mut session = open(text);
+    session.findings();
+    let params = json!({"textDocument": {"uri": URI}, "context": {"diagnostics": []}});
+    let fixes = session.answer("textDocument/codeAction", &params).unwrap();
+    let all = fixes.as_array().unwrap();
+    let fix = all.iter().find(|fix| fix["title"] == title);
+    let fix = fix.unwrap_or_else(|| panic!("no '{title}' among {fixes}"));
+    let edit = &fix["edit"]["changes"][URI][0];
+    let (start, end) = range(&edit["range"]).unwrap();
+    let mut fixed = Text::new(text.to_owned());
+    fixed.replace(start, end, edit["newText"].as_str().unwrap());
+    fixed.as_str().to_owned()
+}
+
+/// The definition with other states.
+fn with_states(states: &str) -> String {
+    let head = TEXT.split("states:").next().unwrap();
+    format!("{head}states:\n{states}")
+}
+
+#[test]
+fn what_is_missing_is_added_and_literals_get_quotes() {
+    let states =
+        "  - name: A\n    type: switch\n    dataConditions: [{condition: .a, end: true}]\n";
+    let text = fixed(&with_states(states), "add 'defaultCondition'");
+    assert!(
+        text.contains("  - defaultCondition: {\"end\":true}\n    name: A\n"),
+        "{text}"
+    );
+    let states = "  - {name: A, type: inject, data: {}}\n";
+    let text = fixed(&with_states(states), "add 'end'");
+    assert!(text.contains("- {end: true, name: A,"), "{text}");
+    let mut session = open(&text);
+    let found = session.findings();
+    assert!(
+        !found[0].to_string().contains("missing-property"),
+        "{found:?}"
+    );
+
+    let states = "  - {name: 7, type: inject, data: {}, end: true}\n";
+    let text = fixed(&with_states(states), "put 7 in quotes");
+    assert!(text.contains("name: '7'"), "{text}");
+    let states = "  - {name: A, type: inject, data: {}, end: 'true'}\n";
+    let text = fixed(&with_states(states), "write true without quotes");
+    assert!(text.contains("end: true}"), "{text}");
+    let json = r#"{"id": "w", "version": "1.0.0", "specVersion": "0.8", "states": [{"name": "A", "type": "inject", "data": {}}]}"#;
+    let text = fixed(json, "add 'end'");
+    assert!(text.contains(r#"[{"end": true, "name": "A""#), "{text}");
+}
+
+#[test]
+fn what_is_wrong_in_an_expression_is_marked_there() {
+    for (written, marked) in [
+        ("'${ .a | nosuch(1) }'", "nosuch"),
+        ("\"${ .a + $nobody }\"", "$nobody"),
+        ("'it''s ${ .a | }'", "|"),
+        (
+            ">-\n              ${ .a\n              | nosuch }",
+            "nosuch",
+        ),
+    ] {
+        let states = format!(
+            "  - name: A\n    type: operation\n    actions:\n      - functionRef:\n          refName: pay\n          arguments:\n            a: {written}\n    end: true\n"
+        );
+        let text = Text::new(with_states(&states));
+        let mut session = open(text.as_str());
+        let findings = session.findings();
+        let all = findings[0]["diagnostics"].as_array().unwrap();
+        let found = all.iter().find(|found| found["code"] == "bad-expression");
+        let found = found.unwrap_or_else(|| panic!("{written}: {findings:?}"));
+        let (start, end) = range(&found["range"]).unwrap();
+        assert_eq!(
+            &text.as_str()[text.byte(start)..text.byte(end)],
+            marked,
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn the_picture_follows_the_cursor() {
+    let mut session = open(TEXT);
+    let drawn = at(&mut session, "swirl/diagram", 9, 3);
+    assert_eq!(
+        (&drawn["svg"], &drawn["state"]),
+        (&Value::Null, &json!("Pay"))
+    );
+    session.findings();
+    for (line, state) in [
+        (0, None),
+        (6, Some("Pay")),
+        (10, Some("Pay")),
+        (11, Some("Done")),
+    ] {
+        let drawn = at(&mut session, "swirl/diagram", line, 4);
+        assert_eq!(drawn["state"].as_str(), state, "{line}");
+        let svg = drawn["svg"].as_str().unwrap();
+        assert_eq!(
+            svg.matches("card here").count(),
+            usize::from(state.is_some()),
+            "{line}"
+        );
+    }
+    // With an error the last picture stays.
+    let range =
+        json!({"start": {"line": 10, "character": 16}, "end": {"line": 10, "character": 20}});
+    session.notify(
+        "textDocument/didChange",
+        &json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": range, "text": "Nowhere"}]}),
+    );
+    session.findings();
+    assert!(at(&mut session, "swirl/diagram", 6, 4)["svg"].is_string());
+}
+
+#[test]
+fn symbols_span_what_they_declare() {
+    let mut session = open(TEXT);
+    let params = json!({"textDocument": {"uri": URI}});
+    let symbols = session
+        .answer("textDocument/documentSymbol", &params)
+        .unwrap();
+    let lines = |symbol: &Value| {
+        (
+            symbol["range"]["start"]["line"].clone(),
+            symbol["range"]["end"]["line"].clone(),
+        )
+    };
+    assert_eq!(lines(&symbols[0]), (json!(4), json!(4)));
+    assert_eq!(lines(&symbols[1]), (json!(6), json!(10)));
+    assert_eq!(lines(&symbols[2]), (json!(11), json!(11)));
+}
+
+#[test]
+fn findings_move_with_the_text_until_it_is_analysed() {
+    let mut session = open(&TEXT.replace("transition: Done", "transition: Doen"));
+    session.findings();
+    let range = json!({"start": {"line": 4, "character": 0}, "end": {"line": 4, "character": 0}});
+    session.notify(
+        "textDocument/didChange",
+        &json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": range, "text": "\n\n"}]}),
+    );
+    let hover = at(&mut session, "textDocument/hover", 12, 17);
+    assert!(hover.to_string().contains("unknown-state"), "{hover}");
+    let params = json!({"textDocument": {"uri": URI}});
+    let fixes = session.answer("textDocument/codeAction", &params).unwrap();
+    assert_eq!(
+        fixes[0]["edit"]["changes"][URI][0]["range"]["start"]["line"],
+        12
+    );
+}
+
+#[test]
+fn secrets_and_functions_are_renamed_in_expressions_too() {
+    let text = "id: w
+version: 1.0.0
+specVersion: '0.8'
+secrets: [KEY]
+functions:
+  - {name: e, type: expression, operation: '.KEY + $SECRETS.KEY'}
+states:
+  - name: A
+    type: switch
+    dataConditions:
+      - condition: |
+          .e and
+          $SECRETS.KEY == 1
+        end: true
+    defaultCondition: {end: true}
+";
+    let mut session = open(text);
+    let edits = at(&mut session, "textDocument/rename", 3, 10);
+    let edits = edits["changes"][URI].as_array().unwrap();
+    let starts = edits.iter().map(|edit| edit["range"]["start"].clone());
+    let place = |line: usize, character: usize| json!({"line": line, "character": character});
+    let expected = [place(3, 10), place(5, 60), place(12, 19)];
+    assert_eq!(starts.collect::<Vec<_>>(), expected);
+    let mut session = open("a: [");
+    let params = json!({"textDocument": {"uri": URI}, "position": place(0, 0), "newName": "x"});
+    assert!(session.answer("textDocument/rename", &params).is_err());
 }
 
 #[test]

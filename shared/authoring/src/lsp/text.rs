@@ -51,7 +51,7 @@ impl Text {
     }
 
     /// The byte in the text. What lies beyond a line or the text is its end.
-    fn byte(&self, at: Position) -> usize {
+    pub fn byte(&self, at: Position) -> usize {
         match self.lines.get(at.line) {
             Some(start) => start + byte_of(self.line(at.line), at.character),
             None => self.text.len(),
@@ -66,6 +66,42 @@ impl Text {
         }
     }
 
+    /// The byte of a place as the reader says it: line and character, both from 1.
+    pub fn offset(&self, line: usize, column: usize) -> usize {
+        let index = line.saturating_sub(1);
+        let Some(start) = self.lines.get(index) else {
+            return self.text.len();
+        };
+        let text = self.line(index);
+        let mut characters = text.char_indices();
+        let within = characters.nth(column.saturating_sub(1));
+        start + within.map_or(text.len(), |(at, _)| at)
+    }
+
+    /// The position of a byte; what lies beyond the text is its end.
+    pub fn position(&self, byte: usize) -> Position {
+        let line = self.lines.partition_point(|start| *start <= byte) - 1;
+        let text = self.line(line);
+        let within = byte - self.lines[line];
+        Position {
+            line,
+            character: units(text.get(..within).unwrap_or(text)),
+        }
+    }
+
+    /// What stands between two bytes.
+    pub fn between(&self, bytes: std::ops::Range<usize>) -> Range {
+        Range {
+            start: self.position(bytes.start),
+            end: self.position(bytes.end),
+        }
+    }
+
+    /// Where a position is that the reader would say: line and character, both from 1.
+    pub fn place(&self, at: Position) -> (usize, usize) {
+        (at.line + 1, self.before(at).chars().count() + 1)
+    }
+
     pub fn replace(&mut self, start: Position, end: Position, new: &str) {
         let (start, end) = (self.byte(start), self.byte(end));
         let mut text = std::mem::take(&mut self.text);
@@ -77,6 +113,19 @@ impl Text {
     pub fn before(&self, at: Position) -> &str {
         let line = self.line(at.line);
         &line[..byte_of(line, at.character)]
+    }
+
+    /// The line of a position, and the bytes of it around the position that are all of a kind.
+    pub fn around(
+        &self,
+        at: Position,
+        part: impl Fn(char) -> bool,
+    ) -> (&str, std::ops::Range<usize>) {
+        let line = self.line(at.line);
+        let (before, after) = line.split_at(self.before(at).len());
+        let start = before.trim_end_matches(&part).len();
+        let end = line.len() - after.trim_start_matches(&part).len();
+        (line, start..end)
     }
 
     /// A range within a line, given in bytes of the line.
@@ -153,6 +202,25 @@ mod tests {
         );
         text.replace(at(1, 3), at(1, 0), "");
         assert_eq!(text.as_str(), "a\u{1f600}X-c\n");
+    }
+
+    #[test]
+    fn bytes_and_positions() {
+        let text = Text::new("a\u{1f600}b\r\nc\n".to_owned());
+        for (byte, position) in [
+            (0, at(0, 0)),
+            (5, at(0, 3)),
+            (8, at(1, 0)),
+            (9, at(1, 1)),
+            (10, at(2, 0)),
+            (99, at(2, 0)),
+        ] {
+            assert_eq!(text.position(byte), position, "{byte}");
+        }
+        assert_eq!(text.offset(1, 3), 5);
+        assert_eq!(text.offset(2, 9), 9);
+        assert_eq!(text.offset(9, 1), 10);
+        assert_eq!(text.place(at(0, 3)), (1, 3));
     }
 
     #[test]

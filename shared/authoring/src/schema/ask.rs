@@ -1,6 +1,8 @@
 //! Questions to the reader: what it says of a document with a value at a place.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 use swirl_spec::diagnostic::{Diagnostic, Severity};
@@ -33,7 +35,9 @@ pub(super) struct Reader {
     /// Names to try as properties, beside those that the reader suggests.
     pub(super) names: BTreeSet<String>,
     /// Words to try as values, beside those that the reader suggests.
-    pub(super) words: Vec<&'static str>,
+    words: Vec<&'static str>,
+    /// What the reader said of each document.
+    said: RefCell<HashMap<String, Rc<Said>>>,
 }
 
 /// A document, and where in it a value is tried out.
@@ -118,21 +122,44 @@ impl Reader {
             resources: MapResources::default(),
             options: Options::default(),
             names,
+            said: RefCell::default(),
         }
     }
 
-    pub(super) fn try_value(&self, place: &Place, value: Value) -> Said {
+    pub(super) fn try_value(&self, place: &Place, value: Value) -> Rc<Said> {
         let document = place.with(value).to_string();
+        if let Some(said) = self.said.borrow().get(&document) {
+            return said.clone();
+        }
         let reading = read_as(
             self.edition,
             document.as_bytes(),
             &self.resources,
             &self.options,
         );
-        Said(match reading {
+        let said = Rc::new(Said(match reading {
             Ok(reading) => reading.diagnostics.into_vec(),
             Err(finding) => vec![finding],
-        })
+        }));
+        self.said.borrow_mut().insert(document, said.clone());
+        said
+    }
+
+    /// The words that a property takes, by what the reader said of another one: those that it suggests, and
+    /// those of other editions that it understands.
+    pub(super) fn words(&self, place: &Place, finding: &Diagnostic) -> Vec<String> {
+        let mut words = quoted(&finding.message);
+        words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
+        words.extend(self.words.iter().map(|word| (*word).to_owned()));
+        let mut once: Vec<String> = Vec::new();
+        for word in words {
+            let known = once.iter().any(|known| known.eq_ignore_ascii_case(&word));
+            if !known && word != STAND_IN {
+                once.push(word);
+            }
+        }
+        once.retain(|word| self.try_value(place, json!(word)).refusal(place).is_none());
+        once
     }
 
     /// What the reader calls an object that has `beside`, and which names it suggests for its properties;

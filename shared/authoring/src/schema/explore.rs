@@ -1,13 +1,13 @@
 //! From the definition itself down to the last property: which objects there are, and what each of
 //! their properties may be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use swirl_spec::codes;
 
 use super::ask::{Place, Reader, STAND_IN, with_names};
-use super::shape::{List, Object, Shape, scalars, words_of};
+use super::shape::{List, Object, Shape, scalars};
 use super::spelling::spellings;
 
 /// How deep documents go. What is deeper may be anything.
@@ -48,6 +48,9 @@ pub(super) struct Explorer<'r> {
     reader: &'r Reader,
     pub(super) objects: Vec<Known>,
     by_signature: Vec<(Signature, usize)>,
+    /// The names that the reader takes in an object, by the property that holds it, by what it has already,
+    /// and by what the reader calls it and suggests.
+    taken: HashMap<(String, String, String, Vec<String>), BTreeSet<String>>,
 }
 
 /// The properties that an object is found to have, and what the reader calls it.
@@ -62,6 +65,7 @@ impl<'r> Explorer<'r> {
             reader,
             objects: Vec::new(),
             by_signature: Vec::new(),
+            taken: HashMap::new(),
         }
     }
 
@@ -139,14 +143,21 @@ impl<'r> Explorer<'r> {
 
     /// The names that the reader takes in an object that has `beside`; none if it compares them with
     /// nothing.
-    fn compared(&self, place: &Place, beside: &Value) -> Option<Compared> {
+    fn compared(&mut self, place: &Place, beside: &Value) -> Option<Compared> {
         let (what, suggested) = self.reader.compares(place, beside)?;
-        let mut names = self.reader.names.clone();
-        names.extend(suggested.iter().flat_map(|name| spellings(name)));
-        Some(Compared {
-            what,
-            names: self.reader.taken(place, beside, &names),
-        })
+        let holder = place.name().to_owned();
+        let key = (holder, beside.to_string(), what.clone(), suggested);
+        let names = match self.taken.get(&key) {
+            Some(names) => names.clone(),
+            None => {
+                let mut names = self.reader.names.clone();
+                names.extend(key.3.iter().flat_map(|name| spellings(name)));
+                let names = self.reader.taken(place, beside, &names);
+                self.taken.insert(key, names.clone());
+                names
+            }
+        };
+        Some(Compared { what, names })
     }
 
     /// The properties that take one of some words, and these.
@@ -162,11 +173,8 @@ impl<'r> Explorer<'r> {
                 continue;
             };
             let beside = place.property(json!({}), name);
-            let mut words = words_of(self.reader, found);
-            words.retain(|word| {
-                let said = self.reader.try_value(&beside, json!(word));
-                word != name && said.refusal(&beside).is_none()
-            });
+            let mut words = self.reader.words(&beside, found);
+            words.retain(|word| word != name);
             all.push((name.clone(), words));
         }
         all
@@ -174,7 +182,7 @@ impl<'r> Explorer<'r> {
 
     /// What the object is for each word of a property, if that differs.
     fn variants(
-        &self,
+        &mut self,
         place: &Place,
         property: &str,
         words: &[String],

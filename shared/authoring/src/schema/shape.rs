@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use swirl_spec::codes;
-use swirl_spec::diagnostic::Diagnostic;
 
-use super::ask::{Place, Reader, STAND_IN, quoted};
+use super::ask::{Place, Reader, STAND_IN};
 
 /// What may stand at a place. All of it false or none: nothing may.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,8 +112,7 @@ fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
         said.refusal(place).is_none()
     };
     if refusal.code == codes::UNKNOWN_VALUE {
-        let words = words_of(reader, refusal);
-        let words: Vec<String> = words.into_iter().filter(|word| accepts(word)).collect();
+        let words = reader.words(place, refusal);
         if !words.is_empty() {
             let any_case = words.iter().all(|word| accepts(&word.to_uppercase()));
             return (Some(Text::Words { words, any_case }), false);
@@ -124,21 +122,6 @@ fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
     let fitting: Vec<&str> = fitting.map(|(_, pattern)| *pattern).collect();
     let text = Some(fitting).filter(|fitting| !fitting.is_empty());
     (text.map(Text::Fitting), false)
-}
-
-/// The words that a finding about a value suggests, and others to try.
-pub(super) fn words_of(reader: &Reader, finding: &Diagnostic) -> Vec<String> {
-    let mut words = quoted(&finding.message);
-    words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
-    words.extend(reader.words.iter().map(|word| (*word).to_owned()));
-    let mut once: Vec<String> = Vec::new();
-    for word in words {
-        let known = once.iter().any(|known| known.eq_ignore_ascii_case(&word));
-        if !known && word != STAND_IN {
-            once.push(word);
-        }
-    }
-    once
 }
 
 impl Shape {

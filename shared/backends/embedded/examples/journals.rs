@@ -1,5 +1,5 @@
-//! What a synced write costs in different stores: `cargo run --release -p swirl-embedded --example
-//! journals [FOLDER]`. A change is what a commit writes: a scope of 1 KB (overwritten), an
+//! The cost of a synced write in different stores: `cargo run --release -p swirl-embedded --example
+//! journals [FOLDER]`. A change has the records of a commit: a scope of 1 KB (overwritten), an
 //! instance's state (overwritten), a line of history (appended).
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
@@ -19,7 +19,7 @@ type Record = (String, Vec<u8>);
 /// Writes a batch and syncs once.
 trait Journal {
     fn write(&mut self, batch: Vec<Record>);
-    /// What is found there again, as a proof that it was written.
+    /// The number of records found again, as a proof that they were written.
     fn count(&mut self) -> u64;
 }
 
@@ -70,7 +70,7 @@ impl Journal for Redb {
     }
 }
 
-/// Appends only: what a log with snapshots would cost at best, before any compaction.
+/// Appends only: the lowest cost of a log with snapshots, before any compaction.
 struct Log {
     file: File,
     records: u64,

@@ -1,6 +1,6 @@
-//! How many commits a second the durable store takes: `cargo run --release -p swirl-embedded
-//! --example throughput commits [FOLDER]`; with `waiting`, what a hundred thousand waiting
-//! instances take.
+//! Measures the commits per second of the durable store: `cargo run --release -p swirl-embedded
+//! --example throughput commits [FOLDER]`; with `waiting`, the memory of a hundred thousand waiting
+//! instances.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ fn commits(folder: &PathBuf) {
             });
             let begin = Instant::now();
             let until = begin + SPAN;
-            // All on one thread: what is measured is the store.
+            // All on one thread, as only the store is measured.
             let all = (0..count).map(|n| committer(store.clone(), format!("i{n}"), until));
             let mut waits: Vec<Duration> = block_on(join_all(all)).into_iter().flatten().collect();
             waits.sort_unstable();

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use swirl_model::time::Timestamp;
 use swirl_ports::Clock;
 
-/// A wall clock may be set while somebody sleeps, so long sleeps are taken in parts.
+/// A wall clock may be set during a sleep, so long sleeps are split.
 const NAP_MS_MAX: u64 = 60_000;
 
 #[derive(Debug, Clone, Copy, Default)]

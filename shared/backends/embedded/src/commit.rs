@@ -11,7 +11,7 @@ use crate::page::Page;
 use crate::record::{Key, inbox_key};
 use crate::state::{ForkEntry, Seq, State, branch_of};
 
-/// Where a commit takes place, and what comes of it.
+/// The place of a commit, and its results.
 struct Place {
     seq: Seq,
     scope: ScopeId,
@@ -47,7 +47,7 @@ impl State {
             None => commit.scope.rev != 0 || inst.unborn(&id).is_none(),
         };
         if stale || inst.closed(&id) && !gone {
-            // Nothing waits for this lease to run out, so it is given back at once.
+            // Nothing waits for this lease to expire, so it is released at once.
             if let Some(entry) = inst.scopes.get_mut(&id) {
                 entry.lease = None;
             }
@@ -108,7 +108,7 @@ impl State {
         }
         self.refresh(seq, &id);
         place.wake.retain(|scope| *scope != lease.scope);
-        // Who goes on might overtake effects that are still to be carried out.
+        // A holder that continues might overtake effects that are still to be carried out.
         let may = release && (gone || place.outbox.is_empty());
         let released = may && self.release(&lease) != Released::More;
         Committed::Done {
@@ -133,8 +133,11 @@ impl State {
     }
 
     fn consume(&mut self, seq: Seq, scope: &ScopeId, item: &str) -> Option<Input> {
-        let entry = self.instances.get_mut(&seq)?.scopes.get_mut(scope)?;
+        let inst = self.instances.get_mut(&seq)?;
+        let entry = inst.scopes.get_mut(scope)?;
+        let kib = entry.inbox.weight(item);
         let (input, forgotten) = entry.inbox.consume(item)?;
+        inst.kib = inst.kib.saturating_sub(kib);
         self.touch(Key::Inbox(seq, scope.clone(), item.into()));
         for id in forgotten {
             self.touch(Key::Inbox(seq, scope.clone(), id));
@@ -194,8 +197,8 @@ impl State {
             | Command::EndInstance { .. }
             | Command::SuspendAwaited
             | Command::Tell { .. } => self.put_out(place, command),
-            // The driver puts a scope that yields into the queue when it has given the lease back;
-            // what is dropped goes when all else is done.
+            // The driver queues a scope that yields when it has released the lease; a dropped scope is
+            // removed after everything else.
             Command::Yield | Command::Drop => {}
         }
     }
@@ -214,7 +217,7 @@ impl State {
         self.touch(Key::Outbox(place.seq, id));
     }
 
-    /// Adds an item to a scope's inbox. False: it was there already.
+    /// Adds an item to a scope's inbox. False if it was there already.
     pub fn add(
         &mut self,
         seq: Seq,
@@ -228,9 +231,10 @@ impl State {
             return false;
         };
         let entry = inst.scopes.entry(scope.clone()).or_default();
-        if !entry.inbox.push(number, item) {
+        let Some(kib) = entry.inbox.push(number, item) else {
             return false;
-        }
+        };
+        inst.kib += kib;
         self.touch(key);
         self.wake(seq, scope, wake);
         true
@@ -280,7 +284,7 @@ impl State {
         }
     }
 
-    /// Tells the parent what a fork's branches came to so far.
+    /// Reports the results of a fork's branches so far to the parent.
     fn tell(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
@@ -335,7 +339,7 @@ impl State {
         }
     }
 
-    /// A branch that failed goes on. If another one failed too, the parent hears of it now.
+    /// Continues a failed branch. If another one failed too, the parent is notified now.
     fn revive(&mut self, place: &mut Place, fork: u32, index: u32, input: Input, others: bool) {
         let key = (place.scope.clone(), fork);
         let Some(inst) = self.instances.get_mut(&place.seq) else {
@@ -426,7 +430,7 @@ impl State {
         self.touch(Key::Fork(seq, key.0, fork));
     }
 
-    /// Timers, waits and inbox go; events that nobody acted on are free for others of the
+    /// Removes timers, waits and inbox; events that were not processed are free for other scopes of the
     /// instance.
     pub fn empty_scope(&mut self, seq: Seq, id: &ScopeId, wake: &mut Vec<ScopeRef>) {
         self.timers.disarm_all(seq, id);
@@ -438,6 +442,7 @@ impl State {
         };
         let waits = std::mem::take(&mut entry.waits);
         let inbox = std::mem::take(&mut entry.inbox);
+        inst.kib = inst.kib.saturating_sub(inbox.weight_of_all());
         for wait in &waits {
             self.forget_wait(wait);
             self.touch(Key::Wait(seq, id.clone(), wait.wait));

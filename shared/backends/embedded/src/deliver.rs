@@ -1,4 +1,4 @@
-//! Events and those who wait for them, whichever came first.
+//! Matches events with waits, whichever came first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use swirl_ports::matching::{Correlation, Fit, addressee, bucket_of, fit, learnt}
 use crate::record::{Key, inbox_key};
 use crate::state::{Seq, State};
 
-/// One slot of one wait, and what is in it.
+/// One slot of one wait, with the event for it.
 struct Match {
     place: usize,
     item: InboxItem,
@@ -20,7 +20,7 @@ struct Match {
 }
 
 impl State {
-    /// Gives an event to all who wait for it now.
+    /// Delivers an event to all waits that exist now.
     pub fn spread(&mut self, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
         let candidates: BTreeSet<u64> = match addressee(event) {
             Some(id) => {
@@ -71,7 +71,7 @@ impl State {
         let Some(entry) = inst.scopes.get_mut(scope) else {
             return false;
         };
-        entry.inbox.push(number, found.item);
+        inst.kib += entry.inbox.push(number, found.item).unwrap_or(0);
         let Some(index) = entry.waits.iter().position(|w| w.wait == wait) else {
             return false;
         };
@@ -140,7 +140,7 @@ impl State {
 
     /// Looks through the events that came early.
     pub fn match_kept(&mut self, seq: Seq, scope: &ScopeId, wait: u32, woken: &mut Vec<ScopeRef>) {
-        // Each event may tell a correlation value, and with it what else is to be looked at.
+        // Each event may add a correlation value, and so further buckets to search.
         while let Some(event) = self.next_kept(seq, scope, wait) {
             if !self.deliver(seq, scope, wait, &event, true, woken) {
                 return;
@@ -174,7 +174,7 @@ impl State {
         })
     }
 
-    /// Where a wait looks for early events.
+    /// The buckets in which a wait looks for early events.
     fn buckets_of(&self, seq: Seq, scope: &ScopeId, wait: u32) -> BTreeSet<Arc<str>> {
         let inst = self.instances.get(&seq);
         let entry = inst.and_then(|inst| Some((inst, inst.scopes.get(scope)?)));
@@ -189,8 +189,8 @@ impl State {
             .collect()
     }
 
-    /// The place in a bucket up to which an instance needn't look at what others had: it wasn't
-    /// there yet, or had it itself.
+    /// The place in a bucket up to which an instance can skip events that others had: it didn't exist
+    /// yet, or had them itself.
     fn see(&mut self, seq: Seq, bucket: &Arc<str>) -> u64 {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return u64::MAX;
@@ -203,8 +203,7 @@ impl State {
         seen
     }
 
-    /// An event that an instance could not use is free for it again, and goes to whatever else of
-    /// it waits.
+    /// Frees an event that an instance could not use, and delivers it to other waits of the instance.
     pub fn give_back(&mut self, seq: Seq, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
         let Some(place) = self.kept.place(&event.key()) else {
             return;
@@ -223,7 +222,7 @@ impl State {
         }
     }
 
-    /// Notes values that an instance correlates by; those that it has stay.
+    /// Stores values that an instance correlates by; existing values stay.
     pub fn correlate(
         &mut self,
         seq: Seq,
@@ -280,7 +279,7 @@ impl State {
         }
     }
 
-    /// A scope has something to do.
+    /// Marks a scope as ready to run.
     pub fn wake(&mut self, seq: Seq, scope: &ScopeId, woken: &mut Vec<ScopeRef>) {
         self.refresh(seq, scope);
         if let Some(scope) = self.scope_ref(seq, scope)

@@ -119,7 +119,7 @@ impl State {
         if attributes.is_empty() || self.options.retain_max == 0 {
             return;
         }
-        // One that is known no longer, but still kept: the newer one takes its place.
+        // An event that is no longer known, but still kept: the newer one replaces it.
         if let Some(old) = self.kept.place(&event.key()) {
             self.drop_kept(old);
         }
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// What a trigger makes of an event (decision 75).
+    /// The effect of a trigger on an event (decision 75).
     fn begin(&mut self, trigger: &Trigger, event: &CloudEvent, at: Timestamp) -> Option<Begun> {
         let roles = roles(trigger, event);
         let first = roles.first()?;
@@ -216,7 +216,7 @@ impl State {
         else {
             return false;
         };
-        // One that has faulted is over, unless it is tried again.
+        // A faulted instance counts as ended, unless it is retried.
         let has_it = |inst: &Inst| {
             inst.status() == Status::Running && has_all(&inst.instance.state.correlation, values)
         };

@@ -1,10 +1,12 @@
-//! A scope's inbox: what came, in order, and what had come before.
+//! A scope's inbox: the waiting inputs, in order, and the ids of consumed ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swirl_model::event::Input;
 use swirl_ports::InboxItem;
+
+use crate::weight::of_input;
 
 /// How many consumed ids are remembered. Ids hold sequence numbers, so what is older belongs to
 /// a call or wait that is over, and the engine refuses it.
@@ -20,10 +22,12 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 struct Entry {
     id: Arc<str>,
-    /// `None`: consumed, and remembered so that it isn't taken again.
+    /// `None`: consumed, and remembered so that it isn't accepted again.
     input: Option<Box<Input>>,
-    /// The lease that has been given it.
+    /// The lease that it was handed to.
     handed: u64,
+    /// How much it adds to the instance while it waits (`weight.rs`).
+    kib: usize,
 }
 
 fn is_remembered(input: &Input) -> bool {
@@ -43,7 +47,7 @@ impl Inbox {
         self.ids.contains_key(id)
     }
 
-    /// Whether this waits to be acted on.
+    /// Whether this waits to be processed.
     pub fn holds(&self, id: &str) -> bool {
         self.input(id).is_some()
     }
@@ -58,17 +62,16 @@ impl Inbox {
         self.ids.get(id).copied()
     }
 
-    /// False: it is known already.
-    pub fn push(&mut self, seq: u64, item: InboxItem) -> bool {
-        if self.knows(&item.id) {
-            return false;
-        }
-        self.restore(seq, &item.id, Some(item.input));
-        true
+    /// How much it adds to the instance; nothing: it is known already.
+    pub fn push(&mut self, seq: u64, item: InboxItem) -> Option<usize> {
+        let is_new = !self.knows(&item.id);
+        is_new.then(|| self.restore(seq, &item.id, Some(item.input)))
     }
 
-    pub fn restore(&mut self, seq: u64, id: &str, input: Option<Input>) {
+    /// How much it adds to the instance.
+    pub fn restore(&mut self, seq: u64, id: &str, input: Option<Input>) -> usize {
         let id: Arc<str> = id.into();
+        let kib = input.as_ref().map_or(0, of_input);
         self.waiting += usize::from(input.is_some());
         self.ids.insert(id.clone(), seq);
         self.entries.insert(
@@ -77,8 +80,21 @@ impl Inbox {
                 id,
                 input: input.map(Box::new),
                 handed: 0,
+                kib,
             },
         );
+        kib
+    }
+
+    /// How much what waits under this id adds to the instance.
+    pub fn weight(&self, id: &str) -> usize {
+        let entry = self.ids.get(id).and_then(|seq| self.entries.get(seq));
+        entry.map_or(0, |entry| entry.kib)
+    }
+
+    /// The same of all that waits.
+    pub fn weight_of_all(&self) -> usize {
+        self.entries.values().map(|entry| entry.kib).sum()
     }
 
     /// Takes an item out; returns it, and ids that aren't remembered any longer.
@@ -86,6 +102,7 @@ impl Inbox {
         let seq = *self.ids.get(id)?;
         let entry = self.entries.get_mut(&seq)?;
         let input = *entry.input.take()?;
+        entry.kib = 0;
         self.waiting -= 1;
         let mut forgotten = Vec::new();
         if !is_remembered(&input) {
@@ -116,19 +133,19 @@ impl Inbox {
         inputs.any(Input::is_operator)
     }
 
-    /// Those that wait, from the last one on: what is only remembered mostly stands before them.
+    /// The waiting entries, the last one first: remembered ids are mostly before them.
     fn last(&self) -> impl Iterator<Item = &Entry> {
         let waiting = self.entries.values().rev().filter(|e| e.input.is_some());
         waiting.take(self.waiting)
     }
 
-    /// Whether there is something that this lease has not been given.
+    /// Whether there is something that was not handed to this lease.
     pub fn has_news(&self, token: u64, frozen: bool) -> bool {
         self.waiting > 0 && self.last().any(|entry| entry.is_news(token, frozen))
     }
 
-    /// What this lease has not been given yet; it counts as given from now on. While the instance
-    /// stands still (`frozen`) only what an operator said is given.
+    /// Hands out the items that this lease has not got yet. While the instance is `frozen`, these are
+    /// only the inputs of operators.
     pub fn hand_out(&mut self, token: u64, frozen: bool) -> Vec<InboxItem> {
         let last = self.entries.values_mut().rev();
         let waiting = last.filter(|entry| entry.input.is_some());
@@ -177,13 +194,14 @@ mod tests {
     #[test]
     fn an_input_is_taken_once_an_operator_may_say_it_again() {
         let mut inbox = Inbox::default();
-        assert!(inbox.push(1, call(1)) && !inbox.push(2, call(1)));
+        let push = |inbox: &mut Inbox, seq, item| inbox.push(seq, item).is_some();
+        assert!(push(&mut inbox, 1, call(1)) && !push(&mut inbox, 2, call(1)));
         assert!(inbox.consume("call-1").is_some());
-        assert!(inbox.is_empty() && !inbox.push(3, call(1)));
+        assert!(inbox.is_empty() && !push(&mut inbox, 3, call(1)));
         let retry = || InboxItem::new(Input::Retry);
-        assert!(inbox.push(4, retry()) && !inbox.push(5, retry()));
+        assert!(push(&mut inbox, 4, retry()) && !push(&mut inbox, 5, retry()));
         assert!(inbox.consume("retry").is_some());
-        assert!(inbox.push(6, retry()));
+        assert!(push(&mut inbox, 6, retry()));
     }
 
     #[test]

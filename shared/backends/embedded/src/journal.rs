@@ -1,8 +1,8 @@
-//! The way to disk: one thread that writes what waits, all at once, and syncs once for all.
+//! The journal: one thread that writes all pending changes at once, and syncs once for all.
 //!
 //! Changes are handed over in the order in which they were made in memory, while its lock is held;
-//! who made one waits for its ticket. So what somebody could see is on disk no later than what
-//! came of it.
+//! the author of a change waits for its ticket. So a change that others could see is on disk no later
+//! than its consequences.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,9 +22,9 @@ use crate::record::{HISTORY, KINDS, Write};
 const BATCH_BYTES_MAX: usize = 8 << 20;
 /// The cache of read blocks; all but history is in memory anyway.
 const CACHE_BYTES: u64 = 16 << 20;
-/// What is gathered in memory before it goes into a table, for each of two spaces.
+/// The size of the memtable of each of the two spaces.
 const MEMTABLE_BYTES: u64 = 16 << 20;
-/// What the write-ahead log may take on disk.
+/// The limit of the write-ahead log on disk.
 const LOG_BYTES: u64 = 128 << 20;
 const LOCK_FILE: &str = "swirl.lock";
 
@@ -39,20 +39,36 @@ enum Job {
         writes: Vec<Write>,
         done: oneshot::Sender<Result<(), Error>>,
     },
-    /// All records whose key begins like this, with all that was written before.
+    /// Reads all records whose key has this prefix, including all that was written before.
     Read {
         prefix: String,
         done: oneshot::Sender<Result<Pairs, Error>>,
     },
+    /// Records one after another, as far as they are wanted.
+    Some {
+        range: Keys,
+        done: oneshot::Sender<Result<Pairs, Error>>,
+    },
 }
+
+/// Keys that begin alike, from one on; or the last of them, backwards. What is enough is said of each that was read.
+pub(crate) struct Keys {
+    pub prefix: String,
+    pub from: String,
+    pub backwards: bool,
+    pub is_enough: Box<IsEnough>,
+}
+
+/// Whether a record is the last one that is wanted.
+type IsEnough = dyn FnMut(&str, &[u8]) -> bool + Send;
 
 type Pairs = Vec<(String, Vec<u8>)>;
 
-/// Takes a record in that was read.
+/// Restores a record that was read.
 type Restore<'a> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 'a;
 
-/// A store is for the user who made it. A folder that exists already keeps its rights, since others may have files in
-/// it; the data below it is for its owner all the same ([`tighten`]).
+/// A store is private to the user who created it. A folder that exists already keeps its permissions, since others may
+/// have files in it; the data below it is still private ([`tighten`]).
 fn make(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -61,7 +77,7 @@ fn make(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// A store of an earlier build may be there for everybody to read.
+/// A store of an earlier build may be readable by everybody.
 #[cfg(unix)]
 fn tighten(place: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -89,7 +105,7 @@ fn tighten(_: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Resolves when what it stands for is on disk.
+/// Resolves when its change is on disk.
 pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl Journal {
@@ -130,12 +146,12 @@ impl Journal {
         })
     }
 
-    /// An error of the disk fails all that comes after it: memory is ahead of the disk then.
+    /// A disk error fails all later operations: memory is ahead of the disk then.
     pub fn check(&self) -> Result<(), Error> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// As if the disk had failed: from now on memory can't be trusted.
+    /// Stops the store as a disk error does: memory can't be trusted any more.
     pub fn fail(&self, error: Error) {
         let _ = self.failed.set(error);
     }
@@ -152,22 +168,29 @@ impl Journal {
         ticket
     }
 
+    /// Those of these records that were read until there were enough, in the order of their keys.
+    pub fn read_some(&self, range: Keys) -> Ticket<Pairs> {
+        let (done, ticket) = oneshot::channel();
+        self.send(Job::Some { range, done });
+        ticket
+    }
+
     fn send(&self, job: Job) {
-        // A thread that is gone drops the job, and with it the ticket's other end.
+        // If the thread is gone the job is dropped, and with it the ticket's sender.
         if let Some(jobs) = &self.jobs {
             let _ = jobs.send(job);
         }
     }
 }
 
-/// What a ticket says if the journal is gone.
+/// Waits for a ticket; an error if the journal is gone.
 pub(crate) async fn redeem<T>(ticket: Ticket<T>) -> Result<T, Error> {
     let gone = || Error::Unavailable("the journal has stopped".to_owned());
     ticket.await.map_err(|_| gone())?
 }
 
 impl Drop for Journal {
-    /// What was handed over is written; then the folder is free.
+    /// Writes all pending changes; then the folder is free.
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
@@ -198,6 +221,19 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
     }
 }
 
+fn pair(what: &str, guard: fjall::Guard) -> Result<(String, Vec<u8>), Error> {
+    let damaged = |reason: String| Error::Damaged {
+        what: format!("records {what}"),
+        reason,
+    };
+    let (key, value) = guard
+        .into_inner()
+        .map_err(|error| damaged(error.to_string()))?;
+    let key =
+        String::from_utf8(key.to_vec()).map_err(|_| damaged("a key isn't text".to_owned()))?;
+    Ok((key, value.to_vec()))
+}
+
 struct Disk {
     // Fields are dropped in this order: the lock last.
     state: Keyspace,
@@ -206,8 +242,8 @@ struct Disk {
     _lock: File,
 }
 
-/// Makes the store beside its place and moves it there whole: a process that dies while it makes
-/// one leaves nothing behind that could not be opened.
+/// Creates the store next to its final place and moves it there when complete: a process that dies
+/// meanwhile leaves nothing behind that could not be opened.
 fn create(folder: &Path) -> fjall::Result<()> {
     let place = folder.join("data");
     if place.exists() {
@@ -259,18 +295,31 @@ impl Disk {
     }
 
     fn read(&self, prefix: &str) -> Result<Pairs, Error> {
-        let failed = |error: fjall::Error| Error::Damaged {
-            what: format!("records {prefix}"),
-            reason: error.to_string(),
+        let all = self.space(prefix).prefix(prefix);
+        all.map(|guard| pair(prefix, guard)).collect()
+    }
+
+    fn read_some(&self, mut range: Keys) -> Result<Pairs, Error> {
+        let prefix = range.prefix.as_str();
+        // No key has such a character.
+        let all = self
+            .space(prefix)
+            .range(range.from..format!("{prefix}\u{7f}"));
+        let all: Box<dyn Iterator<Item = fjall::Guard>> = match range.backwards {
+            true => Box::new(all.rev()),
+            false => Box::new(all),
         };
         let mut pairs = Vec::new();
-        for guard in self.space(prefix).prefix(prefix) {
-            let (key, value) = guard.into_inner().map_err(failed)?;
-            let key = String::from_utf8(key.to_vec()).map_err(|_| Error::Damaged {
-                what: format!("records {prefix}"),
-                reason: "a key isn't text".to_owned(),
-            })?;
-            pairs.push((key, value.to_vec()));
+        for guard in all {
+            let (key, value) = pair(prefix, guard)?;
+            let is_enough = (range.is_enough)(&key, &value);
+            pairs.push((key, value));
+            if is_enough {
+                break;
+            }
+        }
+        if range.backwards {
+            pairs.reverse();
         }
         Ok(pairs)
     }
@@ -279,7 +328,7 @@ impl Disk {
         let mut waiting = Vec::new();
         let mut next = jobs.recv().ok();
         while let Some(job) = next.take() {
-            // Within a batch all records have one version, so each key stands in it once.
+            // Within a batch all records have one version, so each key is in it once.
             let mut batch = BTreeMap::new();
             let mut bytes = 0;
             let mut job = Some(job);
@@ -299,8 +348,10 @@ impl Disk {
             for done in waiting.drain(..) {
                 let _ = done.send(result.clone());
             }
-            if let Some(Job::Read { prefix, done }) = job {
-                let _ = done.send(self.read(&prefix));
+            match job {
+                Some(Job::Read { prefix, done }) => drop(done.send(self.read(&prefix))),
+                Some(Job::Some { range, done }) => drop(done.send(self.read_some(range))),
+                Some(Job::Write { .. }) | None => {}
             }
             next = jobs.recv().ok();
         }

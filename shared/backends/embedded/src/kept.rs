@@ -1,4 +1,4 @@
-//! Events that are kept for those who come later: the ones that some workflow correlates by.
+//! Events that are kept for later waits: the ones with an attribute that some workflow correlates by.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::state::Seq;
 pub(crate) struct KeptEvent {
     pub event: Arc<CloudEvent>,
     pub at: Timestamp,
-    /// The attributes that somebody correlates by.
+    /// The attributes that some workflow correlates by.
     pub attributes: BTreeSet<Arc<str>>,
-    /// Instances that had it, each in a record of its own.
+    /// Instances that had it, each in its own record.
     #[serde(skip)]
     pub consumers: BTreeSet<Seq>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Kept {
     events: BTreeMap<u64, KeptEvent>,
     keys: HashMap<String, u64>,
     by_value: Buckets,
-    /// Those that nobody had yet, by value or by kind alone.
+    /// Events that no instance had yet, by value or by kind alone.
     free: Buckets,
 }
 
@@ -74,7 +74,7 @@ impl Kept {
         Some(kept)
     }
 
-    /// Notes that an instance had the event. False: it isn't kept.
+    /// Records that an instance had the event. False if it isn't kept.
     pub fn consumed(&mut self, place: u64, by: Seq) -> bool {
         let Some(kept) = self.events.get_mut(&place) else {
             return false;
@@ -88,7 +88,7 @@ impl Kept {
         true
     }
 
-    /// As if the instance had never had it. False: it hadn't.
+    /// As if the instance had never had it. False if it hadn't.
     pub fn released(&mut self, place: u64, by: Seq) -> bool {
         let Some(kept) = self.events.get_mut(&place) else {
             return false;
@@ -102,7 +102,7 @@ impl Kept {
         had
     }
 
-    /// Kept events that may be for an instance: those that nobody had, and those that came after
+    /// Kept events that may be for an instance: those that no instance had, and those that came after
     /// this place, each in order.
     pub fn candidates(&self, bucket: &str, after: u64) -> [&[u64]; 2] {
         let later = self.by_value.get(bucket);
@@ -127,7 +127,7 @@ impl Kept {
 }
 
 impl KeptEvent {
-    /// Where it is looked for, and whether by a value.
+    /// The buckets in which it is found, and whether each is by a value.
     fn buckets(&self) -> impl Iterator<Item = (Arc<str>, bool)> + use<> {
         let attributes = self.attributes.iter().map(|name| &**name);
         let (kinds, values) = buckets_of(&self.event, attributes);
@@ -155,7 +155,7 @@ mod tests {
         kept.insert(place, event);
     }
 
-    /// However many events somebody had, he looks at what is new to him.
+    /// However many events an instance had, it only examines new ones.
     #[test]
     fn what_somebody_had_is_not_looked_at_again() {
         let bucket = "tt\0k\x001".to_owned();
@@ -169,7 +169,7 @@ mod tests {
         }
         assert_eq!(kept.had_up_to(&bucket, 0, 9), 3);
         assert_eq!(kept.candidates(&bucket, 3), [&[4, 5][..], &[4, 5]]);
-        // For another one, that was there when they came, or was not.
+        // For another instance, which existed when they came, or didn't.
         assert_eq!(kept.had_up_to(&bucket, 0, 8), 0);
         assert_eq!(kept.candidates(&bucket, 0)[1], [1, 2, 3, 4, 5]);
         assert!(kept.released(2, 9));

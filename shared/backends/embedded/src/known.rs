@@ -1,4 +1,4 @@
-//! Events that were offered before, and what came of them until that is confirmed.
+//! Events that were offered before, and their outcomes until those are confirmed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Known {
         }
     }
 
-    /// What came of the event has been done; returns its place if that is news.
+    /// Confirms that the event's outcome has been carried out; returns its place if that is news.
     pub fn confirm(&mut self, key: &str, at: Timestamp) -> Option<u64> {
         let place = *self.keys.get(key)?;
         let was_open = self.settle(place);

@@ -4,8 +4,8 @@
 //! memory behind one lock; with a folder, every change is also written there, and a call returns
 //! only when what it did is on disk. `docs/adr/0004-embedded-store.md` says why.
 //!
-//! Invariants: the lock is never held across an await; what is iterated has an order of its own,
-//! so equal inputs give equal runs; nothing here asks for the time.
+//! Invariants: the lock is never held across an await; every iterated collection has a defined order,
+//! so equal inputs give equal runs; nothing here reads the clock.
 
 mod branch;
 mod buckets;
@@ -64,7 +64,7 @@ impl Embedded {
         }
     }
 
-    /// The name that tells this store from all others: the first one that it was given.
+    /// The name that distinguishes this store from all others: the first one that it was given.
     ///
     /// # Errors
     /// It could not be written.
@@ -91,7 +91,7 @@ impl Embedded {
         };
         let journal = Journal::open(folder.as_ref(), &mut |key, value| state.restore(key, value))?;
         state.restored()?;
-        // What comes later is on disk no earlier than this.
+        // Later changes reach the disk no earlier than this.
         drop(journal.write(state.take_writes()?));
         Ok(Embedded {
             state: Mutex::new(state),
@@ -111,7 +111,7 @@ impl Embedded {
         self.journal.as_ref()
     }
 
-    /// Looks at the state, or changes what doesn't outlive the process (leases).
+    /// Reads the state, or changes its parts that don't outlive the process (leases).
     fn read<T>(&self, look: impl FnOnce(&mut State) -> T) -> Result<T> {
         if let Some(journal) = &self.journal {
             journal.check()?;
@@ -125,7 +125,7 @@ impl Embedded {
         Ok(result)
     }
 
-    /// Changes the state; returns when the change, and all that it may rest on, is on disk.
+    /// Changes the state; returns when the change, and all that it may depend on, is on disk.
     async fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T> {
         let Some(journal) = &self.journal else {
             return self.read(change);
@@ -147,7 +147,7 @@ impl Embedded {
     }
 }
 
-/// A change broke off half-way: what is in memory can't be trusted any more.
+/// A change broke off half-way: memory can't be trusted any more.
 fn stopped() -> Error {
     Error::Unavailable(
         "it stopped after an internal error; a restart reads what is stored".to_owned(),

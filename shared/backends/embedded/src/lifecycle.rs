@@ -1,4 +1,4 @@
-//! The beginning and the end of instances, and what becomes of those that have ended.
+//! The beginning and the end of instances, and the removal of ended ones.
 
 use swirl_model::Data;
 use swirl_model::WorkflowError;
@@ -25,7 +25,7 @@ pub(crate) struct Ended {
 }
 
 impl State {
-    /// `page`: the history, if it has been carried out.
+    /// `page`: the history, if the instance has been carried out already.
     pub fn create(&mut self, new: NewInstance, page: Option<Page>) -> Created {
         let NewInstance {
             header,
@@ -166,7 +166,7 @@ impl State {
         if !frozen {
             state.suspended = false;
         }
-        // What was invoked async ends with a parent that faults, too: its retry won't repeat it.
+        // Async sub-workflows end with a parent that faults, too: its retry won't repeat them.
         let children: Vec<InstanceId> = std::mem::take(&mut inst.children).into_iter().collect();
         if let Some(before) = before {
             self.ended_as(stood).remove(&(before, seq));
@@ -246,7 +246,7 @@ impl State {
         wake.extend(ready.iter().filter_map(|scope| self.scope_ref(seq, scope)));
     }
 
-    /// `None`: there is no such active instance. Else the scopes that have something to do now.
+    /// The scopes that are ready to run now; `None` if there is no such active instance.
     pub fn suspend(&mut self, id: &InstanceId, on: bool) -> Option<Suspended> {
         let number = self.next();
         let (seq, inst) = self.find_mut(id)?;
@@ -269,8 +269,8 @@ impl State {
         })
     }
 
-    /// Removes ended instances that are too old or too many, oldest first. One that still has
-    /// something to do or to say stays.
+    /// Removes ended instances that are too old or too many, oldest first. One that still has work
+    /// or effects stays.
     pub fn expire_instances(&mut self, now: Timestamp) {
         let options = &self.options;
         let surplus = self.ended.len().saturating_sub(options.keep_ended_max);

@@ -1,5 +1,5 @@
-//! Listings: by creation, or by a search attribute. The lock is given back now and then: who executes instances doesn't
-//! wait for who looks at all of them.
+//! Listings: by creation, or by a search attribute. The lock is released regularly, so that a listing of all
+//! instances doesn't delay their execution.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use swirl_ports::{
 use crate::Embedded;
 use crate::state::{Indexed, Inst, Seq, State};
 
-/// How many instances are looked at in one go.
+/// How many instances are examined while the lock is held.
 const STEP: usize = 1000;
-/// How many are looked at for one page where the caller doesn't say.
+/// The default for how many are examined for one page.
 const SEEN_MAX: usize = 100_000;
 
 impl Embedded {
@@ -71,7 +71,7 @@ impl Embedded {
     }
 }
 
-/// What is looked at in one go.
+/// The part of a listing that is examined while the lock is held.
 struct Step<'a> {
     filter: &'a Filter,
     keep: Keep<'a>,

@@ -1,8 +1,8 @@
-//! What can be set, and why a folder could not be opened.
+//! Options, and the errors of opening a folder.
 
 use std::path::PathBuf;
 
-/// Limits. What is over one is refused or, where it says so, dropped, the oldest first.
+/// Limits. Anything over a limit is refused or, where documented, dropped, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// History entries of an instance; older ones are dropped.
@@ -11,17 +11,17 @@ pub struct Options {
     pub inbox_max: usize,
     /// How much an instance may hold in all of its scopes, forks and their results; 0 for any.
     pub instance_bytes: usize,
-    /// How long events are kept for those who wait for them later.
+    /// How long events are kept for later waits.
     pub retain_ms: u64,
-    /// How many events are kept so; older ones are dropped.
+    /// How many such events are kept; older ones are dropped.
     pub retain_max: usize,
-    /// How long an event is known, so that it isn't taken twice.
+    /// How long an event is known, so that it isn't accepted twice.
     pub dedup_ms: u64,
-    /// How many events are known so; older ones are dropped.
+    /// How many such events are known; older ones are dropped.
     pub dedup_max: usize,
     /// Sets of events that are not complete yet.
     pub sets_max: usize,
-    /// How long ended instances can be looked at, but for faulted ones.
+    /// How long ended instances are kept, apart from faulted ones.
     pub keep_ended_ms: u64,
     /// How many; older ones are dropped.
     pub keep_ended_max: usize,
@@ -49,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// Why a folder could not be opened.
+/// The reason why a folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Trying again helps once the other process has ended.
@@ -60,7 +60,7 @@ pub enum OpenError {
         folder: PathBuf,
         error: std::io::Error,
     },
-    /// What is in it cannot be read.
+    /// Its content cannot be read.
     #[error(transparent)]
     Store(#[from] swirl_ports::Error),
 }

@@ -1,17 +1,21 @@
-//! History: what a commit added to it is one record, named after the number of its last entry. The oldest
-//! entries go where there are too many; a record goes with its last one.
+//! History: the entries added by one commit are one record, named after the number of its last entry. If there
+//! are too many, the oldest entries are dropped; a record is removed with its last entry.
 
+use std::ops::Range;
+
+use swirl_model::data::json_bytes;
 use swirl_model::event::HistoryEntry;
-use swirl_ports::Error;
+use swirl_ports::{Error, HISTORY_BYTES_MAX, HistoryPart};
 
+use crate::journal::Keys;
 use crate::record::{HISTORY, Key, Write, read};
 use crate::state::{Seq, State};
 
-/// What a commit adds.
+/// The history entries of a commit.
 pub(crate) enum Page {
     /// For memory alone.
     Entries(Vec<HistoryEntry>),
-    /// So many entries as their record. Made before the lock is taken: it is the largest of a commit.
+    /// A number of entries as their record. Made before the lock is taken: it is the largest of a commit.
     Record { entries: u64, json: Vec<u8> },
 }
 
@@ -65,6 +69,52 @@ impl State {
     }
 }
 
+/// The number of a record's last entry.
+fn number(key: &str) -> Option<u64> {
+    let (_, number) = key.strip_prefix(HISTORY)?.split_once('/')?;
+    u64::from_str_radix(number, 16).ok()
+}
+
+/// The records that have these entries; of the last entries, those that come last where there is no room for all.
+pub(crate) fn keys(seq: Seq, wanted: &Range<u64>, part: HistoryPart) -> Keys {
+    let (start, last) = (wanted.start, wanted.end.saturating_sub(1));
+    let backwards = matches!(part, HistoryPart::Last(_));
+    let mut bytes = 0;
+    Keys {
+        prefix: format!("{HISTORY}{seq:016x}/"),
+        from: Key::History(seq, start).text(),
+        backwards,
+        is_enough: Box::new(move |key, value| {
+            bytes += value.len();
+            let is_end = number(key).is_none_or(|number| match backwards {
+                true => number <= start,
+                false => number >= last,
+            });
+            is_end || bytes >= HISTORY_BYTES_MAX
+        }),
+    }
+}
+
+/// Those of these entries for which there is room; of the last ones, those that come last.
+pub(crate) fn within(mut entries: Vec<HistoryEntry>, part: HistoryPart) -> Vec<HistoryEntry> {
+    let backwards = matches!(part, HistoryPart::Last(_));
+    if backwards {
+        entries.reverse();
+    }
+    let mut bytes = 0;
+    let fits = entries.iter().take_while(|entry| {
+        let fits = bytes < HISTORY_BYTES_MAX;
+        bytes += json_bytes(entry);
+        fits
+    });
+    let count = fits.count();
+    entries.truncate(count);
+    if backwards {
+        entries.reverse();
+    }
+    entries
+}
+
 /// The entries of records as they were read, from the number `first` on.
 pub(crate) fn entries(
     records: Vec<(String, Vec<u8>)>,
@@ -72,15 +122,11 @@ pub(crate) fn entries(
 ) -> Result<Vec<HistoryEntry>, Error> {
     let mut entries = Vec::new();
     for (key, value) in records {
-        let number = key
-            .strip_prefix(HISTORY)
-            .and_then(|key| key.split_once('/'));
-        let number = number.and_then(|(_, number)| u64::from_str_radix(number, 16).ok());
-        let last = number.ok_or_else(|| Error::Damaged {
+        let last = number(&key).ok_or_else(|| Error::Damaged {
             what: key.clone(),
             reason: "its key has no number".to_owned(),
         })?;
-        // Earlier there was a record for each entry.
+        // Earlier builds wrote a record for each entry.
         let mut page: Vec<HistoryEntry> = if value.starts_with(b"[") {
             read(&key, &value)?
         } else {

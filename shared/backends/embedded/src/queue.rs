@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Queue, Task, Tasks};
 
-/// A scope that is queued already is not queued once more.
+/// A scope that is queued already is not queued again.
 #[derive(Debug, Default)]
 pub struct MemoryQueue {
     inner: Mutex<Inner>,
@@ -19,7 +19,7 @@ pub struct MemoryQueue {
 #[derive(Debug, Default)]
 struct Inner {
     tasks: VecDeque<ScopeRef>,
-    /// And whether they are late.
+    /// Queued scopes, and whether they are late.
     queued: HashMap<ScopeRef, bool>,
     pullers: VecDeque<Waker>,
 }
@@ -84,6 +84,10 @@ impl Tasks for MemoryQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Wake};
+
     use futures::executor::block_on;
     use swirl_model::ids::InstanceId;
 
@@ -102,14 +106,27 @@ mod tests {
         });
     }
 
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     #[test]
     fn a_push_wakes_who_waits() {
-        let queue = std::sync::Arc::new(MemoryQueue::default());
-        let puller = queue.clone();
-        let thread = std::thread::spawn(move || block_on(puller.pull()));
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        let queue = MemoryQueue::default();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut pull = queue.pull();
+        let mut poll = || pull.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(poll().is_pending());
+        assert!(!woken.0.load(Ordering::Relaxed));
         let task = ScopeRef::root(InstanceId::new("a"));
         block_on(queue.push(vec![task.clone()]));
-        assert_eq!(thread.join().unwrap().scope, task);
+        assert!(woken.0.load(Ordering::Relaxed));
+        assert!(matches!(poll(), Poll::Ready(found) if found.scope == task));
     }
 }

@@ -1,7 +1,7 @@
-//! The records on disk: their keys, and memory as they say.
+//! The records on disk: their keys, and restoring memory from them.
 //!
-//! A key is text (`scope/000000000000002a/r.3.1`), a value is JSON. All records of one kind stand
-//! together, in the order of their numbers.
+//! A key is text (`scope/000000000000002a/r.3.1`), a value is JSON. All records of one kind are
+//! adjacent, in the order of their numbers.
 
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ pub(crate) enum Key {
     State(Seq),
     Child(Seq, InstanceId),
     Scope(Seq, ScopeId),
-    /// What its branches begin with: written once.
+    /// The initial data of its branches: written once.
     Fork(Seq, ScopeId, u32),
-    /// What changes of a fork. Apart from its results, so that each costs the same to write.
+    /// The changing part of a fork, without its results, so that each costs the same to write.
     ForkState(Seq, ScopeId, u32),
     Result(Seq, ScopeId, u32, u32),
     Inbox(Seq, ScopeId, Arc<str>),
@@ -50,7 +50,7 @@ pub(crate) enum Key {
     History(Seq, u64),
 }
 
-/// A record as it is to be from now on; `None`: gone.
+/// A record's new value; `None` if it is removed.
 #[derive(Debug)]
 pub(crate) struct Write {
     pub key: String,
@@ -137,7 +137,7 @@ const RUN_NUMBERS: u64 = 1 << 40;
 /// History isn't read at start-up, only when somebody asks for it.
 pub(crate) const HISTORY: &str = "history/";
 
-/// Kinds in the order in which they are read: what others belong to comes first.
+/// Kinds in the order in which they are read: owners before the records that belong to them.
 pub(crate) const KINDS: [&str; 20] = [
     "counter/",
     "installation/",
@@ -271,12 +271,12 @@ impl State {
             }
             Key::Known(n) => self.known.get(*n).map_or(Ok(None), json),
             Key::Set(n) => self.sets.get(*n).map_or(Ok(None), json),
-            // Appended where they arise.
+            // Appended where they are made.
             Key::History(..) => Ok(None),
         }
     }
 
-    /// Takes a record in that was read from disk.
+    /// Restores a record that was read from disk.
     pub fn restore(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
         let damaged = |reason: String| Error::Damaged {
             what: key.to_owned(),
@@ -393,7 +393,7 @@ impl State {
                 self.counter = self.counter.max(record.seq);
                 let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
                 let entry = inst.scopes.entry(ScopeId::new(a)).or_default();
-                entry.inbox.restore(record.seq, b, record.input);
+                inst.kib += entry.inbox.restore(record.seq, b, record.input);
             }
             "outbox" => {
                 let number = u64::from_str_radix(a, 16);
@@ -452,7 +452,7 @@ impl State {
             .get_mut(&(ScopeId::new(parent), fork.parse().ok()?))
     }
 
-    /// Builds what isn't stored, once all records are in.
+    /// Builds the parts that aren't stored, once all records are restored.
     pub fn restored(&mut self) -> Result<(), Error> {
         // No lease of this run has a token that one of an earlier run had.
         self.counter = self.counter.max(self.reserved);
@@ -507,7 +507,7 @@ pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Er
     })
 }
 
-/// An item of an inbox by its record's key, for whoever touches it.
+/// The record key of an inbox item, for [`State::touch`].
 pub(crate) fn inbox_key(seq: Seq, scope: &ScopeId, item: &InboxItem) -> Key {
     Key::Inbox(seq, scope.clone(), item.id.as_str().into())
 }

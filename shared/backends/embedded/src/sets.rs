@@ -14,7 +14,7 @@ pub(crate) struct Sets {
     groups: HashMap<(Arc<str>, String), BTreeSet<u64>>,
 }
 
-/// What has changed, for the records.
+/// The changes, for the records.
 #[derive(Debug, Default)]
 pub(crate) struct Filled {
     pub changed: Vec<u64>,
@@ -73,8 +73,8 @@ impl Sets {
         Some(set)
     }
 
-    /// Puts an event into the first set that has a free place for it, else into a new one
-    /// (decision 75); sets whose time is over are dropped first.
+    /// Puts an event into the first set that has a free place for it, otherwise into a new one
+    /// (decision 75); expired sets are dropped first.
     pub fn fill(
         &mut self,
         trigger: &Trigger,

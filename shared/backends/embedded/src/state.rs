@@ -1,10 +1,10 @@
 //! All state, in memory: instances with their scopes and forks, timers, subscriptions, events.
 //!
-//! Who changes something says which record it was ([`State::touch`]); at the end of an operation
-//! the touched records are written as they then are. So the journal can't miss what memory shows,
-//! and a record that was changed five times is written once.
+//! Every change names its record ([`State::touch`]); at the end of an operation the touched records
+//! are written as they are then. So the journal can't miss a change in memory, and a record that was
+//! changed five times is written once.
 //!
-//! Everything that is iterated has an order of its own (creation, arrival, name): the same inputs
+//! Everything that is iterated has a defined order (creation, arrival, name): the same inputs
 //! give the same run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -38,13 +38,13 @@ pub(crate) struct State {
     pub options: Options,
     /// A name that is part of the ids of all instances.
     pub installation: Option<String>,
-    /// Where all numbers come from: places in orders, tokens of leases.
+    /// The source of all numbers: places in orders, tokens of leases.
     pub counter: u64,
-    /// Beyond what this run uses; the next one begins there.
+    /// Above all numbers that this run uses; the next run begins there.
     pub reserved: u64,
     pub ids: HashMap<InstanceId, Seq>,
     pub instances: BTreeMap<Seq, Box<Inst>>,
-    /// Scopes that have something to do, whether somebody is at it or not.
+    /// Scopes that are ready to run, whether they are held or not.
     pub ready: BTreeSet<(Seq, ScopeId)>,
     pub timers: Timers,
     /// Active instances by workflow, attribute and value.
@@ -62,13 +62,13 @@ pub(crate) struct State {
     /// Which instances have keys.
     pub named: HashMap<InstanceKey, KeyHolder>,
     pub ended: BTreeSet<(Timestamp, Seq)>,
-    /// Those that failed stay however much succeeds.
+    /// Faulted instances are kept separately, so that completed ones don't displace them.
     pub faulted: BTreeSet<(Timestamp, Seq)>,
-    /// Records are only made where there is a journal.
+    /// Whether there is a journal: otherwise no records are made.
     pub durable: bool,
     pub touched: BTreeSet<Key>,
     pub writes: Vec<Write>,
-    /// To be woken when the lock is given back.
+    /// To be woken when the lock is released.
     pub wakers: Vec<Waker>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Inst {
     pub instance: Instance,
     /// Its place among the kept events: those that came later came while it was there.
     pub born: u64,
-    /// By bucket, the kept events that it has seen the last of: it had all up to there.
+    /// By bucket, the last kept event that it has seen: it had all up to there.
     pub seen: HashMap<Arc<str>, u64>,
     // Boxed here and below: a map's node has room for eleven, and most maps have one.
     pub scopes: BTreeMap<ScopeId, Box<Entry>>,
@@ -84,18 +84,18 @@ pub(crate) struct Inst {
     pub outbox: BTreeMap<u64, Command>,
     /// Instances that end when this one does.
     pub children: BTreeSet<InstanceId>,
-    /// Attempts to drive a scope that began at this revision of it, and did not end.
+    /// Attempts to drive a scope that began at its current revision, and did not end.
     pub attempts: BTreeMap<ScopeId, (u64, u32)>,
     /// How many entries were dropped, and the number of the next one.
     pub history_first: u64,
     pub history_next: u64,
-    /// Without a journal; else the entries are only there.
+    /// Only without a journal, which otherwise has the entries.
     pub history: VecDeque<HistoryEntry>,
-    /// How much it holds (`weight.rs`).
+    /// Its size (`weight.rs`).
     pub kib: usize,
 }
 
-/// What belongs to a scope. A branch that has not begun may have an inbox or a holder already.
+/// The state of a scope. A branch that has not begun may have an inbox or a holder already.
 #[derive(Default)]
 pub(crate) struct Entry {
     pub scope: Option<Box<Scope>>,
@@ -118,13 +118,13 @@ pub(crate) struct Wait {
     pub wait: u32,
     pub order: u64,
     pub slots: Vec<Slot>,
-    /// Where it stands in the index.
+    /// Its buckets in the index.
     pub buckets: Vec<Arc<str>>,
 }
 
 pub(crate) struct ForkEntry {
     pub fork: Fork,
-    /// How often the parent has been told: each telling is an input of its own.
+    /// How often the parent has been notified: each notification is a separate input.
     pub tellings: u32,
     /// How many KiB it adds to the instance, without its results (`weight.rs`).
     pub kib: usize,
@@ -218,12 +218,12 @@ impl Inst {
         self.instance.state.status
     }
 
-    /// Suspended or faulted: only an operator's inputs are acted on.
+    /// Suspended or faulted: only an operator's inputs are processed.
     pub fn frozen(&self) -> bool {
         self.instance.state.suspended || self.status() == Status::Faulted
     }
 
-    /// Over for good, but for scopes that nobody waits for.
+    /// Ended for good, apart from scopes that nothing waits for.
     pub fn over(&self) -> bool {
         self.status().ended() && self.status() != Status::Faulted
     }
@@ -243,7 +243,7 @@ impl Inst {
         may_run.then_some((fork, index))
     }
 
-    /// Whether an input for this scope would find anybody.
+    /// Whether there is a scope for this input.
     pub fn is_there(&self, id: &ScopeId) -> bool {
         match self.scope(id) {
             Some(scope) => !scope.ended(),
@@ -252,7 +252,7 @@ impl Inst {
     }
 
     /// Whether the scope's fork, or one around it, is closed, or the instance is over. A scope
-    /// that nobody waits for goes on.
+    /// that nothing waits for continues.
     pub fn closed(&self, id: &ScopeId) -> bool {
         let mut id = id.clone();
         loop {
@@ -271,7 +271,7 @@ impl Inst {
         }
     }
 
-    /// Whether a scope has something to do that isn't waited for.
+    /// Whether a scope is ready to run.
     pub fn has_work(&self, id: &ScopeId) -> bool {
         let Some(entry) = self.scopes.get(id) else {
             return !self.frozen() && self.unborn(id).is_some();
@@ -318,7 +318,7 @@ impl State {
         })
     }
 
-    /// Looks again whether a scope has something to do, and tells its holder.
+    /// Checks again whether a scope is ready to run, and notifies its holder.
     pub fn refresh(&mut self, seq: Seq, scope: &ScopeId) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;
@@ -337,7 +337,7 @@ impl State {
         }
     }
 
-    /// As [`State::refresh`], for all scopes of an instance; returns those with something to do.
+    /// As [`State::refresh`], for all scopes of an instance; returns those that are ready to run.
     pub fn refresh_all(&mut self, seq: Seq) -> Vec<ScopeId> {
         let Some(inst) = self.instances.get(&seq) else {
             return Vec::new();
@@ -358,7 +358,7 @@ impl State {
         scopes.into_iter().collect()
     }
 
-    /// Where an instance stands that has ended, by how it did.
+    /// The index of ended instances for this status.
     pub fn ended_as(&mut self, status: Status) -> &mut BTreeSet<(Timestamp, Seq)> {
         match status {
             Status::Faulted => &mut self.faulted,
@@ -366,8 +366,8 @@ impl State {
         }
     }
 
-    /// Changes how many attempts to drive a scope count; returns how many they are. What began before
-    /// its record changed counts no more.
+    /// Changes the number of counted attempts to drive a scope, and returns it. Attempts that began before
+    /// its record changed no longer count.
     pub fn count_attempts(&mut self, scope: &ScopeRef, change: impl Fn(u32) -> u32) -> u32 {
         let Some((seq, inst)) = self.find_mut(&scope.instance) else {
             return 0;

@@ -1,4 +1,4 @@
-//! The store's port: leases, inboxes, listings; what changes something lasting goes through
+//! The store's port: leases, inboxes, listings; lasting changes go through
 //! [`crate::commit`] and [`crate::lifecycle`].
 
 use std::future::{Future, poll_fn};
@@ -15,8 +15,9 @@ use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
-    InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep, KeptHistory, KeyHolder, Lease,
-    NewInstance, OutboxEntry, Page as ListPage, Released, Result, Suspended,
+    HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
+    KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page as ListPage, Released, Result,
+    Suspended,
 };
 
 use crate::Embedded;
@@ -51,7 +52,7 @@ impl ExecutionStore for Embedded {
         self.write(|state| state.take_key(key, to, from)).await
     }
 
-    /// A lease lasts as long as the process: nobody else could take it over.
+    /// A lease lasts as long as the process: no other process could take it over.
     async fn acquire(&self, scope: &ScopeRef, _lease_ms: u64) -> Result<Acquired> {
         self.read(|state| state.acquire(scope))
     }
@@ -202,7 +203,7 @@ impl ExecutionStore for Embedded {
         self.read(|state| state.timers.due.first().map(|entry| entry.0))
     }
 
-    // By hand, because what counts is the call, not the first poll: a timer that is armed in
+    // Written by hand, because the call counts, not the first poll: a timer that is armed in
     // between is a change.
     fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
@@ -226,7 +227,7 @@ impl ExecutionStore for Embedded {
                 }
                 same
             });
-            // A store that failed has no news: whoever asks it next hears of it.
+            // A store that failed has no news: the next operation reports the failure.
             if pending.unwrap_or_default() {
                 Poll::Pending
             } else {
@@ -289,6 +290,40 @@ impl InstanceQueries for Embedded {
         })
     }
 
+    async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
+        let found = self.read(|state| {
+            let (seq, inst) = state.find(id)?;
+            let (first, total) = (inst.history_first, inst.history_next);
+            let wanted = part.of(first..total);
+            let entries = inst.history.iter();
+            let entries = entries.skip((wanted.start - first) as usize);
+            let entries = entries.take((wanted.end - wanted.start) as usize).cloned();
+            Some((seq, wanted, total, entries.collect::<Vec<_>>()))
+        })?;
+        let Some((seq, wanted, total, mut entries)) = found else {
+            return Ok(HistoryPage::default());
+        };
+        match self.journal() {
+            None => entries = page::within(entries, part),
+            Some(journal) if !wanted.is_empty() => {
+                let keys = page::keys(seq, &wanted, part);
+                let records = redeem(journal.read_some(keys)).await?;
+                entries = page::entries(records, wanted.start)?;
+                entries.truncate((wanted.end - wanted.start) as usize);
+            }
+            Some(_) => {}
+        }
+        let before = match part {
+            HistoryPart::After { .. } => wanted.start,
+            HistoryPart::Last(_) => total - entries.len() as u64,
+        };
+        Ok(HistoryPage {
+            before,
+            total,
+            entries,
+        })
+    }
+
     async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
         self.read(|state| {
             let (_, inst) = state.find(id)?;
@@ -298,8 +333,8 @@ impl InstanceQueries for Embedded {
 }
 
 impl State {
-    /// The scope that a lease is for, if it still holds: with its instance, whether that stands
-    /// still, and whether the scope is closed.
+    /// The scope of a lease, if the lease is still valid: with its instance, whether that is frozen,
+    /// and whether the scope is closed.
     fn held(&mut self, lease: &Lease) -> Option<(Seq, bool, bool, &mut Entry)> {
         let (seq, inst) = self.find_mut(&lease.scope.instance)?;
         let (frozen, closed) = (inst.frozen(), inst.closed(&lease.scope.scope));
@@ -354,7 +389,7 @@ impl State {
         }))
     }
 
-    /// Whether there is something that the lease was not told of.
+    /// Whether there is something that the holder of the lease doesn't know.
     pub(crate) fn has_news(&mut self, lease: &Lease) -> bool {
         let Some((_, frozen, closed, entry)) = self.held(lease) else {
             return true;
@@ -411,7 +446,7 @@ impl State {
             {
                 return Ok(false);
             }
-            // It has fired: until the engine refuses it, it is not due once more.
+            // It has fired: until the engine refuses it, it is not due again.
             self.timers.disarm(seq, &to.scope, number);
         }
         Ok(self.add(seq, &to.scope, item, &mut Vec::new()))

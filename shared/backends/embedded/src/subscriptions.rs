@@ -1,4 +1,4 @@
-//! Who waits for events, by where an event looks for them.
+//! The index of waits for events, by the buckets in which events look for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// Puts a wait where events look for it, as far as the instance's values are known by now.
+    /// Puts a wait into the buckets where events look for it, by the values that the instance knows now.
     pub fn index_wait(&mut self, seq: Seq, scope: &ScopeId, wait: u32) {
         let Some(inst) = self.instances.get_mut(&seq) else {
             return;

@@ -1,9 +1,10 @@
-//! How much an instance holds, in KiB: the records of its scopes, what its forks begin with, and their results. What is
-//! smaller than one counts nothing, so most instances hold nothing.
+//! How much an instance holds, in KiB: the records of its scopes, what its forks begin with, their results, and what came
+//! from outside and waits in inboxes. What is smaller than one counts nothing, so most instances hold nothing.
 
 use serde::Serialize;
 use swirl_model::Data;
-use swirl_model::event::Command;
+use swirl_model::data::json_bytes;
+use swirl_model::event::{Command, Input};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Room;
 use swirl_model::scope::{Fork, Scope};
@@ -29,6 +30,14 @@ fn of_fork(fork: &Fork) -> usize {
     }
 }
 
+/// Results of branches count where they are kept.
+pub(crate) fn of_input(input: &Input) -> usize {
+    match input {
+        Input::Joined { .. } => 0,
+        input => json_bytes(input) / KIB,
+    }
+}
+
 impl Inst {
     fn weight_of(&self, scope: &Scope) -> usize {
         let grown = !scope.merges.is_empty() || !scope.completed.is_empty();
@@ -41,7 +50,7 @@ impl Inst {
         }
     }
 
-    /// `kib`: its weight, where it is known already.
+    /// `kib`: its size, if it is known already.
     pub fn put_scope(&mut self, scope: Scope, kib: Option<usize>) {
         let kib = kib.unwrap_or_else(|| self.weight_of(&scope));
         self.restore_scope(scope, kib);
@@ -61,15 +70,15 @@ impl Inst {
         kib
     }
 
-    /// Results of a fork came or went.
+    /// Results of a fork were added or removed.
     pub fn weigh_results(&mut self, bytes_before: usize, bytes: usize) {
         self.kib = (self.kib + bytes / KIB).saturating_sub(bytes_before / KIB);
     }
 
-    /// How many KiB the scope of a commit has then, as far as that was to be found out.
+    /// The size of a commit's scope in KiB, if it had to be computed.
     ///
     /// # Errors
-    /// The room of the scope, if it may not become as the commit says.
+    /// The room of the scope, if the commit would exceed it.
     pub fn room_for(&self, commit: &Commit, limit: usize) -> Result<Option<usize>, Room> {
         let closes =
             |command: &Command| matches!(command, Command::CloseFork(_) | Command::End { .. });
@@ -91,7 +100,12 @@ impl Inst {
             };
         }
         let before = self.weight(&commit.scope.id);
-        let others = self.kib.saturating_sub(before);
+        let entry = self.scopes.get(&commit.scope.id);
+        let consumed = commit.consumed.iter();
+        let consumed: usize = consumed
+            .map(|id| entry.map_or(0, |entry| entry.inbox.weight(id)))
+            .sum();
+        let others = self.kib.saturating_sub(before + consumed);
         if adds > before && others + adds > limit / KIB {
             return Err(Room {
                 bytes: limit.saturating_sub(others * KIB).max(before * KIB),

@@ -20,7 +20,7 @@ use swirl_ports::*;
 
 const WRITERS: usize = 8;
 const FOLDER: &str = "SWIRL_TEST_FOLDER";
-/// How much each commit of the other process carries along.
+/// The payload of each commit of the other process.
 const BYTES: &str = "SWIRL_TEST_BYTES";
 
 fn new(id: &str) -> NewInstance {
@@ -127,7 +127,7 @@ fn child(folder: &Path, shell: &str, bytes: usize) -> Child {
         .unwrap()
 }
 
-/// Not a test of its own: what the other process runs. Says what was acknowledged.
+/// The body of the other process, not a separate test. It prints what was acknowledged.
 #[test]
 fn writer() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -232,7 +232,7 @@ fn a_kill_loses_nothing_that_was_acknowledged() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said before it died counts too.
+        // Its output before it died counts too.
         out.for_each(|line| heard.line(&line.unwrap()));
         check(folder.path(), &heard.acked);
     }

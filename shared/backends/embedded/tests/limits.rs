@@ -1,4 +1,4 @@
-//! Everything has a limit: what is over it is refused, or the oldest goes.
+//! Everything has a limit: anything over it is refused, or the oldest is dropped.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -58,7 +58,7 @@ async fn end(b: &Backend, id: &str, status: EndStatus) {
     .await;
 }
 
-/// The key that people call an instance by goes with it, unless another instance has it by now.
+/// The key of an instance is removed with it, unless another instance has it by now.
 #[test]
 fn a_key_goes_with_its_instance() {
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn ended_instances_are_removed_by_age_and_number() {
     let space = db
         .keyspace("state", fjall::KeyspaceCreateOptions::default)
         .unwrap();
-    // The counter, and header, state and scope of the one that lives.
+    // The counter, and header, state and scope of the remaining one.
     assert_eq!(space.iter().count(), 4);
 }
 
@@ -308,7 +308,7 @@ fn events_are_kept_and_known_up_to_a_number() {
     });
 }
 
-/// However much succeeds, what failed stays until its own time is over.
+/// However many instances complete, faulted ones stay until their own time is over.
 #[test]
 fn success_does_not_evict_failure() {
     let folder = tempfile::tempdir().unwrap();
@@ -338,7 +338,7 @@ fn success_does_not_evict_failure() {
     assert!(ids(&b).is_empty());
 }
 
-/// What is in it is for who made it.
+/// The content of a store is private to its owner.
 #[cfg(unix)]
 #[test]
 fn a_new_folder_is_for_its_owner_alone() {

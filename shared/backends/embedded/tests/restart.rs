@@ -1,5 +1,5 @@
-//! The contract once more, on a store that is closed and opened again before every step at which
-//! nobody holds a lease: what is on disk is all that there is.
+//! The contract again, on a store that is closed and reopened before every step without a held lease:
+//! everything must be on disk.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ struct Restarting {
 }
 
 impl Restarting {
-    /// The store, opened anew where that takes nobody's lease.
+    /// The store, reopened if no lease is held.
     fn get(&self) -> Arc<Embedded> {
         let mut store = self.store.lock().unwrap();
         if self.held.load(Ordering::SeqCst) == 0 {
@@ -165,6 +165,10 @@ impl InstanceQueries for Restarting {
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
         self.get().history(id).await
+    }
+
+    async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
+        self.get().history_page(id, part).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Produced events on their way out.
+//! Publishes produced events.
 
 use async_nats::Client;
 use async_nats::HeaderMap;
@@ -13,8 +13,8 @@ use crate::dead::DeadLetters;
 use crate::streams::Streams;
 use crate::subject::Template;
 
-/// Carried by events that have been correlated before they were published: coordinators of this
-/// installation needn't take them in. Its value is made where streams are (`streams.rs`).
+/// Header of events that were correlated before they were published: coordinators of this
+/// installation needn't process them. `streams.rs` makes its value.
 pub const CORRELATED: &str = "Swirl-Correlated";
 
 /// More than the headers of an event take.
@@ -39,15 +39,15 @@ impl Bus {
         }
     }
 
-    /// How large an event may be where messages may have so many bytes: their headers count, and a
-    /// server closes the connection of who sends more.
+    /// The largest event for this maximum size of messages: their headers count, and a server closes the
+    /// connection of a client that sends more.
     pub fn event_bytes_max(max_payload: usize) -> usize {
         max_payload.saturating_sub(HEADERS_MAX)
     }
 
-    /// No stream has confirmed the event. If none takes its subject in, it is for those who subscribe
-    /// without JetStream, and has been published. A stream that is there but silent, since its
-    /// server starts or has no leader, has to be asked again: else the event would be lost.
+    /// No stream has confirmed the event. If no stream has its subject, it is for subscribers
+    /// without JetStream, and has been published. A stream that exists but doesn't answer, since its
+    /// server is starting or has no leader, must be asked again: otherwise the event would be lost.
     async fn is_for_subscribers(&self, subject: &str) -> Result<()> {
         let reason = match self.streams.context.stream_by_subject(subject).await {
             Err(error) if error.kind() == GetStreamByNameErrorKind::NotFound => return Ok(()),
@@ -58,7 +58,7 @@ impl Bus {
     }
 }
 
-/// Whether the stream takes no messages of this size.
+/// Whether the stream refuses messages of this size.
 fn is_too_large(error: &PublishError) -> bool {
     let source = std::error::Error::source(error);
     let refused = source.and_then(|source| source.downcast_ref::<jetstream::Error>());
@@ -66,7 +66,7 @@ fn is_too_large(error: &PublishError) -> bool {
     code == Some(jetstream::ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM)
 }
 
-/// What JetStream drops repeats by.
+/// The id by which JetStream drops repeats.
 pub(crate) fn message_id(event: &CloudEvent) -> String {
     id_of(&event.source, &event.id)
 }
@@ -76,7 +76,7 @@ fn id_of(source: &str, id: &str) -> String {
     blake3::hash(format!("{source}\n{id}").as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// The same of an event as this bus writes it.
+/// The same for a payload written by this bus.
 pub(crate) fn message_id_of(payload: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named<'a> {
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::{Options, StreamOptions, connect};
 
-    /// Without JetStream nobody confirms anything. Who says which streams there are is a stand-in.
+    /// Without JetStream nothing is confirmed. A fake responder lists the streams.
     #[tokio::test(flavor = "multi_thread")]
     async fn an_event_that_a_stream_does_not_confirm_is_not_published() {
         let server = NatsServer::start_with(NatsOptions {

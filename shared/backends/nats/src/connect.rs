@@ -15,13 +15,13 @@ const RECONNECT_MAX: Duration = Duration::from_secs(2);
 pub struct Options {
     /// `nats://host:4222`; any of them will do.
     pub servers: Vec<String>,
-    /// What the server shows as the connection's name.
+    /// The name of the connection that the server shows.
     pub name: String,
     pub auth: Auth,
     pub tls: Tls,
-    /// Until a connection stands. Default: 5 s.
+    /// The time limit for connecting. Default: 5 s.
     pub connect_timeout: Duration,
-    /// For a request that is no operation of JetStream. Default: 10 s.
+    /// For a request that is not a JetStream operation. Default: 10 s.
     pub request_timeout: Duration,
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Auth {
 pub struct Tls {
     /// Refuses servers that don't offer it.
     pub required: bool,
-    /// Trusted in place of what the machine trusts.
+    /// Trusted in place of the machine's CA certificates.
     pub ca: Option<PathBuf>,
     /// The client's certificate and key.
     pub client: Option<(PathBuf, PathBuf)>,
@@ -84,7 +84,7 @@ impl Options {
     }
 }
 
-/// Connects once; from then on the connection is renewed whenever it breaks, for ever.
+/// Connects once; from then on it reconnects whenever the connection breaks, for ever.
 pub async fn connect(options: &Options) -> Result<Client, Error> {
     let mut nats = ConnectOptions::new()
         .name(&options.name)

@@ -1,4 +1,4 @@
-//! What a process has had to do with messages, for its metrics.
+//! Counts of a process's messages, for its metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,14 +12,14 @@ pub struct Counts {
     dead_events: AtomicU64,
 }
 
-/// What waits in a queue, whoever is to take it.
+/// The backlog of a queue, for all processes together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Not delivered yet.
     pub pending: u64,
     /// Delivered, and neither done nor given back.
     pub unacknowledged: u64,
-    /// For how long the oldest that is not delivered has waited; zero if none waits.
+    /// How long the oldest undelivered message has waited; zero if none waits.
     pub oldest: Duration,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Which {
 }
 
 impl Counts {
-    /// Messages that had been delivered before, to whatever process.
+    /// Messages that had been delivered before, to any process.
     pub fn redelivered(&self) -> Count {
         Count {
             tasks: self.redelivered_tasks.load(Ordering::Relaxed),
@@ -71,7 +71,7 @@ impl Counts {
 }
 
 impl Which {
-    /// As subjects and people name it.
+    /// The name in subjects and for people.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Which::Tasks => "task",

@@ -19,7 +19,7 @@ const REASON_MAX: usize = 1_000;
 /// Events that are larger are kept without their data.
 const EVENT_MAX: usize = 32 << 10;
 
-/// Of one whose data was left out.
+/// Header of an event whose data was left out.
 const CUT: &str = "Swirl-Cut";
 
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct DeadLetters {
     streams: Streams,
 }
 
-/// A message as it was, and why it is here.
+/// An original message, and the reason why it is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
     pub sequence: u64,
@@ -48,7 +48,7 @@ impl DeadLetters {
         DeadLetters { streams }
     }
 
-    /// Puts a message away for good. If that fails the answer is false: it has to be tried again.
+    /// Moves a message to the dead letters. False if that fails: then it must be tried again.
     pub(crate) async fn bury(&self, message: &Message, kind: Which, reason: &str) -> bool {
         tracing::warn!(subject = %message.subject, reason, "a message becomes a dead letter");
         if let Err(error) = self.write(message, kind.word(), reason).await {
@@ -69,7 +69,7 @@ impl DeadLetters {
         }
     }
 
-    /// A produced event that can never be published; without its data, if it is that which is too large.
+    /// Keeps a produced event that can never be published; without its data if that is too large.
     pub(crate) async fn bury_event(
         &self,
         subject: &str,
@@ -197,10 +197,10 @@ impl DeadLetters {
         }
     }
 
-    /// Sends a letter once more where it came from. It stays here: [`DeadLetters::remove`] it after that.
+    /// Sends a letter again to its original subject. It stays here: [`DeadLetters::remove`] it after that.
     ///
     /// # Errors
-    /// Nobody takes it.
+    /// NATS doesn't accept it.
     pub async fn send_again(&self, letter: &Letter) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         for (name, value) in &letter.headers {

@@ -1,6 +1,6 @@
-//! Why something did not work with NATS.
+//! Errors of NATS.
 
-/// Errors of connecting and of the streams' management. What happens while running is retried and
+/// Errors of connecting and of the streams' management. Errors while running are retried and
 /// logged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
     /// JetStream is off, full or has no leader.
     #[error("JetStream cannot be used: {0}")]
     JetStream(String),
-    /// A stream of this name is there with settings that don't do.
+    /// A stream of this name exists with unsuitable settings.
     #[error("the stream {stream} isn't as it must be: {reason}")]
     Stream { stream: String, reason: String },
 }

@@ -1,5 +1,5 @@
-//! Whether a server and a namespace's streams are fit for us: findings, for whoever looks. Nothing
-//! is made or changed.
+//! Checks whether a server and a namespace's streams are suitable, and reports findings. Nothing is
+//! created or changed.
 
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
@@ -11,15 +11,15 @@ use swirl_ports::{Finding, Severity};
 use crate::Streams;
 use crate::streams::check;
 
-/// What was found out.
+/// The result of an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspected {
     /// The server's version.
     pub version: String,
     pub findings: Vec<Finding>,
-    /// The streams that are there, with the number of their messages.
+    /// The existing streams, with the number of their messages.
     pub streams: Vec<(String, u64)>,
-    /// Those that the first process will make.
+    /// The streams that the first process will create.
     pub missing: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ const OLDEST: (i64, i64) = (2, 9);
 const FULL: u64 = 80;
 
 impl Streams {
-    /// Looks at the server behind `client` and at this namespace's streams.
+    /// Inspects the server behind `client` and this namespace's streams.
     pub async fn inspect(&self, client: &Client) -> Inspected {
         let mut inspected = Inspected {
             version: client.server_info().version,
@@ -67,15 +67,15 @@ impl Streams {
             .collect();
         let limits = limits(&account, &missing, self.ack_pending_max());
         inspected.findings.extend(limits);
-        // The account's own limits would be met by this, too.
+        // The probe would hit the account's own limits, too.
         if inspected.findings.is_empty() {
             inspected.findings.extend(self.no_room(&missing).await);
         }
         inspected
     }
 
-    /// What the server itself has no room for. It tells its limits (max_file_store, max_memory_store) to nobody but its
-    /// administrators, so a stream as large as all that are missing is made, and removed at once.
+    /// Finds out whether the server has room for the missing streams. It reveals its limits (max_file_store,
+    /// max_memory_store) only to its administrators, so a stream of their total size is created, and removed at once.
     async fn no_room(&self, missing: &[&Config]) -> Option<Finding> {
         let largest = missing.iter().max_by_key(|stream| stream.num_replicas)?;
         let name = self.probe();
@@ -85,7 +85,7 @@ impl Streams {
             max_bytes: missing.iter().map(|stream| stream.max_bytes.max(0)).sum(),
             ..(*largest).clone()
         };
-        // One that an inspection left behind which was killed.
+        // It may be left from an inspection that was killed.
         let _ = self.context.delete_stream(&name).await;
         let made = self.context.create_stream(probe.clone()).await;
         let _ = self.context.delete_stream(&name).await;
@@ -115,13 +115,13 @@ impl Streams {
     /// Whether JetStream answers.
     ///
     /// # Errors
-    /// Why it doesn't.
+    /// The reason why it doesn't.
     pub async fn answers(&self) -> Result<(), String> {
         self.account().await.map(|_| ())
     }
 
-    /// What JetStream says of our account. As JSON: async-nats' own type wants members that a server
-    /// of version 2.9 doesn't send.
+    /// JetStream's information about our account. As JSON: async-nats' own type requires members that a
+    /// server of version 2.9 doesn't send.
     async fn account(&self) -> Result<Value, String> {
         let answer = self.context.request("INFO", b"").await;
         let answer: Value = answer.map_err(|error| error.to_string())?;
@@ -175,7 +175,7 @@ fn room(account: &Value) -> Option<Finding> {
     })
 }
 
-/// What the account's limits keep the first process from making.
+/// The missing streams that the account's limits don't allow.
 fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut find = |message: String, hint| {
@@ -186,7 +186,7 @@ fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding
             hint,
         });
     };
-    // -1: no limit; 0, of what may be had at all: none either, but for room.
+    // -1: no limit; for counts 0 is unlimited, too, but not for storage.
     let limit = |name: &str| account["limits"][name].as_i64().unwrap_or(-1);
     let used = |name: &str| account[name].as_i64().unwrap_or(0);
     let streams = limit("max_streams");
@@ -272,7 +272,7 @@ fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
     }
     let other = differences(wanted, found);
     if !other.is_empty() {
-        let message = format!("is set otherwise than configured: {}", other.join(", "));
+        let message = format!("differs from the configuration: {}", other.join(", "));
         let hint =
             "'nats.*' is for streams that Swirl makes: change the stream, or the configuration";
         find(Severity::Warning, "stream-settings", message, hint);
@@ -297,7 +297,7 @@ fn judge(wanted: &Config, info: &Info) -> Vec<Finding> {
     findings
 }
 
-/// What is set otherwise, as long as correctness doesn't hang on it.
+/// The settings that differ, among those that don't affect correctness.
 fn differences(wanted: &Config, found: &Config) -> Vec<String> {
     let mut other = Vec::new();
     let mut compare = |name: &str, wanted: String, found: String| {

@@ -1,8 +1,8 @@
-//! Events of users on their way in: the events stream, read in its order.
+//! Events of users: the events stream, read in its order.
 //!
-//! Nothing is acknowledged here. Whoever reads keeps a place ([`StreamPlace`]) up to which all is done, and
-//! begins there the next time; so an event that was not done comes again before those behind it. An
-//! acknowledgement that is missing brings it after them.
+//! Nothing is acknowledged here. The reader keeps a place ([`StreamPlace`]) up to which all is done, and
+//! begins there the next time; so an event that was not done comes again before those after it. With
+//! acknowledgements it would be redelivered after them.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::streams::Streams;
 
 /// A consumer of a reader that is gone is removed by the server after this time.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// After so many failures in a row, within some five seconds, another process may try.
+/// After this many failures in a row, within some five seconds, another process may try.
 const FAILURES_MAX: u32 = 8;
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
-/// Clocks of servers differ: where the place is no longer known, reading begins so much earlier.
+/// Clocks of servers differ: if the place is no longer known, reading begins this much earlier.
 const EARLIER_MS: i64 = 60_000;
 
 enum Start {
@@ -39,7 +39,7 @@ enum Start {
 pub struct Intake {
     streams: Streams,
     dead: DeadLetters,
-    /// How many messages are asked for ahead.
+    /// How many messages are requested ahead.
     ahead: usize,
     since: Option<StreamPlace>,
     /// See [`StreamPlace`].
@@ -52,16 +52,16 @@ pub struct Intake {
 struct Open {
     messages: pull::Stream,
     consumer: String,
-    /// How many messages the consumer has sent. One that is missing was lost on the way.
+    /// The number of messages that the consumer has sent. A gap means that one was lost on the way.
     sent: u64,
 }
 
 impl Intake {
-    /// Without a place it begins where the consumer has come that coordinators of older builds share, or
-    /// else at the beginning.
+    /// Without a place it begins at the position of the consumer that coordinators of older builds share,
+    /// or else at the beginning.
     ///
     /// # Errors
-    /// JetStream doesn't answer, or a stream isn't as it must be.
+    /// JetStream doesn't answer, or a stream is unsuitable.
     pub async fn open(
         streams: Streams,
         since: Option<StreamPlace>,
@@ -107,7 +107,7 @@ impl Intake {
         &self.stream
     }
 
-    /// The last event before those that [`Intake::next`] gives, and when it came, as far as it is known.
+    /// The last event before those that [`Intake::next`] returns, and its time, if they are known.
     pub fn after(&self) -> Option<(u64, i64)> {
         match self.start {
             Start::After(sequence, at_ms) => Some((sequence, at_ms)),
@@ -115,9 +115,8 @@ impl Intake {
         }
     }
 
-    /// The next message, in the order of the stream. Nothing: JetStream has been silent for some seconds,
-    /// or the stream is another one than it was, so it has to be opened anew. Dropping the future
-    /// loses none.
+    /// The next message, in the order of the stream. None: JetStream has been silent for some seconds,
+    /// or the stream was replaced, so it must be opened again. Dropping the future loses no message.
     pub async fn next(&mut self) -> Option<Incoming> {
         loop {
             if self.open.is_none() {
@@ -146,7 +145,7 @@ impl Intake {
         }
     }
 
-    /// Nothing: messages before it were lost on the way.
+    /// None: messages before it were lost on the way.
     fn take(&mut self, message: Message) -> Option<Incoming> {
         let open = self.open.as_mut()?;
         let info = message.info().ok()?;
@@ -174,8 +173,8 @@ impl Intake {
         })
     }
 
-    /// Whether it comes from this installation, which has done with it. A mark of another one, or one
-    /// that was passed on with another event, says nothing here.
+    /// Whether it comes from this installation, which has processed it already. The mark of another
+    /// installation, or one copied to another event, doesn't count.
     fn is_correlated(&self, message: &Message) -> bool {
         let mut headers = headers_of(message);
         let mark = headers.find(|(name, _)| name.eq_ignore_ascii_case(CORRELATED));
@@ -184,7 +183,7 @@ impl Intake {
         })
     }
 
-    /// A consumer of its own, which nobody else gets messages of. Nothing: the stream is another one.
+    /// A private consumer, which no other process reads from. None: the stream was replaced.
     async fn reopen(&self) -> Result<Option<Open>, Error> {
         let failed = |error: String| Error::JetStream(error);
         let stream = self.streams.events_stream().await?;
@@ -225,7 +224,7 @@ impl Intake {
         }))
     }
 
-    /// Nothing: that was enough.
+    /// None: there were too many failures.
     async fn fail(&mut self, reason: &str) -> Option<()> {
         self.failures += 1;
         if self.failures > FAILURES_MAX {
@@ -281,7 +280,7 @@ impl Incoming {
         self.at_ms
     }
 
-    /// A produced event of this installation: it was taken in before it was published.
+    /// A produced event of this installation: it was processed before it was published.
     pub fn is_correlated(&self) -> bool {
         self.is_correlated
     }
@@ -299,7 +298,7 @@ impl Incoming {
         headers_of(&self.message)
     }
 
-    /// It can never be taken in: it is kept where people look. False: it could not be kept now.
+    /// Moves a message that can never be processed to the dead letters. False if that failed.
     pub async fn dead(&self, reason: &str) -> bool {
         self.dead.bury(&self.message, Which::Events, reason).await
     }

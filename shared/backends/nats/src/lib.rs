@@ -1,8 +1,8 @@
-//! NATS backends: the task queue, the events of the outside world, and what could not be used.
+//! NATS backends: the task queue, the events of the outside world, and dead letters.
 //!
 //! Three streams for each namespace ([`Streams`]): tasks (a work queue), events, dead letters. A
-//! task is a hint and nothing more, so tasks are published without waiting for an answer; what is
-//! lost, also with the whole stream, is found by the reconciler. Events wait for their answer.
+//! task is only a hint, so tasks are published without waiting for an answer; the reconciler finds
+//! the scopes of lost tasks, even if the whole stream is lost. Events wait for their answer.
 
 mod bus;
 mod connect;

@@ -1,5 +1,5 @@
-//! Tasks as they come, for ever: when the server, the stream or the consumer goes away,
-//! they are waited for, and made again where they are gone.
+//! Tasks as they come, for ever: when the server, the stream or the consumer goes away, this waits for
+//! it, or creates it again.
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use tokio::time::{Instant, timeout};
 use crate::counts::Which;
 use crate::{Error, Streams};
 
-/// A server that is silent for two of these is asked anew.
+/// A server that is silent for two of these gets a new request.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) const EXPIRES: Duration = Duration::from_secs(30);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// What is on its way when nothing is asked for any more: how long until none comes, and how long that
-/// is waited for where they come and come.
+/// Messages that are on their way after the last request: the silence that ends the wait for them, and the
+/// longest wait if they keep coming.
 const LAST: Duration = Duration::from_millis(50);
 const LAST_MAX: Duration = Duration::from_millis(500);
-/// Before what was fetched ahead goes elsewhere: the server must know that it isn't wanted here.
-const BACK: Duration = Duration::from_millis(100);
+/// The pause before messages fetched ahead are given back: the server must first know that this process
+/// wants no more.
+const BACK: Duration = Duration::from_millis(250);
 
 pub(crate) struct Pulling {
     streams: Streams,
-    /// How many messages this process asks for ahead.
+    /// How many messages this process requests ahead.
     batch: usize,
     open: Option<pull::Stream>,
     failures: u32,
@@ -40,7 +41,7 @@ impl Pulling {
         }
     }
 
-    /// The next message. Dropping the future loses none.
+    /// The next message. Dropping the future loses no message.
     pub async fn next(&mut self) -> Message {
         loop {
             let Some(open) = &mut self.open else {
@@ -67,7 +68,7 @@ impl Pulling {
         }
     }
 
-    /// Asks for nothing any more, and gives back what has come and nobody took.
+    /// Stops requesting, and gives back messages that were received but not taken.
     pub async fn close(&mut self) {
         let Some(mut open) = self.open.take() else {
             return;

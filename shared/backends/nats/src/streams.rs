@@ -1,8 +1,8 @@
 //! The streams and consumers of a namespace: made if they are missing, checked if they are there.
 //!
-//! A user may create them beforehand, with other limits, replicas or placement: only what
-//! correctness hangs on is checked. They may vanish while all is running (somebody wipes
-//! JetStream): whoever notices calls [`Streams::ensure`] again.
+//! A user may create them beforehand, with other limits, replicas or placement: only settings that
+//! affect correctness are checked. They may vanish at runtime, such as when JetStream is wiped: code
+//! that notices calls [`Streams::ensure`] again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ use crate::place::{came_at, name_of};
 
 /// The consumer of tasks.
 const WORKERS: &str = "workers";
-/// The consumer of events that coordinators of older builds share. It is only asked how far they came.
+/// The consumer of events that coordinators of older builds share. Only its position is read.
 const COORDINATORS: &str = "coordinators";
 
 /// By this machine's clock; never negative.
@@ -30,14 +30,14 @@ fn age(of: DateTime) -> Duration {
     SystemTime::now().duration_since(at).unwrap_or_default()
 }
 
-/// What can be set for the streams that are made here.
+/// Settings of the streams that are created here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamOptions {
     pub replicas: usize,
-    /// In memory instead of files. The record is the truth, so that is sound for tasks; events that
-    /// no coordinator has taken in yet are lost with the server.
+    /// In memory instead of files. That is safe for tasks, as the store is the source of truth; events
+    /// that no coordinator has processed yet are lost with the server.
     pub memory: bool,
-    /// How long events are kept in their stream, taken in or not.
+    /// How long events are kept in their stream, processed or not.
     pub events_age_max: Duration,
     pub events_bytes_max: i64,
     pub events_messages_max: i64,
@@ -52,7 +52,7 @@ pub struct StreamOptions {
     /// server time (nats-server 2.9 gets slower with thousands of them), fewer would let long calls
     /// stop all others.
     pub ack_pending_max: i64,
-    /// How long an answer of JetStream is waited for.
+    /// How long to wait for an answer of JetStream.
     pub request_timeout: Duration,
 }
 
@@ -81,7 +81,7 @@ impl Default for StreamOptions {
 pub struct Streams {
     pub(crate) context: Context,
     namespace: String,
-    /// Where users publish events: the events stream takes these in.
+    /// The subjects of the events stream, to which users publish events.
     subjects: Vec<String>,
     options: StreamOptions,
     /// A name that no other installation has.
@@ -118,15 +118,15 @@ impl Streams {
         }
     }
 
-    /// Produced events carry a mark by which this installation and namespace knows them as its own.
+    /// Marks produced events, so that this installation and namespace recognises them as its own.
     #[must_use]
     pub fn marked_by(mut self, installation: &str) -> Streams {
         self.installation = installation.into();
         self
     }
 
-    /// The mark of an event of ours, by its [`message_id`](crate::bus::message_id). Whoever passes an event on with all
-    /// headers marks nothing: the mark is of one event.
+    /// The mark of a produced event, by its [`message_id`](crate::bus::message_id). Copying the headers to another event
+    /// doesn't mark that: the mark is for one event.
     pub(crate) fn mark(&self, message_id: &str) -> String {
         let parts = [&*self.installation, &self.namespace, message_id];
         blake3::hash(parts.join("\n").as_bytes()).to_hex()[..32].to_owned()
@@ -141,13 +141,13 @@ impl Streams {
         self.options.ack_pending_max
     }
 
-    /// What this process has had to do with messages; clones share it.
+    /// The counts of this process's messages; clones share them.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// How many messages wait, for all processes together: tasks, and events, of which so many are done
-    /// and so many were read.
+    /// The number of waiting messages, for all processes together: tasks, and events, by the place up to which
+    /// they are done.
     ///
     /// # Errors
     /// JetStream doesn't answer, or a stream or consumer is gone.
@@ -162,13 +162,13 @@ impl Streams {
         let state = &stream.cached_info().state;
         let place = place.filter(|place| place.stream == name_of(stream.cached_info()));
         let (done, read) = place.map_or((0, 0), |place| (place.done, place.read));
-        // Those that were removed unread don't wait.
+        // Messages that were removed unread don't wait.
         let gone = state.first_sequence.saturating_sub(1);
         let (done, read) = (done.max(gone), read.max(gone));
         let pending = state.last_sequence.saturating_sub(read);
         let oldest = match pending {
             0 => None,
-            // Nothing is there if it was removed meanwhile.
+            // It may have been removed meanwhile.
             _ => stream
                 .get_first_raw_message_by_subject(">", read + 1)
                 .await
@@ -181,7 +181,7 @@ impl Streams {
         })
     }
 
-    /// How many tasks nobody has taken.
+    /// The number of tasks that no worker has taken.
     pub(crate) async fn tasks_pending(&self) -> Result<usize, Error> {
         let backlog = self.backlog_of(self.tasks(), WORKERS).await?;
         Ok(usize::try_from(backlog.pending).unwrap_or(usize::MAX))
@@ -196,7 +196,7 @@ impl Streams {
         let next = info.delivered.stream_sequence + 1;
         let oldest = match info.num_pending {
             0 => None,
-            // Nothing is there if it was taken meanwhile.
+            // It may have been taken meanwhile.
             _ => found.get_first_raw_message_by_subject(">", next).await.ok(),
         };
         Ok(Backlog {
@@ -227,7 +227,7 @@ impl Streams {
         format!("SWIRL_{}_DEAD", self.namespace)
     }
 
-    /// A stream that is made and removed to see whether there is room.
+    /// A stream that is created and removed to check for room.
     pub(crate) fn probe(&self) -> String {
         format!("SWIRL_{}_DOCTOR", self.namespace)
     }
@@ -240,7 +240,7 @@ impl Streams {
         format!("swirl-dead.{}.{of}", self.namespace)
     }
 
-    /// Makes what is missing, checks what is there.
+    /// Creates missing streams, and checks existing ones.
     pub async fn ensure(&self) -> Result<(), Error> {
         for wanted in self.wanted() {
             let name = wanted.name.clone();
@@ -257,7 +257,7 @@ impl Streams {
         Ok(())
     }
 
-    /// The three streams as they are made.
+    /// The configurations of the three streams.
     pub fn wanted(&self) -> [Config; 3] {
         let options = &self.options;
         let storage = if options.memory {
@@ -276,7 +276,7 @@ impl Streams {
                 description: Some("Swirl: scopes to look at; losing it costs time only".to_owned()),
                 subjects: vec![self.task_subject()],
                 retention: RetentionPolicy::WorkQueue,
-                // Newer tasks are refused when it is full: the reconciler brings them.
+                // New tasks are refused when it is full: the reconciler sends them later.
                 discard: DiscardPolicy::New,
                 max_bytes: options.tasks_bytes_max,
                 ..common.clone()
@@ -310,15 +310,15 @@ impl Streams {
         self.consumer(self.tasks(), WORKERS).await
     }
 
-    /// The stream of events, and what is known of it now.
+    /// The stream of events, with its current information.
     pub(crate) async fn events_stream(&self) -> Result<Stream, Error> {
         let name = self.events();
         let stream = self.context.get_stream(&name).await;
         stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))
     }
 
-    /// How far coordinators of older builds have taken events in, and when the last of these came, as far
-    /// as that is still known.
+    /// The last event that coordinators of older builds have processed, and its time, if that is still
+    /// known.
     pub(crate) async fn taken_before(&self, stream: &Stream) -> Result<(u64, i64), Error> {
         let done = match stream.consumer_info(COORDINATORS).await {
             Ok(info) => info.ack_floor.stream_sequence,
@@ -354,7 +354,7 @@ impl Streams {
     }
 }
 
-/// What is wrong with a stream that is there; none: it will do.
+/// The problem of an existing stream; None if it is suitable.
 pub fn check(wanted: &Config, found: &Config) -> Option<String> {
     if found.retention != wanted.retention {
         return Some(format!(

@@ -16,17 +16,17 @@ enum Part {
     Attribute(String),
 }
 
-/// Why a text is no template of a subject.
+/// The reason why a text is not a valid template of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("a '{{' in '{0}' has no '}}'")]
     Unclosed(String),
     #[error(
-        "'{{{0}}}' names no attribute; '{{type}}', '{{source}}' or '{{an attribute's name}}' may stand in a subject"
+        "'{{{0}}}' names no attribute; '{{type}}', '{{source}}' or '{{an attribute's name}}' are allowed in a subject"
     )]
     Name(String),
     #[error(
-        "'{0}' is no subject to publish to: no white space, '*', '>', nor empty parts between dots"
+        "'{0}' is not a subject to publish to: white space, '*', '>' and empty parts between dots are not allowed"
     )]
     Subject(String),
 }
@@ -69,7 +69,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The subject of an event. Dots of a type stay; what a subject cannot hold becomes `_`.
+    /// The subject of an event. Dots of a type stay; characters that a subject cannot have become `_`.
     pub fn subject(&self, event: &CloudEvent) -> String {
         self.with(|part| match part {
             Part::Text(text) => text.clone(),
@@ -90,7 +90,7 @@ impl Template {
     }
 }
 
-/// As parts of a subject: none of them empty or with characters that mean something else.
+/// A text as parts of a subject: none of them empty or with special characters.
 fn tokens(text: &str) -> String {
     let clean: String = text
         .chars()

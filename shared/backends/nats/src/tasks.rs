@@ -3,9 +3,9 @@
 //! A message is `["instance","scope"]`. It is published without waiting for JetStream's answer:
 //! a task that is lost is a scope that is late, until the reconciler's next sweep.
 //!
-//! How often a task failed by its own fault is in a header: JetStream's count of deliveries also grows
+//! A header counts the failures of a task that are its own fault: JetStream's count of deliveries also grows
 //! when the store is away or a worker dies. So a task that failed is acknowledged, and published
-//! anew with the next number; whoever gets that puts it off, once, for as long as it says.
+//! again with the next number; its receiver puts it off, once, for the time in its header.
 
 use async_nats::jetstream::{AckKind, Message};
 use async_nats::{Client, HeaderMap};
@@ -22,19 +22,19 @@ use crate::dead::DeadLetters;
 use crate::pulling::Pulling;
 use crate::streams::Streams;
 
-/// A task that fails so often is a dead letter.
+/// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
 const FAILURES: &str = "Swirl-Failures";
-/// For how long a task is put off that was published anew.
+/// How long a republished task is put off.
 const AFTER_MS: &str = "Swirl-After-Ms";
 const AGAIN_MS_MAX: u64 = 30_000;
-/// Of a task for a scope that should have been running.
+/// Header of a task for a scope that should have been running.
 const LATE: &str = "Swirl-Late";
 
-/// A queue of so many tasks that nobody has taken is behind.
+/// A queue with this many waiting tasks is behind.
 const BEHIND: usize = 5_000;
 
-/// Where tasks are put.
+/// The sending end of the queue.
 #[derive(Clone)]
 pub struct TaskQueue {
     client: Client,
@@ -65,7 +65,7 @@ impl Queue for TaskQueue {
     async fn room(&self) -> usize {
         match self.streams.tasks_pending().await {
             Ok(pending) => BEHIND.saturating_sub(pending),
-            // A stream that is gone holds none.
+            // A stream that is gone has none.
             Err(_) => BEHIND,
         }
     }
@@ -92,7 +92,7 @@ impl TaskQueue {
     }
 }
 
-/// Where a worker takes tasks from.
+/// The receiving end of the queue, for a worker.
 pub struct TaskSource {
     pulling: Mutex<Pulling>,
     streams: Streams,
@@ -100,7 +100,7 @@ pub struct TaskSource {
 }
 
 impl TaskSource {
-    /// Asks for so many tasks ahead.
+    /// `ahead`: the number of tasks that are requested ahead.
     pub fn new(streams: Streams, ahead: usize) -> TaskSource {
         TaskSource {
             dead: DeadLetters::new(streams.clone()),
@@ -135,7 +135,7 @@ impl Tasks for TaskSource {
                     receipt: Some(Box::new(receipt)),
                 };
             }
-            let reason = "this is no task: it must be [\"instance\",\"scope\"]";
+            let reason = "this is not a task: it must be [\"instance\",\"scope\"]";
             self.dead
                 .bury_delivered(&message, Which::Tasks, reason)
                 .await;
@@ -163,7 +163,7 @@ impl TaskReceipt {
         self.say(AckKind::Nak(Some(after))).await;
     }
 
-    /// The same task once more, with what is known of its failures. False: nobody took it.
+    /// Publishes the same task again, with its number of failures. False if it was not accepted.
     async fn publish_anew(&self, failures: u64, after_ms: u64) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(FAILURES, failures.to_string());
@@ -235,7 +235,7 @@ fn longer_ms(after_ms: u64, times: u64) -> u64 {
     after_ms.saturating_mul(factor).min(AGAIN_MS_MAX)
 }
 
-/// A header of ours; none if it isn't there, or is no such number.
+/// One of our headers; None if it is absent, or is not a number.
 fn number(message: &Message, name: &str) -> Option<u64> {
     let value = message.headers.as_ref()?.get(name)?;
     value.as_str().parse::<u32>().ok().map(u64::from)
@@ -247,7 +247,7 @@ pub fn write_task(task: &ScopeRef) -> Bytes {
     serde_json::to_vec(&pair).unwrap_or_default().into()
 }
 
-/// The task of a message; none if it is something else.
+/// The task of a message; None if it is something else.
 pub fn read_task(payload: &[u8]) -> Option<ScopeRef> {
     let [instance, scope]: [String; 2] = serde_json::from_slice(payload).ok()?;
     Some(ScopeRef {

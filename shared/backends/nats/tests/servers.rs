@@ -1,4 +1,4 @@
-//! Against a NATS server of the test's own.
+//! Tests with their own NATS server.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::HashSet;
@@ -44,7 +44,7 @@ fn streams(client: &async_nats::Client, namespace: &str) -> Streams {
         tasks_bytes_max: 16 << 20,
         events_bytes_max: 64 << 20,
         dead_bytes_max: 16 << 20,
-        // What nobody gives back comes too late for any test.
+        // A redelivery without giving back comes too late for any test.
         ack_wait: 2 * SOON,
         ..StreamOptions::default()
     };
@@ -62,7 +62,7 @@ fn event(id: &str) -> CloudEvent {
     serde_json::from_value(text).unwrap()
 }
 
-/// Until so many messages are with clients, and have arrived there.
+/// Waits until this many messages have arrived at clients.
 async fn all_delivered(rig: &Rig, stream: &str, consumer: &str, count: usize) {
     let context = async_nats::jetstream::new(rig.client.clone());
     let stream = format!("SWIRL_default_{stream}");
@@ -122,7 +122,7 @@ async fn what_is_no_task_is_a_dead_letter() {
         (letters[0].kind.as_str(), letters[0].subject.as_str()),
         ("task", "swirl-tasks.default")
     );
-    assert!(letters[0].reason.contains("no task"));
+    assert!(letters[0].reason.contains("not a task"));
 }
 
 /// Puts a task off so often that each delivery would count against it, and then lets it fail.
@@ -136,7 +136,7 @@ async fn only_failures_of_its_own_make_a_task_a_dead_letter() {
     for _ in 0..25 {
         pull(&source).await.receipt.unwrap().later(0).await;
     }
-    // Failures are counted across what is put off between them.
+    // Failures are counted regardless of postponements between them.
     for _ in 0..19 {
         let receipt = pull(&source).await.receipt.unwrap();
         assert!(!receipt.again(0, "its own fault").await);
@@ -230,7 +230,7 @@ async fn a_wiped_server_comes_back() {
     queue.push(vec![task("a")]).await;
     pull(&source).await.receipt.unwrap().done().await;
     rig.server.wipe().unwrap();
-    // Tasks published while there is no stream are lost, as they may be: so it is said again.
+    // Tasks published while there is no stream may be lost, so they are published again.
     let puller = source.clone();
     let pulled = tokio::spawn(async move { pull(&puller).await.scope });
     eventually("a task", async || {
@@ -292,7 +292,7 @@ async fn events_of_users_come_in_and_produced_ones_do_not_come_back() {
     assert_eq!(letters[0].reason, "it has no type");
 }
 
-/// The mark says that this installation has done with this event, and with no other.
+/// The mark says that this installation has processed this event, and no other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_holds_for_one_event_of_one_installation() {
     let rig = rig().await;
@@ -318,7 +318,7 @@ async fn a_mark_holds_for_one_event_of_one_installation() {
         .client
         .publish_with_headers(subject, copied, answer.into());
     sent.await.unwrap();
-    // One that knows the old mark, and one of another installation on the same servers.
+    // An installation that knows the old mark, and another one on the same servers.
     let mut old = async_nats::HeaderMap::new();
     old.insert("Swirl-Correlated", "1");
     let third = serde_json::to_vec(&event("3")).unwrap();
@@ -346,7 +346,7 @@ async fn publish(rig: &Rig, count: usize) {
     }
 }
 
-/// A place as somebody notes it who has done all events up to this one.
+/// The place of a reader that has done all events up to this one.
 fn place_after(intake: &Intake, incoming: &Incoming) -> StreamPlace {
     StreamPlace {
         stream: intake.stream().to_owned(),
@@ -372,7 +372,7 @@ async fn events_are_read_from_a_place_on_by_as_many_as_like() {
     for sequence in 8..=20 {
         assert_eq!(next(&mut second).await.sequence(), sequence);
     }
-    // Whatever the other one read, or reads yet.
+    // Regardless of what the other one has read.
     assert_eq!(next(&mut first).await.sequence(), 8);
     assert_eq!(rig.streams.counts().redelivered().events, 2);
     let (_, events) = rig.streams.backlog(Some(&place)).await.unwrap();
@@ -400,7 +400,7 @@ async fn reading_goes_on_when_the_consumer_is_gone() {
     }
 }
 
-/// A place of another stream says nothing but when it was.
+/// Of a place in another stream only its time counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_was_made_again_is_read_from_its_time_on() {
     let rig = rig().await;
@@ -427,7 +427,7 @@ async fn a_stream_that_was_made_again_is_read_from_its_time_on() {
     assert_eq!(next(&mut again).await.sequence(), 2);
 }
 
-/// Coordinators of older builds share a consumer, and this one goes on after them.
+/// Coordinators of older builds share a consumer, and this one continues after them.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_older_builds_took_in_is_not_read_again() {
     let rig = rig().await;
@@ -490,7 +490,7 @@ async fn streams_are_looked_at_and_left_as_they_are() {
     let again = streams(&rig.client, "other").inspect(&rig.client).await;
     assert_eq!(again.missing.len(), 3, "nothing was made");
 
-    // What is configured otherwise is told; what doesn't do is an error.
+    // Differences from the configuration are reported; unsuitable settings are errors.
     let codes = async |options: StreamOptions, subjects: &[&str]| {
         let subjects = subjects.iter().map(ToString::to_string).collect();
         let streams = Streams::new(rig.client.clone(), "default", subjects, options);
@@ -513,7 +513,7 @@ async fn the_oldest_that_waits_is_known() {
     assert_eq!((tasks.pending, tasks.oldest), (0, Duration::ZERO));
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     queue.push(vec![task("a"), task("b")]).await;
-    // Time has to pass: it is what is measured.
+    // Time has to pass: it is measured.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let before_the_third = Instant::now();
     queue.push(vec![task("c")]).await;
@@ -539,7 +539,7 @@ async fn the_oldest_that_waits_is_known() {
     assert!(after.oldest > Duration::ZERO && after.oldest < third_at_most);
 }
 
-/// What the server itself may store is in no answer of JetStream's.
+/// JetStream's answers don't contain the storage limit of the server itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_room_is_found_before_the_streams_are_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -566,7 +566,7 @@ async fn a_server_without_room_is_found_before_the_streams_are_made() {
         assert_eq!(codes, wanted, "{:?}", found.findings);
         assert_eq!(found.missing.len(), 3);
         assert_eq!(streams.ensure().await.is_ok(), has_room);
-        // Nothing of it is left, and streams that are there need no more room.
+        // Nothing of it is left, and existing streams need no more room.
         let found = streams.inspect(&client).await;
         assert_eq!(found.findings.is_empty(), has_room, "{:?}", found.findings);
         let context = async_nats::jetstream::new(client.clone());

@@ -1,5 +1,5 @@
-//! How many instances and transitions a second, and how much memory a waiting instance takes.
-//! Starts a server of its own. `cargo run --release -p swirl-redis --example throughput [always]`
+//! Measures instances and transitions per second, and the memory of a waiting instance.
+//! Starts its own server. `cargo run --release -p swirl-redis --example throughput [always]`
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const TIME: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, PartialEq)]
 enum What {
-    /// Create, acquire, commit the end, give back.
+    /// Create, acquire, commit the end, release.
     Instance,
-    /// Acquire, commit, give back.
+    /// Acquire, commit, release.
     Transition,
     /// Commit only: the scope stays held.
     Commit,

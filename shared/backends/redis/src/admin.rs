@@ -1,4 +1,4 @@
-//! What processes and tests ask of the servers themselves.
+//! Operations of processes and tests on the servers themselves.
 
 use redis::Cmd;
 use swirl_model::time::Timestamp;
@@ -12,7 +12,7 @@ impl Redis {
         self.process()
     }
 
-    /// The server's clock. Of a cluster, that of any node: they are kept in step by who runs them.
+    /// The server's clock. Of a cluster, that of any node: its operator keeps them in sync.
     pub async fn now(&self) -> Result<Timestamp> {
         let mut cmd = Cmd::new();
         cmd.arg("TIME");
@@ -20,7 +20,7 @@ impl Redis {
         Ok(Timestamp(seconds * 1000 + micros / 1000))
     }
 
-    /// Removes all keys of this namespace, for tests: it looks through all keys of the server.
+    /// Removes all keys of this namespace, for tests: it scans all keys of the server.
     ///
     /// # Errors
     /// The server fails, or is a cluster.

@@ -30,7 +30,7 @@ fn ends(filter: &AttributeFilter) -> (Vec<u8>, Vec<u8>) {
             let first = format!("[{name}\x01{}", Attribute::sortable_prefix(prefix));
             let mut last = first.clone().into_bytes();
             last[0] = b'(';
-            // Above all that UTF-8 has.
+            // Above all bytes of UTF-8.
             last.push(0xff);
             (first.into_bytes(), last)
         }
@@ -53,7 +53,7 @@ fn ends(filter: &AttributeFilter) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
-/// What the values of a kind begin with.
+/// The first letter of the values of a kind.
 fn letter(kind: AttributeKind) -> u8 {
     match kind {
         AttributeKind::Text => b's',
@@ -97,7 +97,7 @@ impl Redis {
             let mut summaries = self.summaries(ids.clone()).await?.into_iter().peekable();
             for (id, member) in ids.iter().zip(&members) {
                 found.seen += 1;
-                // One that is gone has no summary.
+                // An instance that is gone has no summary.
                 let Some((_, row)) = summaries.next_if(|(_, row)| row.header.id == *id) else {
                     continue;
                 };

@@ -16,7 +16,7 @@ use crate::origins::Origin;
 use crate::record::encode;
 use crate::reply::{Reply, json};
 
-/// A fork whose origin and header are smaller is worth no difference.
+/// For a fork with a smaller origin and header, differences are not worthwhile.
 const WORTH: usize = 1_024;
 
 /// When the fork was made, how the data differs from the fork's, and the scope without data. Other records
@@ -28,13 +28,13 @@ pub(crate) fn differs(record: &[u8]) -> bool {
     record.first() == Some(&b'[')
 }
 
-/// The fork that a scope's name says it is a branch of.
+/// The fork of a branch, by the scope's name.
 fn fork_of(scope: &str) -> Option<&str> {
     let (fork, _) = scope.rsplit_once('.')?;
     fork.contains('.').then_some(fork)
 }
 
-/// `fork`: that around it, with when it was made; needed where the record [`differs`].
+/// `fork`: the fork around it, with its stamp; needed if the record [`differs`].
 pub(crate) fn read_scope(record: &[u8], what: &str, fork: Option<(&str, &Fork)>) -> Result<Scope> {
     if !differs(record) {
         return json(record, what);
@@ -85,12 +85,12 @@ impl Redis {
         let Some((difference, rest)) = Difference::of_scope(&origin.fork.data, scope) else {
             return encode(scope, what, limit);
         };
-        // Names of members may make it larger than what it stands for.
+        // Names of members may make it larger than the whole value.
         encode(&(origin.stamp, difference, rest), what, limit)
             .or_else(|_| encode(scope, what, limit))
     }
 
-    /// What is known of the fork around a scope, read and kept if it isn't.
+    /// The known origin of the fork around a scope; read and kept if it isn't known.
     pub(crate) fn origin(
         &self,
         scope: &ScopeRef,

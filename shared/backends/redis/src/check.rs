@@ -1,4 +1,4 @@
-//! Whether the servers are set up to be trusted with instances: findings, for whoever starts.
+//! Checks whether the servers are configured to keep instances safely, and reports findings.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::options::{ConnectError, Options};
 
 const OLDEST: (u32, u32) = (7, 0);
 
-/// What was found out about servers without changing anything there.
+/// The result of examining servers without changing anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examined {
     pub findings: Vec<Finding>,
@@ -24,19 +24,18 @@ pub struct Examined {
     pub servers: Vec<(String, String)>,
     /// The servers' clock, and how long asking for it took.
     pub clock: Option<(Timestamp, Duration)>,
-    /// Into how many shards the namespace is divided; none: it isn't in use yet.
+    /// The number of shards of the namespace; None if it isn't in use yet.
     pub shards: Option<u16>,
 }
 
 impl Redis {
-    /// Looks at the servers that were named; nothing is changed. A server that doesn't answer is a
+    /// Examines the configured servers; nothing is changed. A server that doesn't answer is a
     /// finding, too.
     pub async fn check(&self) -> Vec<Finding> {
         self.inner.link.examine().await.0
     }
 
-    /// The same for whoever only wants to look: makes no handle, and leaves no trace in a namespace
-    /// that isn't in use yet.
+    /// The same without a handle: it leaves no trace in a namespace that isn't in use yet.
     ///
     /// # Errors
     /// There is no connection.
@@ -152,7 +151,7 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
             "use Redis 7.0 or newer",
         );
     }
-    // One of a cluster sends who asks to its master.
+    // A replica of a cluster redirects clients to its master.
     let in_cluster = fact("cluster_enabled") == Some("1");
     if fact("role") == Some("slave") && !in_cluster {
         let message = "is a replica, which takes no writes".to_owned();
@@ -198,7 +197,7 @@ fn judge(server: &str, facts: &HashMap<String, String>) -> Vec<Finding> {
     findings
 }
 
-/// Room for what is to come: a server without any refuses all writes, or is killed.
+/// Free memory for future writes: a server without any refuses all writes, or is killed.
 fn memory(
     facts: &HashMap<String, String>,
 ) -> Option<(Severity, &'static str, String, &'static str)> {

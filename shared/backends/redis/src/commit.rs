@@ -16,7 +16,7 @@ use crate::reply::Reply;
 use crate::script::{Lazy, Script};
 
 static COMMIT: Lazy = Lazy::new(commit);
-/// What ends an instance gives memory back.
+/// A commit that ends an instance frees memory.
 static LAST_COMMIT: Lazy = Lazy::new(|| commit().freeing());
 
 fn commit() -> Script {
@@ -40,18 +40,18 @@ pub(crate) fn is_last(commands: &[Command]) -> bool {
         .any(|command| matches!(command, Command::End { .. }))
 }
 
-/// Whether it is held against what its instance may hold. What closes a fork gives more back than it takes.
+/// Whether the instance's size limit applies. A commit that closes a fork frees more than it uses.
 pub(crate) fn is_bounded(commit: &Commit, instance_bytes: usize) -> bool {
     let closes = |command: &Command| matches!(command, Command::CloseFork(_) | Command::End { .. });
     instance_bytes > 0 && !commit.fits && !commit.commands.iter().any(closes)
 }
 
-/// Anything smaller counts nothing.
+/// Anything smaller counts as zero.
 pub(crate) fn kib(bytes: usize) -> usize {
     bytes >> 10
 }
 
-/// KiB that an instance holds more by these.
+/// The KiB that these commands add to an instance.
 fn added_by(commands: &[Command]) -> usize {
     let added = commands.iter().map(|command| match command {
         Command::Fork(fork) => kib(json_bytes(fork)),
@@ -155,7 +155,7 @@ impl Redis {
             .await
     }
 
-    /// The answer to a commit. One that didn't come may have been carried out, with a lease that nobody
+    /// The answer to a commit. One without an answer may have been carried out, with a lease that no process
     /// knows of.
     pub(crate) async fn sure(
         &self,
@@ -198,7 +198,7 @@ impl Redis {
             let command = match effects.next() {
                 Some(effect) if child.is_empty() => Some(effect),
                 _ if child.is_empty() => None,
-                // Children end last: what the caller knows stands before them.
+                // Children end last: the effects that the caller knows are before them.
                 _ => Some(Command::EndInstance {
                     id: InstanceId::new(child),
                     status: EndStatus::Terminated,
@@ -228,10 +228,10 @@ impl Redis {
             }
         };
         if let Err(error) = settled.await {
-            // The commit stands; the mark that the script left is seen to by the reconciler.
+            // The commit is valid; the reconciler handles the mark that the script left.
             tracing::warn!(%instance, %error, "the index of events is late");
         }
-        // Who holds the scope sees what came for it when it is given back.
+        // The holder of the scope sees new inputs when it releases it.
         if !released {
             wake.retain(|found| found != scope);
         }
@@ -342,8 +342,8 @@ impl Arguments<'_> {
                 self.record(&command, "an effect")?;
                 self.effects.push(command);
             }
-            // The driver puts a scope that yields into the queue when it has given the lease back;
-            // what is dropped goes when all else is done.
+            // The driver queues a scope that yields when it has released the lease; a dropped scope is
+            // removed after everything else.
             Command::Yield | Command::Drop => {}
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! Connections: to one server, a cluster, or the master that sentinels name.
 //!
-//! All commands go over few connections at once and are pipelined there. A connection that is lost
-//! is made anew in the background; what was under way on it fails, and may or may not have been
-//! carried out. Only what a server refused before it did anything is tried again here.
+//! All commands share a few connections and are pipelined there. A lost connection is renewed in the
+//! background; commands that were under way on it fail, and may or may not have been carried out. Only
+//! commands that a server refused before it did anything are retried here.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 impl Link {
     pub async fn open(options: &Options) -> Result<Link, ConnectError> {
-        // Another one may be set already: that will do.
+        // Another provider may be set already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let limits = Limits {
             connect: Duration::from_millis(options.connect_timeout_ms),
@@ -160,7 +160,7 @@ impl Link {
         let Servers::Sentinel { client, master } = &self.servers else {
             return;
         };
-        // One asks; the others go on with what is known, and fail or succeed by it.
+        // One task asks; the others continue with the known master, and fail or succeed with it.
         let Ok(mut client) = client.try_lock() else {
             return;
         };
@@ -187,7 +187,7 @@ impl Link {
         }
     }
 
-    /// Sends a command; what a server refuses only for now is tried again for a while.
+    /// Sends a command; temporary refusals of a server are retried for a while.
     pub async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
         let until = Instant::now() + self.limits.retry;
         let mut wait = BACKOFF_MIN;
@@ -204,7 +204,7 @@ impl Link {
         }
     }
 
-    /// Sends commands that only read: on one server as one message, and where that fails each by
+    /// Sends commands that only read: as one message to a single server, and if that fails, each by
     /// itself.
     pub async fn send_reads(&self, cmds: &[Cmd]) -> RedisResult<Vec<Value>> {
         if let Some(values) = self.try_send_together(cmds).await {
@@ -234,7 +234,7 @@ impl Link {
         (values.len() == cmds.len() && !values.iter().any(is_error)).then_some(values)
     }
 
-    /// A server to subscribe at.
+    /// A server to subscribe to.
     pub async fn subscriber(&self, attempt: usize) -> RedisResult<Client> {
         match &self.servers {
             Servers::Single { client, .. } => Ok(client.clone()),
@@ -249,7 +249,7 @@ impl Link {
         }
     }
 
-    /// The servers that were named, or the master that the sentinels name.
+    /// The configured servers, or the master that the sentinels name.
     pub async fn servers(&self) -> Vec<Client> {
         match &self.servers {
             Servers::Single { client, .. } => vec![client.clone()],
@@ -261,7 +261,7 @@ impl Link {
         }
     }
 
-    /// What connections to nodes of a cluster need; nothing where it is none.
+    /// The certificates for connections to nodes of a cluster; None without a cluster.
     pub(crate) fn cluster_tls(&self) -> Option<&TlsCertificates> {
         match &self.servers {
             Servers::Cluster { tls, .. } => Some(tls),
@@ -269,7 +269,7 @@ impl Link {
         }
     }
 
-    /// A connection of its own.
+    /// A separate connection.
     pub async fn connect(&self, client: &Client) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.limits.connect))
@@ -369,7 +369,7 @@ fn is(error: &RedisError, kind: ServerErrorKind) -> bool {
     error.kind() == ErrorKind::Server(kind)
 }
 
-/// Whether the server did nothing, and may do so in a moment.
+/// Whether the server did nothing, and may succeed in a moment.
 fn not_carried_out(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
     [BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain]
@@ -378,7 +378,7 @@ fn not_carried_out(error: &RedisError) -> bool {
         || error.is_connection_refusal()
 }
 
-/// Addresses may hold passwords: what is shown of one is what stands behind them.
+/// Addresses may contain passwords: only the part after them is shown.
 fn url_error(url: &str, error: &RedisError) -> ConnectError {
     let shown = url
         .split_whitespace()
@@ -394,7 +394,7 @@ fn url_error(url: &str, error: &RedisError) -> ConnectError {
 
 pub(crate) fn error(error: RedisError) -> Error {
     let text = error.to_string();
-    // As the prelude says it of what it cannot read.
+    // The prelude's error for unreadable records.
     if let Some((_, what)) = text.split_once("DAMAGED ") {
         return Error::Damaged {
             what: "an instance in Redis".to_owned(),

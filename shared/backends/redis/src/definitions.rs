@@ -1,4 +1,4 @@
-//! Deployed definitions. All of them carry one hash tag: they are few, and read together.
+//! Deployed definitions. All of them have one hash tag: they are few, and read together.
 
 use async_trait::async_trait;
 use swirl_model::ids::DefinitionId;
@@ -23,7 +23,7 @@ impl Redis {
         format!("{{{}:d}}:{name}", self.keys().namespace())
     }
 
-    /// Where a definition is kept, and its place among the changes.
+    /// Writes a definition, and its place among the changes.
     async fn write<T: redis::FromRedisValue>(
         &self,
         script: &Script,
@@ -38,7 +38,7 @@ impl Redis {
             .await
     }
 
-    /// Names, revisions and heads of what changed after a revision.
+    /// Names, revisions and heads of definitions that changed after a revision.
     async fn changes_page(&self, since: u64) -> Result<Vec<(String, u64, String)>> {
         let names = ["order", "revision", "heads", "changes"];
         let keys = names.map(|name| self.definition_key(name));
@@ -98,7 +98,7 @@ impl Definitions for Redis {
         cmd.arg(self.definition_key("revision"));
         let last = self.query::<Option<u64>>(cmd).await?.unwrap_or_default();
         let mut changes = Changes {
-            // Another database than the one that was asked before: all of it is new.
+            // The database was replaced: all of it is new.
             revision: if last < since { 0 } else { since },
             heads: Vec::new(),
         };

@@ -1,4 +1,4 @@
-//! What the instances that run are doing, for who looks after a cluster.
+//! The activity of running instances, for operators of a cluster.
 
 use futures::future::try_join_all;
 use redis::Cmd;
@@ -11,9 +11,9 @@ use crate::script::{Lazy, Script};
 
 static DOING: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/doing.lua")));
 
-/// How many entries of a shard's index are looked at for whose they are; the rest is counted as it is.
+/// How many entries of a shard's index are assigned to their instances; the rest is counted by entry.
 const ENTRIES_MAX: usize = 1_000;
-/// How many suspended instances of a shard are looked at each time, to see whether they still are.
+/// How many suspended instances of a shard are examined each time, to see whether they still are.
 const TIDIED: usize = 50;
 
 /// The running instances, each counted once.
@@ -28,7 +28,7 @@ pub struct Doing {
 }
 
 impl Redis {
-    /// What the instances do that run, in the shards that this process looks after.
+    /// The activity of the running instances in the shards of this process.
     ///
     /// # Errors
     /// Redis doesn't answer.

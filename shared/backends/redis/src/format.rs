@@ -1,7 +1,7 @@
 //! Builds of several versions on one namespace. Records have a format, a number that rises whenever an older build would
-//! misread the records of a newer one; all builds of one format work side by side. A build of a newer format says so in the
-//! namespace's notes before it writes anything, and waits until processes of older formats, which look there now and then,
-//! have stopped. A process that connects later with an older format is refused.
+//! misread the records of a newer one; all builds of one format work side by side. A build of a newer format announces this
+//! in the namespace's notes before it writes anything, and waits until processes of older formats, which check the notes
+//! regularly, have stopped. A process that connects later with an older format is refused.
 
 use std::time::Duration;
 
@@ -11,8 +11,10 @@ use crate::Redis;
 use crate::connect::damaged;
 use crate::options::ConnectError;
 
-/// How often a running process looks whether the format has risen.
+/// How often a running process checks whether the format has risen.
 const LOOK: Duration = Duration::from_secs(3);
+/// How long it may take until it has noticed.
+pub const NOTICED: Duration = Duration::from_secs(5);
 
 impl Redis {
     /// `before`: the format that the namespace had.
@@ -49,7 +51,7 @@ impl Redis {
             read.arg("HGET")
                 .arg(self.keys().global("meta"))
                 .arg("format");
-            // A server that is away is looked for by all others too.
+            // If the server is away, all other operations notice that, too.
             if let Ok(Some(found)) = self.query::<Option<u32>>(read).await
                 && found > self.options().format
             {

@@ -1,4 +1,4 @@
-//! History as it is kept: a list whose elements hold what one commit left, or a part of it. One element
+//! The stored history: a list whose elements hold the lines of one commit, or a part of them. One element
 //! costs a script little more than one line would: `<number of lines> <line>\n<line>..`.
 
 use redis::Cmd;
@@ -10,7 +10,7 @@ use crate::connect::damaged;
 use crate::record::encode;
 use crate::reply::json;
 
-/// An element has no more lines, and gets no more when it has so many bytes: the oldest goes as a whole.
+/// An element has no more lines, and gets no more when it has this many bytes: the oldest is dropped as a whole.
 const LINES: usize = 100;
 const BYTES: usize = 64 * 1024;
 

@@ -1,7 +1,7 @@
 //! Names of keys. `docs/adr/0008-redis-layout.md` has the table.
 //!
-//! Everything of an instance, and the indexes in which it stands, carries the hash tag of the
-//! instance's shard, `{namespace:shard}`: one script may change all of it, on a cluster too.
+//! All keys of an instance, and the indexes that contain it, have the hash tag of the
+//! instance's shard, `{namespace:shard}`: one script may change all of them, on a cluster too.
 
 use swirl_model::ids::InstanceId;
 
@@ -11,9 +11,9 @@ use swirl_model::ids::InstanceId;
 pub(crate) enum Span {
     /// The instance and the index of what should run.
     Ready = 2,
-    /// And what waits: timers, events.
+    /// Also waits: timers, events.
     Waits = 6,
-    /// And what an end touches.
+    /// Also the keys that an end changes.
     All = 9,
 }
 

@@ -1,5 +1,5 @@
-//! A scope as it is, for a turn that may end with its first commit: read by one command, which writes
-//! nothing. The commit sees whether somebody was faster.
+//! Reads a scope without a lease, for a turn that may end with its first commit: by one command, which writes
+//! nothing. The commit detects whether another process was faster.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const OWN: [&str; 6] = ["s", "p", "m:", "l:", "q:", "r:"];
 type Numbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String, u64, u64);
 /// The same as earlier builds have written it.
 type OldNumbers = (u32, u32, u32, u8, u8, u32, u32, u32, u32, String);
-/// An item of an inbox: number, id, kind, token of the lease that was given it.
+/// An item of an inbox: number, id, kind, token of the lease that it was handed to.
 type Item = (String, String, String, String);
 
 /// The forks around a scope, innermost first: parent, fork, index of the branch.
@@ -57,7 +57,7 @@ fn unpack<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T>
     rmp_serde::from_slice(bytes).map_err(|error| damaged(what, error))
 }
 
-/// Reads what there is of a scope and of the forks around it.
+/// Reads the stored state of a scope and of the forks around it.
 fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_origin: bool) -> Cmd {
     let name = scope.scope.as_str();
     let mut read = Cmd::new();
@@ -86,15 +86,15 @@ fn command(key: &str, scope: &ScopeRef, forks: &[(&str, &str, u32)], with_origin
 
 enum Look {
     Held(Box<Held>),
-    /// Who acquires it hears what is the matter.
+    /// Acquiring it gives the reason.
     Refused,
-    /// What was known is of another fork of this name.
+    /// The known origin belongs to another fork of this name.
     Stale,
 }
 
 impl Redis {
-    /// `None`: nobody may just look at it (it is held, over, suspended, or a call is under way); who
-    /// acquires it hears what is the matter.
+    /// `None`: it cannot be read without a lease (it is held, over, suspended, or a call is under way);
+    /// acquiring it gives the reason.
     pub(crate) async fn look_at_scope(&self, scope: &ScopeRef) -> Result<Option<Held>> {
         let forks = forks_around(scope.scope.as_str());
         let fork = forks.first().map(|(_, fork, _)| fork);
@@ -109,7 +109,7 @@ impl Redis {
         })
     }
 
-    /// `origin`: what is known of the innermost fork; else it is read with the rest.
+    /// `origin`: the innermost fork, if it is known; otherwise it is read with the rest.
     async fn look_with(
         &self,
         scope: &ScopeRef,
@@ -162,7 +162,7 @@ impl Redis {
                 };
                 let bytes = header.len() + fork.as_ref().map_or(0, Vec::len);
                 let header: Arc<Header> = json::<Header>(&header, &what)?.into();
-                // A branch without others is all that will ever ask for it.
+                // A single branch is the only one that will ever ask for it.
                 let others = numbers.as_ref().filter(|numbers| numbers.0 > 1);
                 let fork: Option<Arc<Fork>> = match fork {
                     Some(fork) if record.as_deref().is_none_or(differs) || others.is_some() => {
@@ -234,7 +234,7 @@ impl Redis {
         })))
     }
 
-    /// `None`: what waits was taken meanwhile.
+    /// `None`: the waiting items were taken meanwhile.
     async fn inbox_of(
         &self,
         key: &str,

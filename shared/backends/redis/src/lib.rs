@@ -1,11 +1,11 @@
 //! The store, the event log and the definitions on Redis 7: a single server, one behind sentinels,
 //! or Redis Cluster.
 //!
-//! What belongs to an instance is changed by one script at a time, which carries out all of an
-//! operation or nothing. `docs/adr/0008-redis-layout.md` has the keys and says why.
+//! An instance is changed by one script at a time, which carries out all of an operation or nothing.
+//! `docs/adr/0008-redis-layout.md` has the keys and the reasons.
 //!
-//! Invariants: all keys of a script share a hash tag; leases run by Redis' clock, never by that of
-//! a process; what a script is called with is bounded, and so is the time of each call.
+//! Invariants: all keys of a script share a hash tag; leases use Redis' clock, never that of
+//! a process; a script's arguments are bounded, and so is the time of each call.
 
 mod admin;
 mod attributes;
@@ -46,6 +46,7 @@ use tokio::task::AbortHandle;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
 pub use doing::Doing;
+pub use format::NOTICED;
 use keys::Keys;
 use news::News;
 pub use options::{ConnectError, FORMAT, Options, Tls, Topology};
@@ -53,7 +54,7 @@ use origins::Origins;
 pub use reading::Reading;
 use script::{Lazy, Script};
 
-/// How things are written. A namespace of another layout is refused, for its instances could not be
+/// The layout of the keys. A namespace of another layout is refused, as its instances could not be
 /// read.
 const LAYOUT: u32 = 5;
 
@@ -74,9 +75,9 @@ struct Inner {
     attempts: AtomicU64,
     /// The generation of the youngest event that this process has begun.
     generation: AtomicU64,
-    /// The name that was drawn for this namespace when it was first used.
+    /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
-    /// Commits that took the short way.
+    /// Commits on the fast path.
     plain: AtomicU64,
     origins: Origins,
     news: Arc<News>,
@@ -91,7 +92,7 @@ impl Drop for Inner {
 }
 
 impl Redis {
-    /// Connects, and notes or checks how the namespace is divided.
+    /// Connects, and stores or checks the number of shards of the namespace.
     pub async fn connect(options: Options) -> Result<Redis, ConnectError> {
         check_options(&options)?;
         let link = Arc::new(Link::open(&options).await?);
@@ -119,7 +120,7 @@ impl Redis {
         let format = redis.check_namespace().await?;
         redis.take_over(format).await?;
         redis.prepare(&store::freeing()).await;
-        // Without messages all goes on, but later: not worth failing.
+        // Without messages everything works, but later: not worth failing.
         let limit = Duration::from_millis(redis.options().connect_timeout_ms);
         let mut connected = redis.news().connected();
         if tokio::time::timeout(limit, connected.wait_for(|on| *on))
@@ -135,7 +136,7 @@ impl Redis {
         &self.inner.options
     }
 
-    /// The name that tells this namespace of this installation from all others.
+    /// The name that distinguishes this namespace of this installation from all others.
     pub fn installation(&self) -> &str {
         self.inner.installation.get().map_or("", String::as_str)
     }
@@ -148,7 +149,7 @@ impl Redis {
         &self.inner.news
     }
 
-    /// How often what the branches of a fork have in common was known already.
+    /// How often the common data of a fork's branches was known already.
     pub fn known_origins(&self) -> u64 {
         self.inner.origins.hits()
     }
@@ -161,7 +162,7 @@ impl Redis {
         &self.inner.process
     }
 
-    /// A number of its own for each try to get a lease: the same try may reach Redis twice.
+    /// A unique number for each try to get a lease: the same try may reach Redis twice.
     pub(crate) fn attempt(&self) -> u64 {
         self.inner.attempts.fetch_add(1, Ordering::Relaxed)
     }
@@ -176,8 +177,8 @@ impl Redis {
             .fetch_max(generation, Ordering::Relaxed);
     }
 
-    /// An instance is found by its shard: with another number of them, none would be. And it is read
-    /// as it was written.
+    /// Checks shards and layout: with another number of shards no instance would be found, and with another
+    /// layout none could be read.
     async fn check_namespace(&self) -> Result<String, ConnectError> {
         let Options {
             namespace, shards, ..
@@ -206,7 +207,7 @@ impl Redis {
     }
 }
 
-/// Another one for each handle, on whatever machine.
+/// A unique name for each handle, across machines.
 fn process_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

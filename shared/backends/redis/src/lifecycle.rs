@@ -1,4 +1,4 @@
-//! The beginning and the end of instances, their outboxes, and what becomes of those that ended.
+//! The beginning and the end of instances, their outboxes, and the removal of ended ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) fn freeing() -> [&'static Script; 3] {
 
 /// How many ended instances of a shard are removed at a time.
 const REMOVED_AT_ONCE: usize = 500;
-/// And how many by one function: nobody else is served meanwhile.
+/// How many are removed by one function: the server is blocked meanwhile.
 const CLEARED_AT_ONCE: usize = 50;
 
 impl Redis {
@@ -84,7 +84,7 @@ impl Redis {
         if !events.is_empty() {
             self.started(&id, events, !correlation.is_empty()).await?;
         }
-        // Also where it exists: what was to follow its creation may not have been reached.
+        // Also if it exists: a crash may have come before the steps that follow its creation.
         if created != (Created::Exists { conflict: true }) {
             if !correlation.is_empty() {
                 self.reindex(&id, &mut Vec::new()).await?;
@@ -197,7 +197,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Notes with the parent that an instance ends with it. If the parent was faster, its end
+    /// Records at the parent that an instance ends with it. If the parent was faster, its end
     /// reaches the instance too.
     async fn follow(&self, child: &InstanceId, parent: &InstanceId) -> Result<()> {
         let keys = self.keys().of(parent, Span::Ready);
@@ -241,7 +241,7 @@ impl Redis {
         }))
     }
 
-    /// Adds to the history what no commit tells.
+    /// Adds an entry to the history without a commit.
     pub(crate) async fn note_history(&self, id: &InstanceId, entry: &HistoryEntry) -> Result<bool> {
         let keys = self.keys().of(id, Span::All);
         let mut call = self.call_instance(&NOTE, &keys, id, None);
@@ -302,18 +302,18 @@ impl Redis {
         Ok(entries)
     }
 
-    /// Removes ended instances that are too old or too many, oldest first. One that still has
-    /// something to do or to say stays.
+    /// Removes ended instances that are too old or too many, oldest first. One that still has work
+    /// or effects stays.
     pub async fn expire_instances(&self, now: Timestamp) -> Result<()> {
         let shards = self.shards().into_iter();
-        // One that cannot be removed holds up no others.
+        // An instance that cannot be removed doesn't hold up others.
         join_all(shards.map(|shard| self.expire_shard(shard, now)))
             .await
             .into_iter()
             .collect()
     }
 
-    /// Those that failed have a time of their own, and others are never in their way.
+    /// Faulted instances have their own retention time, and others never displace them.
     async fn expire_shard(&self, shard: u16, now: Timestamp) -> Result<()> {
         let options = self.options();
         let most = options
@@ -351,7 +351,7 @@ impl Redis {
             .collect())
     }
 
-    /// They stand below zero, the latest lowest.
+    /// Their scores are below zero, the latest lowest.
     async fn oldest_faulted(
         &self,
         shard: u16,
@@ -386,7 +386,7 @@ impl Redis {
         removed
     }
 
-    /// Removes those that have ended as most do; returns the others.
+    /// Removes those without leftovers, which are most; returns the others.
     async fn clear<'a>(
         &self,
         shard: u16,
@@ -427,7 +427,7 @@ impl Redis {
     }
 }
 
-/// From what a function found in its place: nothing, or a header.
+/// The outcome, from what the function found: nothing, or a header.
 fn created(found: Value, wanted: &Header) -> Result<Created> {
     if found == Value::Nil {
         return Ok(Created::New);

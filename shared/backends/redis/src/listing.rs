@@ -20,15 +20,15 @@ use crate::script::{Lazy, Script};
 static PAGE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/page.lua")]));
 static COUNT: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/count.lua")]));
 
-/// A page of one shard has at least so many, so that few rounds are needed where most are filtered.
+/// The minimum page of one shard, so that few rounds are needed if most instances are filtered out.
 const PAGE_MIN: usize = 20;
-/// And at most so many, however long it takes.
+/// The maximum page of one shard.
 const PAGE_MAX: usize = 1000;
-/// Of ids alone, as where one is looked for by its beginning, a page has more.
+/// The page for ids alone, such as for a search by the beginning of an id.
 const PAGE_OF_PREFIX: usize = 2000;
-/// How many instances are looked at for one page where the caller doesn't say.
+/// The default for how many instances are examined for one page.
 const SEEN_MAX: usize = 100_000;
-/// How many workflows are counted by one function: nobody else is served meanwhile.
+/// How many workflows are counted by one function: the server is blocked meanwhile.
 const COUNTED_AT_ONCE: usize = 100;
 
 /// Time of creation in microseconds, then the instance: the order of listings.
@@ -92,13 +92,13 @@ impl Redis {
                 return Ok(found);
             }
             below = Some(last);
-            // Most are refused, or it would have come to an end.
+            // Most are filtered out, otherwise the page would be full.
             size = (size * 2).clamp(PAGE_MIN, PAGE_MAX.max(size));
         }
         Ok(found)
     }
 
-    /// How many instances there are: of all, and of some workflows.
+    /// The number of instances: in total, and of some workflows.
     pub(crate) async fn count_by_workflow(
         &self,
         workflows: &[Arc<str>],
@@ -133,7 +133,7 @@ impl Redis {
         }
     }
 
-    /// How many instances there are of each status, in the shards that this process looks after.
+    /// The number of instances of each status, in the shards of this process.
     pub async fn count_instances(&self) -> Result<Vec<(Status, u64)>> {
         let mut counts = Vec::new();
         let shards = self.shards();
@@ -216,7 +216,7 @@ impl Redis {
                 Some((time, _)) => call.arg(time),
                 None => call.arg(""),
             };
-            // What is as old as the last one is found again, and left out below.
+            // Instances as old as the last one are found again, and left out below.
             call.arg(limit + 8);
             let mut parts = Reply::new(self.run(&PAGE, call).await?)?;
             let mut places = Vec::new();

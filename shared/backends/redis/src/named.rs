@@ -1,4 +1,4 @@
-//! Which instance has a key that people call it by. A key has a Redis key of its own, outside of the
+//! The instance that has a business key. Each business key has its own Redis key, outside of the
 //! shards: it is known before the instance is.
 
 use redis::Cmd;
@@ -13,8 +13,8 @@ use crate::script::{Lazy, Script};
 static TAKE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/named.lua")]));
 
 impl Redis {
-    /// However long workflow and key are, the name is short. The length keeps apart what would read
-    /// the same.
+    /// However long workflow and key are, the name is short. The length distinguishes pairs that would
+    /// otherwise read the same.
     pub(crate) fn named_key(&self, key: &InstanceKey) -> String {
         let InstanceKey { workflow, key } = key;
         let text = format!("{}/{workflow}/{key}", workflow.len());
@@ -48,7 +48,7 @@ impl Redis {
         Ok(taken == 1)
     }
 
-    /// Whoever has taken the key since keeps it.
+    /// Another instance that has taken the key since keeps it.
     pub(crate) async fn give_up_key(&self, key: &str, id: &InstanceId) -> Result<()> {
         let args = ["", "", id.as_str()];
         self.eval::<i64>(&TAKE, &[key.to_owned()], &args).await?;

@@ -1,5 +1,5 @@
-//! What other processes do that somebody here waits for: inputs of scopes that are held, timers
-//! that are due earlier. It comes as messages, which may be lost: who waits looks now and then.
+//! Notifications of other processes' changes: inputs of held scopes, timers that are due earlier. They come
+//! as messages, which may be lost, so waiting code also polls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,20 +12,20 @@ use tokio::time::{sleep, timeout};
 
 use crate::connect::Link;
 
-/// How often the connection is looked at.
+/// How often the connection is checked.
 const PING: Duration = Duration::from_secs(10);
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 pub(crate) struct News {
-    /// By `<instance>/<scope>`: who waits for it here.
+    /// Waiters in this process, by `<instance>/<scope>`.
     waiting: Mutex<HashMap<String, Vec<Weak<Notify>>>>,
-    /// Counts what may have made the next timer earlier.
+    /// Counts changes that may have made the next timer earlier.
     timers: watch::Sender<u64>,
     connected: watch::Sender<bool>,
 }
 
-/// Somebody who waits, until dropped.
+/// A registered waiter, until dropped.
 pub(crate) struct Listener<'a> {
     news: &'a News,
     member: String,
@@ -82,7 +82,7 @@ impl News {
         self.timers.send_modify(|count| *count += 1);
     }
 
-    /// Takes messages for ever; connects again where the connection is lost.
+    /// Receives messages for ever; reconnects when the connection is lost.
     pub async fn run(self: Arc<News>, link: Arc<Link>, namespace: String, process: String) {
         let timers = format!("{namespace}:timers");
         let mine = format!("{namespace}:p:{process}");
@@ -124,7 +124,7 @@ impl News {
                     }
                 }
                 Ok(None) => return Ok(()),
-                // A network that is broken in the middle says nothing at all.
+                // A broken network between the ends reports nothing.
                 Err(_) => match timeout(link.response_limit(), sink.ping::<()>()).await {
                     Ok(answered) => answered?,
                     Err(_) => return Ok(()),

@@ -1,4 +1,4 @@
-//! Each server by itself: what is true of one node of a cluster need not be of the others.
+//! Each server by itself: nodes of a cluster may differ.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use crate::Redis;
 use crate::check::{ask, read_info};
 use crate::connect::{Link, open};
 
-/// A node as another one tells of it.
+/// A node as another one lists it.
 #[derive(Debug, PartialEq, Eq)]
 struct Node {
-    /// Empty for who tells it.
+    /// Empty for the node that sends the list.
     host: String,
     port: u16,
     failed: bool,
@@ -58,8 +58,8 @@ fn at(seed: &ConnectionInfo, node: &Node) -> ConnectionInfo {
 }
 
 impl Link {
-    /// Every server that is in use: all nodes of a cluster, as the first that answers tells of them, and
-    /// the addresses of those that it has given up.
+    /// Every server in use: all nodes of a cluster, as listed by the first that answers, and the
+    /// addresses of those that it has given up.
     pub async fn nodes(&self) -> (Vec<Client>, Vec<String>) {
         let named = self.servers().await;
         let Some(tls) = self.cluster_tls() else {
@@ -95,8 +95,8 @@ impl Link {
     }
 }
 
-/// Room that a server needs for its next request: below it, what is refused depends on how large the
-/// request is and on what the server frees meanwhile.
+/// Memory that a server needs for its next request: below it, refusals depend on the size of the
+/// request and on the memory that the server frees meanwhile.
 const ROOM_MIN: u64 = 1024 * 1024;
 
 /// Whether a server refuses requests that need memory, or is about to.
@@ -109,8 +109,8 @@ fn is_full(info: &HashMap<String, String>) -> bool {
 }
 
 impl Redis {
-    /// The servers that have no memory left, or less than a request may take: they refuse whatever needs some. Instances can be ended,
-    /// and those that have ended are removed. Nothing is said of servers that don't answer.
+    /// The servers that have no memory left, or less than a request may need: they refuse requests that need memory.
+    /// Instances can still be ended, and ended ones are removed. Servers that don't answer are left out.
     pub async fn full(&self) -> Vec<String> {
         let link = &self.inner.link;
         let (nodes, _) = link.nodes().await;

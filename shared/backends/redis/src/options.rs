@@ -1,9 +1,9 @@
-//! What can be set, and why there is no connection.
+//! Options, and the errors of connecting.
 
 /// The format that this build writes, and the newest that it reads. It reads all that are older.
 pub const FORMAT: u32 = 1;
 
-/// How the servers stand together.
+/// The topology of the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Topology {
     #[default]
@@ -12,21 +12,21 @@ pub enum Topology {
     Cluster,
     /// The URLs are those of the sentinels; user and password in them are the servers' too.
     Sentinel {
-        /// What the sentinels call the master.
+        /// The sentinels' name for the master.
         master: String,
     },
 }
 
-/// Certificates in PEM, where the system's don't do.
+/// Certificates in PEM, if the system's are not enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Trusted in place of what the machine trusts.
+    /// Trusted in place of the machine's CA certificates.
     pub ca: Option<Vec<u8>>,
     /// Shown to the server: certificate chain and key.
     pub client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Where the servers are, and limits. What is over a limit is refused or, where it says so,
+/// Addresses of the servers, and limits. Anything over a limit is refused or, where documented,
 /// dropped, the oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -41,21 +41,22 @@ pub struct Options {
     pub tls: Tls,
     /// Begins all keys: several systems can share a server.
     pub namespace: String,
-    /// Into how many parts the instances are divided. Fixed when the namespace is first used.
+    /// The number of shards of the instances. Fixed when the namespace is first used.
     pub shards: u16,
-    /// Connections for commands; more than one helps only beyond what one core sends.
+    /// Connections for commands; more than one helps only if one core cannot send enough.
     pub connections: usize,
     pub connect_timeout_ms: u64,
     /// For each command.
     pub response_timeout_ms: u64,
-    /// How long commands that a server refused for now (it is loading, a replica takes over) are
-    /// tried again.
+    /// How long commands that a server refused temporarily (it is loading, a replica takes over) are
+    /// retried.
     pub retry_ms: u64,
-    /// How often is looked for what no message told.
+    /// How often the store is polled for changes whose message was lost.
     pub poll_ms: u64,
-    /// What became runnable, or was committed, less than this ago is left to those who are at it.
+    /// Scopes that became ready, or effects that were committed, less than this ago are left to the
+    /// processes that work on them.
     pub grace_ms: u64,
-    /// What the reconciler was told of isn't told again for so long.
+    /// The time before the reconciler gets the same finding again.
     pub repeat_ms: u64,
     /// History entries of an instance; older ones are dropped.
     pub history_max: u64,
@@ -65,17 +66,17 @@ pub struct Options {
     pub instance_bytes: usize,
     /// Bytes of one record: a scope, an input, a fork, an effect.
     pub record_max: usize,
-    /// How long events are kept for those who wait for them later.
+    /// How long events are kept for later waits.
     pub retain_ms: u64,
-    /// How many events are kept so; older ones are dropped.
+    /// How many such events are kept; older ones are dropped.
     pub retain_max: usize,
-    /// How long an event is known, so that it isn't taken twice.
+    /// How long an event is known, so that it isn't accepted twice.
     pub dedup_ms: u64,
-    /// How many events are known so; older ones are dropped.
+    /// How many such events are known; older ones are dropped.
     pub dedup_max: usize,
     /// Sets of events that are not complete yet.
     pub sets_max: usize,
-    /// How long ended instances can be looked at. Faulted ones count as ended.
+    /// How long ended instances are kept. Faulted ones count as ended.
     pub keep_ended_ms: u64,
     /// How many; older ones are dropped.
     pub keep_ended_max: usize,
@@ -85,8 +86,8 @@ pub struct Options {
     pub format: u32,
     /// How long a build of a newer format waits until processes of older builds have stopped.
     pub takeover_ms: u64,
-    /// Whether commits that are like most take the short way. It makes no other difference; a test
-    /// compares the two.
+    /// Whether common commits take the fast path. It makes no other difference; a test compares
+    /// the two.
     pub plain: bool,
 }
 
@@ -122,7 +123,7 @@ impl Default for Options {
             keep_ended_max: 100_000,
             keep_faulted_ms: 30 * DAY_MS,
             format: FORMAT,
-            takeover_ms: 12_000,
+            takeover_ms: 25_000,
             plain: true,
         }
     }
@@ -155,7 +156,7 @@ impl Options {
     }
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("the address '{url}' cannot be used: {reason}")]

@@ -1,10 +1,9 @@
-//! What the branches of a fork have in common, kept by who has read it: the instance's header and the
-//! fork's origin, which may be as large as the list that is iterated over. Reading them for each branch
-//! would cost the square of how many there are.
+//! A cache of the common data of a fork's branches: the instance's header and the fork's origin, which may
+//! be as large as the list that is iterated over. Reading them for each branch would take quadratic time.
 //!
-//! Both are written once, with the fork or before it. So what is kept is right as long as the fork was made
-//! at the microsecond that it was read with; one of the same name that came later, because an instance was
-//! removed and started again or a failover lost the first, was made at another.
+//! Both are written once, with the fork or before it. So a cached origin is valid as long as the fork's
+//! creation time, in microseconds, is the same. A later fork of the same name, because an instance was
+//! removed and started again or a failover lost the first, has another time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +14,10 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
 
-/// Of stored JSON; in memory it is ten times as much, thirty times if it is all small objects. One entry may
+/// Size of the stored JSON; in memory it is ten times as much, thirty times for small objects. One entry may
 /// take nearly all of it.
 const BYTES_MAX: u64 = 8 << 20;
-/// So many are expected, of a few kilobytes.
+/// The expected number of entries, of a few kilobytes each.
 const USUAL: usize = 1_024;
 
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ pub(crate) struct Origins {
 
 impl Origins {
     pub fn new() -> Origins {
-        // Parts would divide the bytes among them, and refuse what is larger than theirs.
+        // Several parts would divide the bytes, and refuse entries larger than a part.
         let options = OptionsBuilder::new()
             .shards(1)
             .estimated_items_capacity(USUAL)
@@ -63,7 +62,7 @@ impl Origins {
                 DefaultHashBuilder::default(),
                 DefaultLifecycle::default(),
             ),
-            // Only where something isn't given.
+            // Only if an option is missing.
             Err(_) => Cache::with_weighter(USUAL, BYTES_MAX, ByBytes),
         };
         Origins {
@@ -76,8 +75,8 @@ impl Origins {
         self.cache.get(&(instance.clone(), fork.into()))
     }
 
-    /// Keeps it, unless somebody else was faster: then that is what all go by, so that what they have in common
-    /// is one in memory.
+    /// Keeps it, unless another task was faster: then all use that one, so that the common data is in memory
+    /// once.
     pub fn settle(&self, instance: &InstanceId, fork: &str, origin: Origin) -> Origin {
         if let Some(known) = self.get(instance, fork)
             && known.stamp == origin.stamp

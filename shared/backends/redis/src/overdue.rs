@@ -1,4 +1,4 @@
-//! What stands in an index for too long: somebody died, or a message was lost.
+//! Entries that stay in an index for too long: a process died, or a message was lost.
 
 use futures::future::try_join_all;
 use swirl_model::ids::ScopeRef;
@@ -12,11 +12,11 @@ use crate::script::{Lazy, Script};
 static DUE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/due.lua")));
 static FREE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/free.lua")));
 
-/// Members of each shard that are asked for at once, however few are wanted.
+/// The minimum number of members that are requested from each shard at once.
 const AT_LEAST: usize = 16;
 
 impl Redis {
-    /// Members of an index of our shards that have stood there for longer than the grace time.
+    /// Members of an index of our shards that have been there for longer than the grace time.
     pub(crate) async fn overdue(&self, index: &str, limit: usize) -> Result<Vec<String>> {
         let (shards, each) = self.divided(limit);
         let pages = shards
@@ -25,8 +25,8 @@ impl Redis {
         Ok(try_join_all(pages).await?.concat())
     }
 
-    /// Our shards, and how many members of each are asked for: what is found is put off, so it must
-    /// not be more than is wanted, but for few.
+    /// Our shards, and how many members are requested from each: found members are put off, so they must
+    /// not be many more than wanted.
     fn divided(&self, limit: usize) -> (Vec<u16>, usize) {
         let shards = self.shards();
         let each = limit.div_ceil(shards.len().max(1));
@@ -41,7 +41,7 @@ impl Redis {
         self.run(&DUE, call).await
     }
 
-    /// Scopes of our shards that should be running, and that nobody holds.
+    /// Scopes of our shards that should be running, and that no process holds.
     pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<ScopeRef>> {
         let (shards, each) = self.divided(limit);
         let pages = shards.into_iter().map(|shard| self.free_in(shard, each));

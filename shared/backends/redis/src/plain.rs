@@ -1,5 +1,5 @@
-//! Most commits, by a function that does nothing else (`lua/plain.lua`). It says so where one isn't as
-//! it seemed.
+//! The fast path for most commits: a function that does nothing else (`lua/plain.lua`). It reports commits that
+//! need the general function after all.
 
 use std::sync::atomic::Ordering;
 
@@ -31,7 +31,7 @@ pub(crate) fn freeing() -> &'static Script {
     &LAST_PLAIN
 }
 
-/// One that ends its instance gives memory back.
+/// A commit that ends its instance frees memory.
 fn script(commit: &Commit) -> &'static Script {
     match is_last(&commit.commands) {
         true => &LAST_PLAIN,
@@ -39,7 +39,7 @@ fn script(commit: &Commit) -> &'static Script {
     }
 }
 
-/// What such a commit does beside keeping the record.
+/// The steps of such a commit in addition to storing the record.
 #[derive(Default)]
 struct Steps<'a> {
     close: Option<u32>,
@@ -49,7 +49,7 @@ struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// `None`: there is more to it.
+    /// `None`: the commit needs the general function.
     fn of(commit: &'a Commit) -> Option<Steps<'a>> {
         let name = commit.lease.scope.scope.as_str();
         let is_root = name == "r";
@@ -91,7 +91,7 @@ impl<'a> Steps<'a> {
                 _ => return None,
             }
         }
-        // A root that is gone has ended, and the other way round.
+        // A root that is gone has ended, and vice versa.
         let gone = is_gone(&commit.scope, &commit.commands);
         if is_root && gone != steps.end.is_some() || gone && !commit.release {
             return None;
@@ -117,7 +117,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Nothing of the scope is kept, but the record of a root.
+/// Nothing of the scope is kept, apart from the record of a root.
 pub(crate) fn is_gone(scope: &Scope, commands: &[Command]) -> bool {
     scope.ended() || commands.contains(&Command::Drop)
 }
@@ -152,7 +152,7 @@ impl Redis {
         Some(committed)
     }
 
-    /// How many commits took the short way.
+    /// The number of commits on the fast path.
     pub fn plain_commits(&self) -> u64 {
         self.inner.plain.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
-//! Which process reads the events, and how far they have been taken in.
+//! The process that reads the events, and the place up to which they have been processed.
 //!
-//! The place is kept beside what the events did, so a backup has both as of one moment. Two processes
-//! that read at once cost time, never order: each begins after a place up to which all is done, takes the
-//! events of a key in one after another, and an event that is taken in twice does nothing the second time.
+//! The place is stored with the effects of the events, so a backup has both as of one moment. Two processes
+//! that read at once cost time, never order: each begins after a place up to which all is done, processes the
+//! events of a key one after another, and an event that is processed twice does nothing the second time.
 
 use swirl_ports::{Result, StreamPlace};
 
@@ -13,23 +13,23 @@ use crate::script::{Lazy, Script};
 
 static READING: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/reading.lua")));
 
-/// What a process has to do with the events.
+/// The role of a process in reading the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// Another process reads them.
     Other,
-    /// It goes on.
+    /// This process continues reading.
     On,
-    /// It is to begin after this place; without one, nobody has read yet.
+    /// This process begins after this place; without one, no process has read yet.
     Begin(Option<StreamPlace>),
 }
 
 impl Redis {
-    /// Makes this process the one that reads the events for `ttl_ms`, unless another one is. `place` is
-    /// noted if it already was.
+    /// Makes this process the reader of the events for `ttl_ms`, unless another one is. `place` is
+    /// stored if it already was.
     ///
     /// # Errors
-    /// Redis doesn't answer, or what is noted there cannot be read.
+    /// Redis doesn't answer, or the stored place cannot be parsed.
     pub async fn read_events(&self, ttl_ms: u64, place: Option<&StreamPlace>) -> Result<Reading> {
         let mut args = vec![self.process_id().to_owned(), ttl_ms.to_string()];
         match place {
@@ -59,7 +59,7 @@ impl Redis {
         })
     }
 
-    /// Another process may read the events from now on.
+    /// Gives up the role: another process may read the events from now on.
     ///
     /// # Errors
     /// As for [`Redis::read_events`].
@@ -67,7 +67,7 @@ impl Redis {
         self.read_events(0, place).await.map(drop)
     }
 
-    /// How far the events have been taken in, as it was noted last.
+    /// The stored place up to which the events have been processed.
     ///
     /// # Errors
     /// As for [`Redis::read_events`].

@@ -1,4 +1,4 @@
-//! Records as they are stored: JSON, and the few facts about them that scripts go by.
+//! Records as they are stored: JSON, and the few facts about them that scripts use.
 
 use serde::Serialize;
 use swirl_model::Data;
@@ -20,7 +20,7 @@ pub(crate) fn encode(
 ) -> Result<Vec<u8>> {
     let bytes = match serde_json::to_vec(value) {
         Ok(bytes) => bytes,
-        Err(error) => return Err(damaged(what(), format!("it is no JSON: {error}"))),
+        Err(error) => return Err(damaged(what(), format!("it is not valid JSON: {error}"))),
     };
     if bytes.len() > limit {
         return Err(Error::TooLarge {
@@ -32,7 +32,7 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-/// What a script needs to know of a scope.
+/// The facts about a scope that scripts need.
 pub(crate) fn flags(scope: &Scope) -> String {
     let mut flags = String::new();
     if scope.ended() {
@@ -90,7 +90,7 @@ pub(crate) fn read_timer(member: &str, due: Timestamp) -> Result<(String, ScopeR
     Ok((order.to_owned(), scope, timer))
 }
 
-/// `<instance>/<scope>`, as the index of what should run has it.
+/// `<instance>/<scope>`, as in the index of ready scopes.
 pub(crate) fn read_scope_ref(member: &str) -> Result<ScopeRef> {
     let bad = || damaged("the index of what should run", format!("'{member}'"));
     let (instance, scope) = member.rsplit_once('/').ok_or_else(bad)?;
@@ -133,7 +133,7 @@ fn optional<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<
     json(bytes, what).map(Some)
 }
 
-/// As `instance_parts` in `lua/leases.lua` gives it.
+/// Reads the result of `instance_parts` in `lua/leases.lua`.
 pub(crate) fn read_instance(mut parts: Reply, id: &InstanceId) -> Result<Instance> {
     let what = format!("instance {id}");
     let status = read_status(&parts.text()?)?;

@@ -1,4 +1,4 @@
-//! What scripts answer, read part by part.
+//! Parses the replies of scripts, part by part.
 
 use std::str::FromStr;
 
@@ -81,7 +81,7 @@ pub(crate) fn text(value: Value) -> Result<String> {
 }
 
 fn unexpected(wanted: &str, found: &Value) -> swirl_ports::Error {
-    // What is found may be large, and data: only its kind is shown.
+    // The value may be large, and user data: only its kind is shown.
     let kind = match found {
         Value::Nil => "nothing",
         Value::Int(_) => "a number",

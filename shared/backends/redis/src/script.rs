@@ -1,6 +1,6 @@
-//! What runs within Redis. Operations on instances are functions, whose code is made once, when it
-//! is loaded: making it at each call would cost more than what it does. Small scripts are called by
-//! their hashes. A server that doesn't know one (it is new, another one took over) is sent it once.
+//! Scripts and functions that run within Redis. Operations on instances are functions, whose code is compiled
+//! once, when it is loaded: compiling it at each call would cost more than running it. Small scripts are called
+//! by their hashes. A server that doesn't know one (it is new, another one took over) gets it once.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use swirl_ports::Result;
 use crate::Redis;
 use crate::connect::damaged;
 
-/// What every operation on an instance begins with.
+/// The code that every operation on an instance begins with.
 pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
 
 pub(crate) struct Script {
@@ -20,8 +20,8 @@ pub(crate) struct Script {
     kind: Kind,
 }
 
-/// Appended to a function's name: the same one, which also runs where a server has no memory left. It is for
-/// what gives memory back, and for the little that has to be noted on the way there.
+/// Suffix of a function that also runs when a server has no memory left. It is for operations that free memory,
+/// and for the small writes on the way there.
 const FREEING: &str = "_f";
 
 #[derive(Clone, Copy, PartialEq)]
@@ -31,12 +31,12 @@ enum Kind {
 }
 
 impl Script {
-    /// The parts, one after another. Where a server has no memory left it may only take away.
+    /// The parts, one after another. When a server has no memory left it may only delete.
     pub fn new(parts: &[&str]) -> Script {
         Script::small(parts.join("\n"))
     }
 
-    /// A small script that also runs where a server has no memory left.
+    /// A small script that also runs when a server has no memory left.
     pub fn freeing_small(part: &str) -> Script {
         Script::small(format!("#!lua flags=allow-oom\n{part}"))
     }
@@ -50,9 +50,9 @@ impl Script {
         }
     }
 
-    /// An operation on an instance. The last part is what it does; those before it hold functions,
+    /// An operation on an instance. The last part is its body; those before it contain functions,
     /// and no state that outlives a call. The name changes with the code, so that two versions can
-    /// be at work at once.
+    /// coexist.
     pub fn of_instance(parts: &[&str]) -> Script {
         let (body, libraries) = parts.split_last().unwrap_or((&"", &[]));
         let libraries = libraries.join("\n");
@@ -86,7 +86,7 @@ impl Script {
         }
     }
 
-    /// The same function, which also runs where a server has no memory left.
+    /// The same function, which also runs when a server has no memory left.
     pub fn freeing(self) -> Script {
         Script {
             name: format!("{}{FREEING}", self.name),
@@ -140,7 +140,7 @@ impl Redis {
         T::from_redis_value(value).map_err(|error| damaged("the answer of a script", error))
     }
 
-    /// Calls what a server doesn't know yet.
+    /// Loads and calls a script that a server doesn't know yet.
     async fn introduce(&self, script: &Script, call: &Cmd) -> redis::RedisResult<Value> {
         if script.kind == Kind::Script {
             return self.send(&script.whole(call)).await;

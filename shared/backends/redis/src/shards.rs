@@ -1,6 +1,6 @@
-//! Which shards are this process' to look after: their timers, their reconciling, their retention.
+//! The shards that this process is responsible for: their timers, their reconciling, their retention.
 //!
-//! A shard that two processes look after for a moment costs time, never correctness.
+//! A shard with two responsible processes for a moment costs time, never correctness.
 
 use std::sync::PoisonError;
 
@@ -12,7 +12,7 @@ use crate::script::{Lazy, Script};
 static SHARDS: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/shards.lua")));
 
 impl Redis {
-    /// Leases this process' fair share of the shards for `ttl_ms`, and tells which they are. Call
+    /// Leases this process' fair share of the shards for `ttl_ms`, and returns them. Call
     /// it at least three times in that time, and give the answer to [`Redis::set_shards`]. Shards
     /// of processes that don't call any more are divided among the others.
     pub async fn lease_shards(&self, process: &str, ttl_ms: u64) -> Result<Vec<u16>> {
@@ -31,7 +31,7 @@ impl Redis {
         self.lease_shards(process, 0).await.map(drop)
     }
 
-    /// The shards that this handle and its clones look after; all, until this is called.
+    /// Sets the shards that this handle and its clones are responsible for; all, until this is called.
     pub fn set_shards(&self, shards: Vec<u16>) {
         let mut mine = self
             .inner

@@ -1,4 +1,4 @@
-//! The store's port: leases, inboxes, looks. Commits are in [`crate::commit`], beginnings and ends
+//! The store's port: leases, inboxes, reads. Commits are in [`crate::commit`], beginnings and ends
 //! in [`crate::lifecycle`], listings in [`crate::listing`].
 
 use std::future::Future;
@@ -15,9 +15,10 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
-    InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep, KeptHistory, KeyHolder, Lease,
-    NewInstance, OutboxEntry, Page, Released, Result, Suspended,
+    Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
+    HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page, Released,
+    Result, Suspended,
 };
 use tokio::time::{sleep, timeout};
 
@@ -35,17 +36,19 @@ const SCOPES: &str = include_str!("lua/scopes.lua");
 static ACQUIRE: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/acquire.lua")]).freeing());
 static HISTORY: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/history.lua")));
+static HISTORY_PAGE: Lazy =
+    Lazy::new(|| Script::freeing_small(include_str!("lua/history_page.lua")));
 static HOLD: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]).freeing());
 static INPUT: Lazy = Lazy::new(input);
-/// What ends an instance gives its memory back.
+/// An input that ends an instance frees its memory.
 static ENDING_INPUT: Lazy = Lazy::new(|| input().freeing());
 
 fn input() -> Script {
     Script::of_instance(&[SCOPES, include_str!("lua/input.lua")])
 }
 
-/// All functions that also run where a server has no memory left.
+/// All functions that also run when a server has no memory left.
 pub(crate) fn freeing() -> Vec<&'static Script> {
     let own: [&Script; 4] = [&ACQUIRE, &HOLD, &LOOK, &ENDING_INPUT];
     let mut all = own.to_vec();
@@ -57,11 +60,11 @@ pub(crate) fn freeing() -> Vec<&'static Script> {
 static LOOK: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/look.lua")]).freeing());
 
-/// Instances whose waits are brought in line with the index in a sweep, however few scopes are wanted.
+/// The minimum number of instances whose waits are aligned with the index in a sweep.
 const SETTLED_AT_LEAST: usize = 100;
-/// How long who waits only listens at first.
+/// How long a waiter only listens before it polls first.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
-/// After a failed look while waiting: who waits will hear of it from what it does next.
+/// The pause after a failed poll while waiting: the waiter's next operation reports the error.
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[async_trait]
@@ -161,8 +164,8 @@ impl ExecutionStore for Redis {
     }
 
     async fn wait_input(&self, lease: &Lease) {
-        // First listen, then look: what comes in between is heard. Most calls are answered before
-        // the first look, which is for what came before there was anybody to listen.
+        // First listen, then poll: so nothing in between is missed. Most calls are answered before
+        // the first poll, which is for changes before the listener was registered.
         let listener = self.news().listen(lease.scope.to_string());
         let poll = Duration::from_millis(self.options().poll_ms);
         let _ = timeout(FIRST_LOOK.min(poll), listener.told.notified()).await;
@@ -176,7 +179,7 @@ impl ExecutionStore for Redis {
                 Ok(_) => return,
                 Err(_) => return sleep(PAUSE.min(poll)).await,
             }
-            // Either way it is time to look.
+            // Either way it is time to poll.
             let _ = timeout(poll, listener.told.notified()).await;
         }
     }
@@ -299,7 +302,7 @@ impl ExecutionStore for Redis {
         Ok(firsts.map(|(_, due)| Timestamp(due as i64)).min())
     }
 
-    // By hand, because what counts is the call, not the first poll: a timer that is armed in
+    // Written by hand, because the call counts, not the first poll: a timer that is armed in
     // between is a change.
     fn timers_changed<'a, 'b>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
     where
@@ -309,7 +312,7 @@ impl ExecutionStore for Redis {
         let mut changes = self.news().timers();
         let poll = Duration::from_millis(self.options().poll_ms);
         Box::pin(async move {
-            // A message may have been lost: then it is time to look anyway.
+            // A message may have been lost: then it is time to poll anyway.
             let _ = timeout(poll, changes.changed()).await;
         })
     }
@@ -380,6 +383,31 @@ impl InstanceQueries for Redis {
         })
     }
 
+    async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
+        let keys = self.keys().of(id, Span::All);
+        let mut call = HISTORY_PAGE.call(&[keys[0].clone(), keys[8].clone()]);
+        match part {
+            HistoryPart::After { known, limit } => call.arg(known).arg(limit),
+            HistoryPart::Last(limit) => call.arg("").arg(limit),
+        };
+        call.arg(self.options().history_max.max(1))
+            .arg(HISTORY_BYTES_MAX);
+        let mut parts = Reply::new(self.run(&HISTORY_PAGE, call).await?)?;
+        let (first, last): (u64, u64) = (parts.number()?, parts.number()?);
+        let (total, start): (u64, u64) = (parts.number()?, parts.number()?);
+        let mut elements = Vec::new();
+        while !parts.is_empty() {
+            elements.push(parts.bytes()?);
+        }
+        let entries = crate::history::read(&elements, id, u64::MAX)?.into_iter();
+        let entries = entries.skip(first.saturating_sub(start) as usize);
+        Ok(HistoryPage {
+            before: first,
+            total,
+            entries: entries.take(last.saturating_sub(first) as usize).collect(),
+        })
+    }
+
     async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
         let mut read = Cmd::new();
         read.arg("HGET").arg(self.keys().hash_of(id));
@@ -393,7 +421,7 @@ impl InstanceQueries for Redis {
 }
 
 impl Redis {
-    /// A script's call with what the prelude expects.
+    /// A script's call with the arguments that the prelude expects.
     pub(crate) fn call_scope(&self, script: &Script, keys: &[String], scope: &ScopeRef) -> Cmd {
         self.call_instance(script, keys, &scope.instance, Some(&scope.scope))
     }
@@ -421,8 +449,8 @@ impl Redis {
         Reply::new(self.run(&HOLD, call).await?)
     }
 
-    /// A scope that nobody holds stands in the index of what should run if it has something to do,
-    /// and only then. A lease of this attempt is given back: the answer that told of it was lost.
+    /// Puts a scope that is not held into the index of ready scopes if it is ready, and only then. A lease
+    /// of this attempt is released: the answer with it was lost.
     pub(crate) async fn settle_scope(&self, scope: &ScopeRef, attempt: Option<u64>) -> Result<()> {
         let keys = self.keys().of(&scope.instance, Span::Ready);
         let mut call = self.call_scope(&HOLD, &keys, scope);

@@ -42,7 +42,7 @@ mod single {
     swirl_contract::expiry_suite!(make(), run);
 }
 
-/// The same without the short way of plain commits.
+/// The same without the fast path of plain commits.
 mod general {
     use super::*;
 
@@ -61,7 +61,7 @@ mod general {
 mod cluster {
     use super::*;
 
-    /// A cluster takes seconds to start: the cases share one, each in a namespace of its own.
+    /// A cluster takes seconds to start: the cases share one, each in its own namespace.
     fn make() -> Backend {
         static SHARED: Mutex<Weak<RedisCluster>> = Mutex::new(Weak::new());
         static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! What running instances do is counted without looking at each.
+//! Counts the activity of running instances without reading each.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -56,7 +56,7 @@ async fn instances_are_counted_by_what_they_do() {
         .await
         .unwrap();
     doing(4, 2, 3).await;
-    // It ends while it is suspended, and nobody has resumed it.
+    // It ends while it is suspended, without being resumed.
     let end = Command::End {
         status: EndStatus::Completed,
         output: None,

@@ -20,7 +20,7 @@ use swirl_ports::{Acquired, Definitions, Offered, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
-/// A server with several handles, each as a process of its own has one.
+/// A server with several handles, each like that of a separate process.
 struct Rig {
     server: RedisServer,
 }
@@ -53,7 +53,7 @@ impl Rig {
     }
 }
 
-/// A process that dies: the future is dropped after so many polls.
+/// A process that dies: the future is dropped after this many polls.
 struct Dying<'a, T> {
     future: Pin<Box<dyn Future<Output = T> + 'a>>,
     polls: usize,
@@ -109,7 +109,7 @@ async fn each_event_reaches_each_instance_once() {
                 tokio::time::sleep(Duration::from_micros(700 * (round % 4))).await;
             }
         };
-        // Those that are there when the events come.
+        // Instances that exist when the events come.
         for n in 0..8 {
             one.create(new(&format!("i{n}"))).await;
         }
@@ -119,7 +119,7 @@ async fn each_event_reaches_each_instance_once() {
                 let slots = vec![by_order("t"); 6];
                 let wait = Command::Subscribe(subscription(1, slots));
                 let order = known(&(n % 3).to_string());
-                // What is known comes before the wait, or with it, or after.
+                // Values are known before the wait, with it, or after it.
                 match n % 4 {
                     0 => {
                         b.act(&root(&id), change(vec![order, wait])).await;
@@ -219,7 +219,7 @@ async fn an_offer_may_die_anywhere() {
             .await
             .unwrap();
         assert_eq!(start_ids(&rest), [["1", "2"]], "after {polls} polls");
-        // One that was there, and comes to its wait later, gets what is kept; a later one doesn't.
+        // An instance that existed, and waits later, gets the kept event; a later one doesn't.
         let wait = Command::Subscribe(subscription(1, kept.to_vec()));
         two.act(&root("late"), change(vec![known("1"), wait])).await;
         assert_eq!(got(&two, "late").await, ["1"], "after {polls} polls");
@@ -239,7 +239,7 @@ fn other_event() -> CloudEvent {
     event("2", "u", &[("order", "1")])
 }
 
-/// A commit that subscribes and dies at any point; the reconciler goes on.
+/// A commit that subscribes and dies at any point; the reconciler continues.
 #[tokio::test]
 async fn a_wait_may_die_anywhere() {
     let rig = Rig::new();
@@ -257,7 +257,7 @@ async fn a_wait_may_die_anywhere() {
         let Acquired::Held(mut held) = one.store.acquire(&root("a"), 20).await.unwrap() else {
             panic!("nobody else has it");
         };
-        // It learns its value from the first event, which tells it of the third.
+        // It learns its value from the first event, and so matches the third.
         let wait = Command::Subscribe(subscription(1, vec![by_order("t"), by_order("t")]));
         let commit = one.try_commit(&mut held, change(vec![wait]));
         let done = dying(polls, commit).await.is_some();
@@ -281,7 +281,7 @@ async fn a_wait_may_die_anywhere() {
     }
 }
 
-/// A wait that begins anew while an event comes: what is kept for it came earlier, and is first.
+/// A wait that begins again while an event comes: the event kept for it came earlier, and is first.
 #[tokio::test]
 async fn kept_events_come_before_new_ones() {
     let rig = Rig::new();
@@ -301,7 +301,7 @@ async fn kept_events_come_before_new_ones() {
             let commit = one.try_commit(&mut held, change(vec![wait]));
             let mut commit = dying(polls, commit);
             let done = std::future::poll_fn(|context| Pin::new(&mut commit).poll(context)).await;
-            // It stands still where it is, and hasn't died.
+            // It is frozen at this point, but hasn't died.
             two.offer(&event("2", "t", &[("order", "1")]), &kept).await;
             done.is_some()
         };
@@ -427,7 +427,7 @@ async fn what_one_event_costs_does_not_grow_with_those_who_wait() {
     assert!(costs[1] < 150 && costs[1] <= costs[0] + 20, "{costs:?}");
 }
 
-/// Nothing stays that nobody owns: an instance leaves nothing, nor does an event.
+/// Nothing is left behind, neither by instances nor by events.
 #[tokio::test]
 async fn all_that_was_of_events_goes() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! What only a real server can show: it goes away and comes back, forgets scripts, or a connection
+//! Faults that only a real server can show: it goes away and comes back, forgets scripts, or a connection
 //! breaks.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -28,7 +28,7 @@ fn quick(options: Options) -> Options {
         connect_timeout_ms: 10_000,
         response_timeout_ms: 10_000,
         retry_ms: 300,
-        // Nobody looks for what a message should have told.
+        // Polling must not replace a lost message.
         poll_ms: 60 * 60 * 1_000,
         ..options
     }
@@ -50,7 +50,7 @@ fn call(call: u32) -> InboxItem {
     })
 }
 
-/// Until it works; what doesn't is worth trying again.
+/// Repeats an attempt until it succeeds; all errors must be worth retrying.
 async fn until_done<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> T {
     eventually("the server", async || match attempt().await {
         Ok(done) => Some(done),
@@ -68,7 +68,7 @@ async fn is_woken(b: &Backend, held: &swirl_ports::Held) {
     let wait = timeout(PATIENCE, b.store.wait_input(&held.lease));
     let add = async {
         for number in 1.. {
-            // Time has to pass: it looks once itself, and then it only listens.
+            // Time has to pass: it polls once, and then it only listens.
             sleep(Duration::from_millis(100)).await;
             until_done(async || b.store.add_input(&held.lease.scope, call(number)).await).await;
         }
@@ -98,7 +98,7 @@ async fn a_restart_in_the_middle() {
     b.commit(&mut held, change(vec![])).await;
     let scopes = b.store.scopes(&root("a").instance).await.unwrap();
     assert_eq!(scopes[0].rev, 2, "what was committed is there");
-    // Messages come again, too.
+    // Messages arrive again, too.
     is_woken(&b, &held).await;
 }
 
@@ -177,7 +177,7 @@ async fn another_master() {
     let options = Options::sentinel(urls.collect(), RedisSentinels::NAME);
     let b = connect(options).await;
     b.create(new("a")).await;
-    // What isn't replicated yet would be gone.
+    // Writes that aren't replicated yet would be lost.
     let size = |n: usize| set.servers()[n].cli(&["DBSIZE"]).unwrap();
     until("the replica's copy", || (size(0) == size(1)).then_some(()));
     set.server_mut(0).unwrap().kill().unwrap();
@@ -349,7 +349,7 @@ async fn shards_are_divided_fairly_and_taken_over() {
     let second = lease("b").await;
     assert_eq!(second.len(), 32);
     assert!(lease("a").await.iter().all(|shard| !second.contains(shard)));
-    // The other one lives no more.
+    // The other one is dead.
     redis.lease_shards("a", 1).await.unwrap();
     eventually("its shards", async || {
         (lease("b").await.len() == 64).then_some(())
@@ -430,7 +430,7 @@ async fn servers_are_looked_at() {
     assert_eq!(findings[0].severity, Severity::Error);
 }
 
-/// Who only looks must not decide how a namespace is divided.
+/// Examining must not decide the number of shards of a namespace.
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_leaves_no_trace() {
     let server = RedisServer::durable().unwrap();
@@ -526,7 +526,7 @@ async fn users_by_acl() {
     assert!(Redis::connect(quick(Options::single(wrong))).await.is_err());
 }
 
-/// Who watches an instance hears of its end at once, whichever process brought it there.
+/// A process that watches an instance is notified of its end at once, whichever process ended it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_watched_instance_is_told() {
     let server = RedisServer::start().unwrap();
@@ -553,7 +553,8 @@ async fn the_end_of_a_watched_instance_is_told() {
     let told = join(watching.store.wait_ended(&a), ends("a"));
     timeout(PATIENCE, told).await.unwrap();
 
-    // Nobody is told of one that isn't watched: not before what is told of another one that ends later.
+    // There is no notification of an instance that isn't watched, not even before that of another one that ends
+    // later.
     let act = async {
         ends("b").await;
         ends("c").await;

@@ -41,7 +41,7 @@ async fn an_older_build_stops_and_is_refused() {
         told.contains("written by a newer build") && told.contains("at least as new"),
         "{told}"
     );
-    // Builds that are as new, or newer, come and go.
+    // Builds of the same or a newer format connect and leave.
     build(FORMAT + 1).await.unwrap();
     build(FORMAT + 2).await.unwrap();
     assert!(build(FORMAT + 1).await.is_err());

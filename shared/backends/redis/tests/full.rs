@@ -1,4 +1,4 @@
-//! A server that has no memory left: what gives memory back goes on.
+//! A server that has no memory left: operations that free memory still work.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn what_has_ended_is_removed() {
     assert_eq!(store.full().await, [""; 0]);
     let ended = fill(&b, "ended", false).await;
     assert_eq!(store.full().await, [server.address()]);
-    // Coordinators go on, and come back.
+    // Coordinators continue, and can be restarted.
     assert!(!store.lease_shards("one", 5_000).await.unwrap().is_empty());
     let (_, again) = connect(&server).await;
     assert!(
@@ -140,7 +140,7 @@ async fn instances_can_be_cancelled() {
     b.create(new("new")).await;
 }
 
-/// Whatever else needs memory is refused, and says why.
+/// Other operations that need memory are refused with the reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_needs_memory_is_refused() {
     let server = small();

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use swirl_contract::Backend;
+use swirl_contract::history::append;
 use swirl_contract::kit::*;
 use swirl_contract::whole::{history, whole};
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
-use swirl_ports::Commit;
-use swirl_ports::execution::Record;
+use swirl_ports::{HistoryPage, HistoryPart};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
@@ -25,7 +25,7 @@ async fn connect(server: &RedisServer, plain: bool, history_max: u64) -> (Arc<Re
     (shared, backend)
 }
 
-/// Commits one line a number.
+/// Commits one line for each number.
 async fn add(b: &Backend, forks: std::ops::Range<u32>) {
     let entry = |fork| HistoryEntry {
         data: None,
@@ -33,27 +33,10 @@ async fn add(b: &Backend, forks: std::ops::Range<u32>) {
         scope: ScopeId::root(),
         event: Event::Joined { fork },
     };
-    let held = b.hold_lazily(&root("a")).await;
-    let Record::Scope(scope) = held.record else {
-        panic!("no record")
-    };
-    let commit = Commit {
-        lease: held.lease,
-        scope,
-        consumed: vec![],
-        refused: vec![],
-        history: forks.map(entry).collect(),
-        commands: vec![],
-        at: at(0),
-        if_quiet: false,
-        fits: false,
-        release: true,
-        lease_ms: 1_000,
-    };
-    b.store.commit(commit).await.unwrap();
+    append(b, forks.map(entry).collect()).await;
 }
 
-/// What is kept, of so many lines that there were.
+/// The lines that are kept, of this many in total.
 async fn found(b: &Backend, all: u64) -> Vec<u32> {
     let kept = b.store.kept_history(&InstanceId::new("a")).await.unwrap();
     let history = kept.entries;
@@ -101,7 +84,7 @@ async fn the_oldest_history_goes() {
     }
 }
 
-/// A commit of many lines is few elements; so is what a thousand lines leave.
+/// A commit of many lines is few elements; so are the rest of a thousand lines.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_lines_are_few_elements() {
     let server = RedisServer::start().unwrap();
@@ -115,7 +98,7 @@ async fn many_lines_are_few_elements() {
     }
 }
 
-/// What is carried out at once keeps no more than what comes step by step.
+/// An instance carried out at once keeps no more history than one that runs step by step.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_instance_keeps_as_much() {
     let server = RedisServer::start().unwrap();
@@ -126,7 +109,7 @@ async fn a_whole_instance_keeps_as_much() {
     assert_eq!(elements(&server, true), 3);
 }
 
-/// Where less is to be kept than was, the rest goes by and by.
+/// If the limit is lowered, the rest is dropped gradually.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_history_is_shortened_in_steps() {
     let server = RedisServer::start().unwrap();
@@ -148,4 +131,33 @@ async fn a_long_history_is_shortened_in_steps() {
         }
         assert_eq!(left, [501, 10], "plain: {plain}");
     }
+}
+
+/// A part is of what is kept, though the list may hold more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_is_of_what_is_kept() {
+    let server = RedisServer::start().unwrap();
+    let (_, b) = connect(&server, true, 100_000).await;
+    b.create(new("a")).await;
+    for first in (0..120).step_by(4) {
+        add(&b, first..first + 4).await;
+    }
+    let (_, b) = connect(&server, true, 10).await;
+    let id = InstanceId::new("a");
+    let forks = |page: &HistoryPage| -> Vec<u32> {
+        let entries = page.entries.iter();
+        entries
+            .map(|entry| match entry.event {
+                Event::Joined { fork } => fork,
+                _ => panic!("{entry:?}"),
+            })
+            .collect()
+    };
+    let part = HistoryPart::After { known: 3, limit: 4 };
+    let page = b.store.history_page(&id, part).await.unwrap();
+    assert_eq!((page.before, page.total), (110, 120));
+    assert_eq!(forks(&page), [110, 111, 112, 113]);
+    let page = b.store.history_page(&id, HistoryPart::Last(50)).await;
+    let page = page.unwrap();
+    assert_eq!((page.before, forks(&page).len()), (110, 10));
 }

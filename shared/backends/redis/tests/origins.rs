@@ -1,4 +1,4 @@
-//! What the branches of a fork have in common is read once, and never taken for that of another fork.
+//! The common data of a fork's branches is read once, and never confused with that of another fork.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -19,8 +19,8 @@ async fn connect(server: &RedisServer) -> (Redis, Backend) {
     (store, backend)
 }
 
-/// As after a failover that lost what was last, or after an expiry: what a worker knows of a fork isn't
-/// taken for that of another one with the same name.
+/// As after a failover that lost the last writes, or after an expiry: a worker's cached origin isn't used for
+/// another fork with the same name.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_of_the_same_name_is_another_one() {
     let server = RedisServer::start().unwrap();
@@ -79,7 +79,7 @@ async fn what_branches_have_in_common_is_read_once() {
     assert_eq!(store.known_origins(), u64::from(BRANCHES) - 1);
 }
 
-/// Each branch's record holds what it made itself, whoever wrote the one before.
+/// Each branch's record has only its own data, whichever process wrote the previous one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_branches_have_in_common_is_written_once() {
     let server = RedisServer::start().unwrap();
@@ -120,7 +120,7 @@ async fn what_branches_have_in_common_is_written_once() {
     }
 }
 
-/// A fork of one isn't kept by who only looks; it is read with the record that needs it.
+/// A fork of one branch isn't cached by reads; it is read with the record that needs it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_without_others_is_read_by_anybody() {
     let server = RedisServer::start().unwrap();
@@ -145,8 +145,8 @@ async fn a_branch_without_others_is_read_by_anybody() {
     }
 }
 
-/// A failover lost the fork after a worker had read it, and another one has made it again: what the worker
-/// makes of a branch differs from data that nobody has any more.
+/// A failover lost the fork after a worker had read it, and another one has made it again: the worker's
+/// branch is stored as a difference from data that no longer exists.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_of_a_fork_that_was_lost_is_refused() {
     let server = RedisServer::start().unwrap();

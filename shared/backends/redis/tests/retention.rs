@@ -1,4 +1,4 @@
-//! Instances that have ended go: most of them many at a time.
+//! Ended instances are removed: most of them many at a time.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
@@ -92,7 +92,7 @@ async fn many_go_together() {
     assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
 }
 
-/// One that has more than an end is looked at by itself, and stays if it must.
+/// An instance with leftovers is examined by itself, and stays if it must.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_over_stays() {
     let server = RedisServer::start().unwrap();
@@ -133,7 +133,7 @@ async fn what_is_not_over_stays() {
     assert!(there("runs").await);
 }
 
-/// What has changed since it was found is left alone.
+/// An instance that has changed since it was found is left alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_as_it_was_found_stays() {
     let server = RedisServer::start().unwrap();
@@ -165,7 +165,7 @@ async fn what_is_not_as_it_was_found_stays() {
     assert!(!there("again").await && !there("marked").await);
 }
 
-/// A faulted instance may be tried again, so it stands where its values say until it is removed.
+/// A faulted instance may be retried, so it stays in the index of its values until it is removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_faulted_one_leaves_no_values_behind() {
     let server = RedisServer::start().unwrap();
@@ -179,7 +179,7 @@ async fn a_faulted_one_leaves_no_values_behind() {
     };
     b.act(&root("a"), change(vec![known, fails])).await;
     b.store.runnable(10).await.unwrap();
-    // Itself, what it correlates by, and where its value stands.
+    // Itself, its correlation values, and the index of its value.
     let found = server.cli(&["KEYS", "*:a"]).unwrap();
     assert_eq!(found.lines().count(), 3, "{found}");
     store.expire_instances(at(100_000)).await.unwrap();
@@ -194,7 +194,7 @@ async fn a_faulted_one_leaves_no_values_behind() {
     assert_eq!(server.cli(&["KEYS", "*"]).unwrap(), "swirl:meta");
 }
 
-/// One that cannot be read holds up no others.
+/// An instance that cannot be read doesn't hold up others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_one_holds_up_no_others() {
     let server = RedisServer::start().unwrap();
@@ -215,7 +215,7 @@ async fn a_damaged_one_holds_up_no_others() {
     assert_eq!(left, ["i000"]);
 }
 
-/// However much succeeds, what failed stays until its own time is over.
+/// However many instances complete, faulted ones stay until their own time is over.
 #[tokio::test(flavor = "multi_thread")]
 async fn success_does_not_evict_failure() {
     let server = RedisServer::start().unwrap();
@@ -262,7 +262,7 @@ async fn success_does_not_evict_failure() {
     assert!(left(5_010).await.is_empty());
 }
 
-/// The key that people call an instance by goes with it, unless another instance has it by now.
+/// The key of an instance is removed with it, unless another instance has it by now.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_goes_with_its_instance() {
     let server = RedisServer::start().unwrap();

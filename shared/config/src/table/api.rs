@@ -1,4 +1,4 @@
-//! Who may use the API.
+//! Access to the API.
 
 use crate::kind::{Kind, SECOND_MS, count, duration};
 use crate::setting::Setting;
@@ -12,16 +12,16 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.mode",
         Kind::Word(&["on", "off"]),
-        "`off`: whoever reaches the port may do everything. `on` needs tokens or a provider.",
+        "`off`: anyone who reaches the port may do everything. `on` needs tokens or a provider.",
     )
     .default("on")
     .coordinator(),
     Setting::new(
         "auth.tokens",
         Kind::Tokens,
-        "Static tokens, each a table with `name`, `hash`, `roles` (viewer, operator, deployer, admin), \
-         and if need be `namespaces` and `expires`. `swirl token create` makes them. In a variable or \
-         flag: as JSON.",
+        "Static tokens, each a table with `name`, `hash`, `roles` (viewer, operator, deployer, admin), and \
+         optionally `namespaces` and `expires`. `swirl token create` makes them. In a variable or flag: as \
+         JSON.",
     )
     .coordinator(),
     Setting::new(
@@ -33,8 +33,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.refused_max",
         count(0, 1_000_000),
-        "How many refused tokens an address may send at once, and one more every three seconds; after \
-         that it is answered 429. 0: as many as it likes.",
+        "How many refused tokens an address may send at once, and one more every three seconds; after that it \
+         is answered 429. 0: without a limit.",
     )
     .default("20")
     .coordinator(),
@@ -47,7 +47,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.oidc.audience",
         Kind::List(&Kind::Text),
-        "Tokens must be meant for one of these (`aud`).",
+        "The accepted audiences: tokens must name one of these (`aud`).",
     )
     .coordinator(),
     Setting::new(
@@ -72,35 +72,35 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.oidc.roles_claim",
         Kind::Text,
-        "Where a token says its roles: a claim, or a path such as `realm_access.roles`.",
+        "The claim that holds a token's roles, or a path such as `realm_access.roles`.",
     )
     .default("roles")
     .coordinator(),
     Setting::new(
         "auth.oidc.roles",
         Kind::Map,
-        "What the claim says, to roles: `\"sre-team\" = \"operator\"`. Without it, the claim holds \
-         the names of roles.",
+        "Maps values of that claim to roles: `\"sre-team\" = \"operator\"`. Without it, the claim holds the \
+         names of roles.",
     )
     .coordinator(),
     Setting::new(
         "auth.oidc.namespaces_claim",
         Kind::Text,
-        "Where a token says the namespaces that it is good for; one that doesn't say it is good for \
-         none. If this isn't set, tokens are good for all.",
+        "The claim that holds the namespaces of a token; a token without it has none. If this isn't set, \
+         tokens are valid for all.",
     )
     .coordinator(),
     Setting::new(
         "auth.oidc.leeway",
         duration(0, 300 * SECOND_MS),
-        "How far clocks may differ.",
+        "The largest difference between clocks.",
     )
     .default("30s")
     .coordinator(),
     Setting::new(
         "auth.oidc.tls_ca",
         Kind::Path,
-        "Certificates in PEM that sign the provider's, beside those of the machine.",
+        "Certificates in PEM that sign the provider's, besides those of the machine.",
     )
     .coordinator(),
 ];

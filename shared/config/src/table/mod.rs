@@ -23,22 +23,22 @@ pub fn find(key: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.key == key)
 }
 
-/// What a section is about: for the reference and the default file.
+/// The subject of a section: for the reference and the default file.
 pub fn section(name: &str) -> &'static str {
     match name {
-        "redis" => "Redis keeps all records: what it loses is lost.",
+        "redis" => "Redis keeps all records: records that it loses are lost.",
         "nats" => "NATS with JetStream passes tasks and events.",
         "events" => "Which subjects CloudEvents come from and go to.",
         "worker" => "`swirl worker`.",
-        "history" => "What the history of instances keeps.",
+        "history" => "Contents of the history of instances.",
         "coordinator" => "`swirl coordinator`.",
-        "auth" => "Who may use the HTTP API; see security.md.",
+        "auth" => "Access to the HTTP API; see security.md.",
         "auth.oidc" => "Tokens (JWT) of an OpenID Connect provider.",
         "limits" => "How much a workflow may use.",
         "telemetry" => "Traces and metrics over OTLP.",
         "log" => "Messages of the processes, on standard error.",
         "http" => "Functions that are called, and documents that are fetched, over HTTP.",
-        "functions" => "What the operator says of function types; see functions/README.md.",
+        "functions" => "The operator's settings for function types; see functions/README.md.",
         "secrets" => {
             "Where `$SECRETS` come from; asked in this order. A coordinator needs them for `authRef.resource`."
         }

@@ -1,4 +1,4 @@
-//! The two processes, and what they have in common: telemetry, log, HTTP, secrets.
+//! The two processes, and the settings that they share: telemetry, log, HTTP, secrets.
 
 use crate::kind::{Kind, SECOND_MS, count, duration};
 use crate::setting::Setting;
@@ -18,17 +18,17 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "worker.local_scopes",
         count(0, 100_000),
-        "How many scopes a task may lead on to in the same worker, one after another: a branch of a fork, \
-         what follows when the last branch is done. After a second, or as many, the next one is a task of its \
-         own, as all others are, which any worker takes. With 0 each scope is a task.",
+        "How many scopes of an instance a worker may continue with in one task, one after another: a branch \
+         of a fork, or the state after the last branch is done. After a second, or this many, the next one is \
+         a separate task, which any worker takes. With 0 each scope is a task.",
     )
     .default("100")
     .worker(),
     Setting::new(
         "worker.lease",
         duration(SECOND_MS, 3600 * SECOND_MS),
-        "How long a scope belongs to a worker that gives no sign of life. After a crash another \
-         worker goes on this much later.",
+        "How long a scope belongs to a worker that gives no sign of life. After a crash another worker \
+         continues this much later.",
     )
     .default("30s")
     .worker(),
@@ -49,7 +49,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "history.data",
         Kind::Word(&["none", "errors", "all"]),
-        "What the history keeps beside what happened: nothing, the arguments of calls that failed, or \
+        "The additional data that the history keeps: nothing, the arguments of calls that failed, or \
          arguments and results of all calls and the events that came and went. Secrets are cut out.",
     )
     .default("errors")
@@ -57,7 +57,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "history.data_bytes",
         Kind::Bytes,
-        "The longest value that is kept so; what is longer is cut off.",
+        "The longest such value that is kept; longer ones are cut off.",
     )
     .default("16KiB")
     .worker(),
@@ -71,8 +71,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.health_listen",
         Kind::Address,
-        "An address of health and metrics alone, over plain HTTP: whoever takes all connections of the API takes \
-         none of these. They are served at `coordinator.listen` too.",
+        "A separate address for health and metrics, over plain HTTP: a client that takes all connections of \
+         the API takes none of these. They are served at `coordinator.listen` too.",
     )
     .coordinator(),
     Setting::new(
@@ -88,15 +88,16 @@ pub const SETTINGS: &[Setting] = &[
         Kind::List(&Kind::Text),
         "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
          requests that name neither this machine (`localhost` or an address) nor one of these are refused: \
-         a web page whose name leads here could else do everything. With tokens nothing is refused unless \
-         some are given.",
+         otherwise a web page whose name leads here could do everything. With tokens nothing is refused \
+         unless some are given.",
     )
     .coordinator(),
     Setting::new(
         "coordinator.cors_origins",
         Kind::List(&Kind::Text),
-        "Origins whose web pages may use the API, such as `https://app.example.org`; `*` is none. Pages of all others are \
-         refused. They send a token of their own (`auth.tokens`); with `auth.mode = \"off\"` they may do everything.",
+        "Origins whose web pages may use the API, such as `https://app.example.org`; `*` is not allowed. \
+         Pages of all others are refused. They send their own token (`auth.tokens`); with `auth.mode = \
+         \"off\"` they may do everything.",
     )
     .coordinator(),
     Setting::new(
@@ -110,15 +111,15 @@ pub const SETTINGS: &[Setting] = &[
         "coordinator.carries_out",
         Kind::Flag,
         "Instances that need nothing but data (inject, switch by data, expression functions) are carried out \
-         where they are started. Without, workers do that too.",
+         where they are started. Otherwise workers do that too.",
     )
     .default("true")
     .coordinator(),
     Setting::new(
         "coordinator.drain_delay",
         STOP,
-        "For how long requests are still taken when the coordinator is to stop and says that it isn't \
-         ready: until whoever looks at that sends them elsewhere.",
+        "How long requests are still taken when the coordinator is to stop and reports that it isn't ready: \
+         time for load balancers to send them elsewhere.",
     )
     .default("1s")
     .coordinator(),
@@ -135,8 +136,8 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "limits.data_bytes",
         Kind::Bytes,
-        "How large the state data of a path of execution may become, and the input of an instance. What \
-         would be larger is the error `LimitExceeded`, which a workflow can handle.",
+        "How large the state data of a path of execution may become, and the input of an instance. Larger \
+         data is the error `LimitExceeded`, which a workflow can handle.",
     )
     .default("4MiB"),
     Setting::new(
@@ -150,7 +151,7 @@ pub const COMMON: &[Setting] = &[
         "limits.instance_bytes",
         Kind::Bytes,
         "How much an instance may hold in all of its paths of execution together, with what branches begin with and \
-         come to. What would make it more is the error `LimitExceeded` where it is made. 0: as much as it likes.",
+         come to, and what waits for them. What would make it more is the error `LimitExceeded` where it is made.",
     )
     .default("64MiB"),
     Setting::new(
@@ -165,8 +166,8 @@ pub const COMMON: &[Setting] = &[
         "limits.starts",
         count(0, 1_000_000),
         "How many instances of one workflow a coordinator or worker starts in a second; ten times as many may \
-         come at once. Further requests are answered 429; what events, schedules and other instances start \
-         comes later. 0: as many as it likes.",
+         come at once. Further requests are answered 429; starts by events, schedules and other instances \
+         come later. 0: without a limit.",
     )
     .default("10000"),
     Setting::new(
@@ -184,7 +185,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "limits.schedule_interval",
         duration(0, 3600 * SECOND_MS),
-        "The least time between two instances of a schedule, whatever it says itself.",
+        "The least time between two instances of a schedule, even if its own interval is shorter.",
     )
     .default("1s"),
     Setting::new(
@@ -195,7 +196,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "telemetry.protocol",
         Kind::Word(&["grpc", "http"]),
-        "How the collector is spoken to.",
+        "The protocol of the collector.",
     )
     .default("grpc"),
     Setting::new(
@@ -207,13 +208,13 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "telemetry.sampling_ratio",
         Kind::Ratio,
-        "The part of the traces that is kept, where the caller hasn't decided it.",
+        "The part of the traces that is kept, where the caller hasn't decided.",
     )
     .default("0.1"),
     Setting::new(
         "telemetry.resource_attributes",
         Kind::Map,
-        "Attributes of all that is sent, such as `deployment.environment.name=test`.",
+        "Attributes of all telemetry, such as `deployment.environment.name=test`.",
     ),
     Setting::new(
         "log.format",
@@ -237,28 +238,28 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.refuse_networks",
         Kind::List(&Kind::Text),
-        "Networks that functions aren't called in, such as `10.0.0.0/8`; `private` and `loopback` stand for all of \
-         those. Link-local addresses, metadata services of clouds, and Redis and NATS of this installation are \
-         refused anyway. It is the address that counts, whatever the name.",
+        "Networks in which functions aren't called, such as `10.0.0.0/8`; `private` and `loopback` mean all \
+         private and all loopback networks. Link-local addresses, metadata services of clouds, and Redis and \
+         NATS of this installation are refused anyway. The address counts, not the name.",
     )
     .worker(),
     Setting::new(
         "http.allow_networks",
         Kind::List(&Kind::Text),
-        "Networks that functions are called in whatever else is said.",
+        "Networks in which functions may always be called.",
     )
     .worker(),
     Setting::new(
         "http.connect_timeout",
         TIMEOUT,
-        "How long a connection may take to stand.",
+        "The time limit for making a connection.",
     )
     .default("5s")
     .worker(),
     Setting::new(
         "http.timeout",
         duration(100, 3600 * SECOND_MS),
-        "How long a whole call may take, where the workflow doesn't say.",
+        "How long a whole call may take, where the workflow doesn't set a timeout.",
     )
     .default("60s")
     .worker(),
@@ -286,23 +287,23 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "http.breaker_failures",
         count(0, 1_000),
-        "So many calls of a host in a row without a connection, without an answer in time or with \
-         status 502, 503 or 504, and it isn't called for a while: calls fail at once. 0: never.",
+        "After this many failures in a row (no connection, no answer in time, or status 502, 503 or 504) a \
+         host isn't called for a while: calls fail at once. 0: never.",
     )
     .default("10")
     .worker(),
     Setting::new(
         "http.breaker_window",
         PAUSE,
-        "Within how long these failures must come.",
+        "The time within which these failures must come.",
     )
     .default("10s")
     .worker(),
     Setting::new(
         "http.breaker_pause",
         PAUSE,
-        "How long the host isn't called then. One call tries it after that; each time that fails, the \
-         next pause is twice as long.",
+        "How long the host isn't called then. Afterwards one call tries it; each time that fails, the next \
+         pause is twice as long.",
     )
     .default("1s")
     .worker(),
@@ -316,22 +317,22 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "functions.connectors",
         Kind::Map,
-        "What carries out custom function types, by type: `http://host/path`, `nats://host:port/subject` or \
+        "The connectors of custom function types, by type: `http://host/path`, `nats://host:port/subject` or \
          `exec:PROGRAM ARGUMENTS`.",
     )
     .secret(),
     Setting::new(
         "functions.connector_environment",
         Kind::List(&Kind::Text),
-        "Variables that commands of connectors get, beside `PATH`, `HOME` and others of that kind. They get none of \
-         the platform's own.",
+        "Variables that commands of connectors get, besides `PATH`, `HOME` and others of that kind. They get \
+         none of the platform's own.",
     )
     .worker(),
     Setting::new(
         "functions.rpc_servers",
         Kind::Map,
-        "Where gRPC services listen, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It \
-         goes before what a definition says.",
+        "Where gRPC services listen, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It takes \
+         precedence over a definition.",
     ),
     Setting::new(
         "secrets.files",
@@ -346,7 +347,7 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "secrets.environment",
         Kind::Flag,
-        "Whether the variables `SWIRL_SECRET_NAME` are looked at, after files and folders.",
+        "Whether the variables `SWIRL_SECRET_NAME` are read, after files and folders.",
     )
     .default("true"),
 ];

@@ -20,7 +20,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.url",
         Kind::List(&REDIS_URL),
-        "Where Redis is; `rediss` for TLS. Several for a cluster (any of its nodes) or for sentinels \
+        "The address of Redis; `rediss` for TLS. Several for a cluster (any of its nodes) or for sentinels \
          (`redis-sentinel://HOST:26379`).",
     )
     .default("redis://127.0.0.1:6379"),
@@ -60,20 +60,20 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.tls_cert",
         Kind::Path,
-        "The certificate that Redis is shown, in PEM.",
+        "The client certificate for Redis, in PEM.",
     ),
     Setting::new("redis.tls_key", Kind::Path, "Its key, in PEM."),
     Setting::new(
         "redis.connections",
         count(1, 256),
-        "Connections to each server. Requests share them, and come together: one is fastest until \
-         it keeps a core busy.",
+        "Connections to each server. Requests share them in batches: one is fastest until it keeps a core \
+         busy.",
     )
     .default("1"),
     Setting::new(
         "redis.connect_timeout",
         TIMEOUT,
-        "How long a connection may take to stand.",
+        "The time limit for making a connection.",
     )
     .default("5s"),
     Setting::new(
@@ -85,8 +85,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.shards",
         count(1, 4096),
-        "Parts that the records are divided into. Fixed when the namespace is used for the first \
-         time: another value is refused then.",
+        "Parts that the records are divided into. Fixed when the namespace is used for the first time: \
+         another value is refused afterwards.",
     )
     .default("64"),
     Setting::new(
@@ -110,19 +110,19 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.retain_max",
         MANY,
-        "How many events are kept so; older ones are dropped.",
+        "How many events are kept for later instances; older ones are dropped.",
     )
     .default("100000"),
     Setting::new(
         "redis.dedup",
         KEEP,
-        "How long an event is known, so that it isn't taken in twice.",
+        "How long the id of an event is remembered, so that it isn't taken in twice.",
     )
     .default("1d"),
     Setting::new(
         "redis.dedup_max",
         MANY,
-        "How many events are known so; older ones are forgotten.",
+        "How many ids of events are remembered; older ones are forgotten.",
     )
     .default("250000"),
     Setting::new(
@@ -134,7 +134,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.keep_ended",
         KEEP,
-        "How long ended instances can be looked at, but for faulted ones.",
+        "How long ended instances can be looked at, except for faulted ones.",
     )
     .default("7d"),
     Setting::new(
@@ -152,7 +152,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.url",
         Kind::List(&NATS_URL),
-        "Where NATS is; several for a cluster; `tls` to insist on TLS.",
+        "The address of NATS; several for a cluster; `tls` to insist on TLS.",
     )
     .default("nats://127.0.0.1:4222"),
     Setting::new("nats.user", Kind::Text, "The user; with a password."),
@@ -178,13 +178,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.tls_cert",
         Kind::Path,
-        "The certificate that NATS is shown, in PEM.",
+        "The client certificate for NATS, in PEM.",
     ),
     Setting::new("nats.tls_key", Kind::Path, "Its key, in PEM."),
     Setting::new(
         "nats.connect_timeout",
         TIMEOUT,
-        "How long a connection may take to stand.",
+        "The time limit for making a connection.",
     )
     .default("5s"),
     Setting::new(
@@ -208,13 +208,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.duplicate_window",
         duration(SECOND_MS, DAY_MS),
-        "How long JetStream drops a message that it has had.",
+        "How long JetStream remembers a message and drops its duplicates.",
     )
     .default("2m"),
     Setting::new(
         "nats.tasks_bytes_max",
         Kind::Bytes,
-        "The largest stream of tasks. What doesn't fit is brought back by the reconciler.",
+        "The largest size of the stream of tasks. Tasks that don't fit are recovered by the reconciler.",
     )
     .default("1GiB"),
     Setting::new(
@@ -250,23 +250,22 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "events.subjects",
         Kind::List(&Kind::Subject),
-        "The subjects that CloudEvents are taken from. `*` stands for one part, `>` for all that \
-         follow, `{namespace}` for the namespace. In another namespace than `default` the default is \
+        "The subjects that CloudEvents are taken from. `*` matches one part, `>` all that follow, and \
+         `{namespace}` is the namespace. In another namespace than `default` the default is \
          `swirl.NAMESPACE.events.>`.",
     )
     .default("swirl.events.>"),
     Setting::new(
         "events.produced_subject",
         Kind::Template,
-        "The subject that a produced CloudEvent goes to. `{type}` stands for its type, \
-         `{namespace}` for the namespace. In another namespace than `default` the default is \
-         `swirl.NAMESPACE.events.{type}`.",
+        "The subject that a produced CloudEvent goes to. `{type}` is its type, `{namespace}` the namespace. \
+         In another namespace than `default` the default is `swirl.NAMESPACE.events.{type}`.",
     )
     .default("swirl.events.{type}"),
     Setting::new(
         "events.instance_attribute",
         Kind::Text,
-        "An extension attribute of CloudEvents that addresses an instance, beside `swirlinstanceid`: the \
-         name that services send which were written for another runtime, such as `kogitoprocrefid`.",
+        "An extension attribute of CloudEvents that addresses an instance, in addition to `swirlinstanceid`: \
+         the name that services written for another runtime send, such as `kogitoprocrefid`.",
     ),
 ];

@@ -69,7 +69,8 @@ impl Ctx<'_> {
         self.settle(step);
     }
 
-    /// What of an event is data: its payload, or all of it where `dataOnly` is false.
+    /// The part of an event that is data: its payload, or the whole event where `dataOnly` is
+    /// false.
     pub(crate) fn payload(&self, def: swirl_model::workflow::EventId, event: &CloudEvent) -> Data {
         if self.def.workflow[def].data_only {
             event.data.clone().unwrap_or_default()
@@ -87,8 +88,8 @@ impl Ctx<'_> {
     }
 }
 
-/// The answer has what the request said: the instance's own values may be those of another request
-/// (decision 49).
+/// The answer has the values of the request: the instance's own values may be those of another
+/// request (decision 49).
 fn answering(mut filter: EventMatch, request: &CloudEvent) -> EventMatch {
     // The request is never its own answer (decision 82).
     filter.except = Some(request.id.clone());

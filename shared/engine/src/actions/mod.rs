@@ -24,11 +24,12 @@ use swirl_model::workflow::{Action, ActionKind, ListId, StateKind};
 use swirl_model::{Data, WorkflowError, merge::merge_over};
 
 use crate::ctx::{Ctx, Step};
+use crate::flow::runs_in_iteration;
 
-/// What an action's result comes to.
+/// An action's result and where it goes.
 #[derive(Default)]
 struct Taken {
-    /// What the iteration yields so far.
+    /// The result that the iteration yields so far.
     collected: Option<Data>,
     /// For the state that forked.
     merge: Option<Merge>,
@@ -161,7 +162,7 @@ impl Ctx<'_> {
         Some((run.clone(), &self.def.workflow[id]))
     }
 
-    /// What people call an action: its name, or what it refers to.
+    /// An action's name, or the name of its function, event or sub-workflow.
     pub(crate) fn action_name(&self, action: &Action) -> String {
         match (&action.name, &action.kind) {
             (Some(name), _) => name.to_string(),
@@ -243,7 +244,7 @@ impl Ctx<'_> {
         self.behind_action(run)
     }
 
-    /// What an action that is done leaves to do.
+    /// Completes an action that is done.
     pub(crate) fn behind_action(&mut self, mut run: ListRun) -> Step {
         let def = self.def.clone();
         let id = def.workflow[run.list].actions[usize::from(run.index)];
@@ -294,9 +295,9 @@ impl Ctx<'_> {
             ..Merge::new(rule.to, value)
         };
         // In an iteration a result without a place of its own is collected, never an error.
-        let only_collected =
-            in_iteration && rule.to.is_none() && !merge.replace && !merge.value.is_object();
-        if only_collected && !alone && !merge.value.is_null() {
+        let is_plain = rule.to.is_none() && !merge.replace && !merge.value.is_object();
+        let only_collected = is_plain && (in_iteration || self.is_action_of_iteration());
+        if only_collected && !iteration && !merge.value.is_null() {
             taken.collected = Some(merge.value.clone());
         }
         if only_collected || merge.value.is_null() && merge.output.is_none() {
@@ -309,6 +310,14 @@ impl Ctx<'_> {
             taken.merge = Some(merge);
         }
         Ok(taken)
+    }
+
+    /// One of the actions that run in parallel in a state of an iteration.
+    fn is_action_of_iteration(&self) -> bool {
+        match self.scope.role {
+            Role::Action { list, .. } => runs_in_iteration(&self.def.workflow, list),
+            _ => false,
+        }
     }
 
     /// All actions of the list are done.
@@ -363,7 +372,7 @@ impl Ctx<'_> {
         matches!(self.scope.role, Role::Detached { .. })
     }
 
-    /// Invoked async: a scope of its own does it, and nobody waits.
+    /// Invoked async: a separate scope runs it, and nobody waits.
     pub(crate) fn detach(&mut self, run: &ListRun, call: u32) -> Step {
         self.check_fork(None)?;
         let role = Role::Detached {
@@ -383,7 +392,8 @@ impl Ctx<'_> {
     }
 }
 
-/// The parent's own count of how often it went on with a sub-workflow: no number of the sub-workflow's is the same.
+/// The parent's own count of how often it continued with a sub-workflow. It never equals a number that the sub-workflow
+/// uses.
 fn again(turn: u32) -> u64 {
     1 << 32 | u64::from(turn)
 }

@@ -75,7 +75,7 @@ impl Ctx<'_> {
         let Some((run, action)) = self.current_action() else {
             return false;
         };
-        // A test that fails is an error of the repetition, not of what is repeated.
+        // A test that fails is an error of the repetition, not of the repeated action.
         let has_failed = run.step == ActionStep::Attempt && run.attempt > 0;
         let goes_on = action.repeat.as_ref().is_some_and(|rule| rule.past_errors);
         if !has_failed || !goes_on {

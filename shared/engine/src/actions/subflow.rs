@@ -1,4 +1,4 @@
-//! A sub-workflow as an action (0.8, "SubFlowRef Definition"): an instance of its own.
+//! A sub-workflow as an action (0.8, "SubFlowRef Definition"): a separate instance.
 
 use swirl_model::event::{Command, StartInstance};
 use swirl_model::ids::{InstanceId, ScopeRef};

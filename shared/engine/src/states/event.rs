@@ -5,8 +5,8 @@
 //! | true | if it is the first whose wait is over | with that entry's actions |
 //! | false | as soon as its wait is over, side by side with the others | when all entries have run |
 //!
-//! An entry that runs beside others is a fork of its own: its payloads are merged when it begins, what its
-//! actions produce when it ends.
+//! An entry that runs next to others has its own fork: its payloads are merged when it begins, the results of its
+//! actions when it ends.
 
 use swirl_model::event::{Command, Event, EventMatch, Input, Slot};
 use swirl_model::scope::{
@@ -18,7 +18,7 @@ use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::ctx::{Ctx, Step};
 
-/// The entry whose error nobody has taken, and no handler retries.
+/// The entry whose error was not taken, and that no handler retries.
 pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
     let mut forks = position.events.iter().flat_map(|run| &run.forks);
     forks
@@ -66,7 +66,7 @@ impl Ctx<'_> {
         }
         self.arm_entries(state)?;
         self.work(Work::Events);
-        // A wait may hold already, where it says what must not have happened.
+        // A wait may hold already, where it names events that must not have happened.
         self.progress_events(state)
     }
 
@@ -151,7 +151,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Runs the entries whose events are there, or goes on waiting, or ends the state.
+    /// Runs the entries whose events are there, or continues to wait, or ends the state.
     pub(crate) fn progress_events(&mut self, state: &EventState) -> Step {
         let Some((id, _)) = self.state() else {
             return Ok(());
@@ -235,7 +235,7 @@ impl Ctx<'_> {
         run.forks.iter().find(|entry| entry.fork == fork).copied()
     }
 
-    /// The actions of an entry that ran beside others are done, or failed.
+    /// The actions of an entry that ran next to others are done, or failed.
     pub(crate) fn entry_joined(&mut self, entry: EntryFork, results: Vec<(u32, BranchResult)>) {
         match results.into_iter().next() {
             Some((_, BranchResult::Done { left: true, .. })) => {
@@ -278,7 +278,7 @@ impl Ctx<'_> {
             return Ok(());
         };
         debug_assert_eq!(state.kind.word(), "event");
-        // What can't be merged stays with the fork: a retry finds it there.
+        // Data that can't be merged stays with the fork: a retry finds it there.
         let done = BranchResult::Done {
             merges,
             result: None,
@@ -317,8 +317,7 @@ impl Ctx<'_> {
         self.set_events(run);
     }
 
-    /// Entries that failed go on, each after the delay of its own retry: those with this timer, or without
-    /// one.
+    /// Entries that failed continue, each after the delay of its own retry: those with this timer, or without one.
     pub(crate) fn revive_entries(&mut self, timer: Option<u32>) {
         let mut run = self.event_run();
         let mut revived = Vec::new();
@@ -337,7 +336,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The entry that just failed goes on when this timer fires.
+    /// The entry that just failed continues when this timer fires.
     pub(crate) fn delay_entry(&mut self, timer: u32) {
         let mut run = self.event_run();
         for entry in &mut run.forks {
@@ -348,9 +347,9 @@ impl Ctx<'_> {
         self.set_events(run);
     }
 
-    /// An operator lets all entries go on. What came of them while the instance stood still was told to
-    /// nobody: it is told now. A result is meant for the one whose error stopped the instance; what failed
-    /// beside it is told, too.
+    /// An operator lets all entries continue. Results that they reached while the instance was faulted were not
+    /// reported to anybody, and are reported now. A given result is for the entry whose error stopped the instance;
+    /// other entries that failed as well are notified, too.
     pub(crate) fn retry_entries(&mut self, mut result: Option<Data>) {
         let mut run = self.event_run();
         let entries = run.forks.clone();
@@ -397,8 +396,8 @@ impl Ctx<'_> {
         self.progress_events(state)
     }
 
-    /// A retry goes on at an entry's action: the events that were not there yet are waited for
-    /// again, as the failure ended all waits.
+    /// A retry continues at an entry's action: the events that were not there yet are waited for again, as the failure
+    /// ended all waits.
     pub(crate) fn resume_events(&mut self) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
@@ -436,7 +435,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// `eventTimeout`: what has run stays, what runs is finished, nothing more begins.
+    /// `eventTimeout`: finished entries stay, running ones finish, no more begin.
     pub(crate) fn event_state_timeout(&mut self, id: StateId) -> Step {
         let waiting = matches!(
             &self.scope.cursor,
@@ -477,7 +476,7 @@ impl Ctx<'_> {
         self.set_events(run);
         self.unsubscribe_state();
         if !last {
-            // What only the lapsed entry waits for must not take the place of what others do.
+            // Events for which only the lapsed entry waits must not take the place of events for others.
             return self.subscribe_rest(state);
         }
         let own = state.entries.get(usize::from(index));

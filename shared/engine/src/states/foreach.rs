@@ -8,11 +8,11 @@ use crate::ctx::{Ctx, Step};
 
 /// How iterations follow each other.
 struct Pace {
-    /// So many begin with the state.
+    /// The number of iterations that begin with the state.
     first: u32,
-    /// When so many are done, the next ones are looked at.
+    /// When this many are done, the next ones are looked at.
     look: u32,
-    /// So many may run at once.
+    /// This many may run at once.
     at_once: u32,
     /// They begin one by one, with a pause between them.
     staggered: bool,
@@ -110,7 +110,7 @@ impl Ctx<'_> {
         if !pace.staggered {
             return self.go_on_iterating(foreach, &run, run.needed, &pace);
         }
-        // At least so many are done: one less than what the next look is for.
+        // At least this many are done: one less than the number at which the next look is due.
         self.open_one(
             foreach,
             &run,
@@ -131,7 +131,7 @@ impl Ctx<'_> {
     ) -> Step {
         let room = run.open < run.total && run.open.saturating_sub(done) < pace.at_once;
         let (open, needed) = (run.open + u32::from(room), needed.min(run.total));
-        // Otherwise what is known already would be told once more.
+        // Otherwise known results would be reported once more.
         if (open, needed) != (run.open, run.needed) {
             self.extend_fork(run, open, needed);
         }
@@ -184,8 +184,8 @@ impl Ctx<'_> {
             return self.go_on_iterating(foreach, run, done, &pace);
         }
         self.disarm(|kind| kind == TimerKind::Pause);
-        // Results stand beside their inputs: an iteration that gave nothing gives null, unless it
-        // is not meant to give anything (decision 87).
+        // Results have the same places as their inputs: an iteration that gave nothing gives null,
+        // unless it is not meant to give anything (decision 87).
         let gives = self.gives_results(foreach.body);
         let collected = results.into_iter().filter_map(|(_, result)| match result {
             BranchResult::Done { result, .. } => result.or_else(|| gives.then(Data::default)),

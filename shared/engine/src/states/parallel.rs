@@ -29,13 +29,13 @@ impl Ctx<'_> {
         if total > 0 {
             return self.fork(ForkOrigin::Parallel(id), None, total, total, needed);
         }
-        // Those that nobody waits for begin before this scope goes on.
+        // Branches that nobody waits for begin before this scope continues.
         self.pause = true;
         self.merge_branches(parallel, Vec::new())?;
         self.finish(Way::State(id))
     }
 
-    /// Enough branches are done: merges what they produced, in the order of the branches.
+    /// Enough branches are done: merges their results, in the order of the branches.
     pub(crate) fn parallel_done(
         &mut self,
         id: StateId,
@@ -73,7 +73,7 @@ impl Ctx<'_> {
                 continue;
             };
             match parallel.awaited(index).map(|branch| branch.body) {
-                // What a branch with states of its own yields is its output (decision 53).
+                // A branch with its own states yields its output (decision 53).
                 Some(Body::Flow(_)) => {
                     if let Some(output) = result.filter(|output| !output.is_null()) {
                         self.merge_into_data(None, &output)?;

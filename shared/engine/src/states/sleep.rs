@@ -1,4 +1,4 @@
-//! Sleep state (0.8, "Sleep State"): goes on after a time.
+//! Sleep state (0.8, "Sleep State"): continues after a time.
 
 use swirl_model::scope::{TimerKind, Work};
 use swirl_model::workflow::Period;

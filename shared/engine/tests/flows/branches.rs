@@ -97,7 +97,8 @@ fn window(text: &str, exclusive: bool) -> Schedule {
     }
 }
 
-/// What a branch gives whose states may begin in this window; it is deployed at this second.
+/// The result of a branch whose states may begin in this window, with the definition deployed at
+/// this second.
 fn within(window: Schedule, deployed_at: Option<i64>, started_at: i64) -> Data {
     let mut make = some_of(None, &["f0", "f1"], true);
     make.0.flows[1].window = Some(window);

@@ -1,4 +1,5 @@
-//! What other editions than 0.8 need of the engine: branches of states, boolean waits, handlers of actions, pauses.
+//! Behaviour that editions other than 0.8 need of the engine: branches of states, boolean waits, handlers of actions,
+//! pauses.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -36,7 +37,7 @@ pub(crate) fn branch(body: Body, awaited: bool) -> Branch {
     }
 }
 
-/// Two branches of states: what the first injects, and what the second calls.
+/// Two branches of states: the first injects, the second calls functions.
 fn parallel(collect: bool, awaited: bool) -> Make {
     let mut make = Make::new();
     let (first, second) = (make.flow(), make.flow());

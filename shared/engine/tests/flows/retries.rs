@@ -1,4 +1,4 @@
-//! Retries: what is done stays done, what failed goes on, and nothing that was told meanwhile is lost.
+//! Retries: finished work stays finished, failed work continues, and nothing that was reported meanwhile is lost.
 
 use swirl_engine::{Command, Event, Input, Rejection};
 use swirl_model::instance::EndStatus;

@@ -14,7 +14,7 @@ use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::*;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
-/// What a function answers: after so many seconds.
+/// A function's answer, after this many seconds.
 pub type Answer = (i64, Result<Data, WorkflowError>);
 
 /// How an instance ended.
@@ -149,7 +149,7 @@ impl Rig {
         self.run()
     }
 
-    /// What the root scope would do with an input at this second; nothing else hears of it.
+    /// The root scope's decision on an input at this second; nothing else hears of it.
     pub fn ask(&mut self, input: Input, at: i64) -> Result<Vec<Command>, Rejection> {
         let env = Env {
             now: Timestamp(at * 1000),
@@ -165,7 +165,7 @@ impl Rig {
         }
     }
 
-    /// The answer of the only call under way, which is told to its scope as another input.
+    /// The answer of the only call under way, given to its scope as another input.
     pub fn instead(&mut self, input: fn(u32) -> Input) {
         let (_, scope, answer) = self.calls.remove(0);
         let Input::CallDone { call, .. } = answer else {
@@ -525,7 +525,7 @@ pub fn seconds(seconds: u64) -> Option<Period> {
     Some(IsoDuration::from_secs(seconds).into())
 }
 
-/// So many seconds, and the function's name as its result.
+/// This many seconds, and the function's name as its result.
 pub fn after(seconds: i64, name: &str) -> Answer {
     let mut data = Data::object();
     data.set(name, Data::bool(true));

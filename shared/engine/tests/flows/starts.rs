@@ -38,7 +38,7 @@ fn an_instance_begins_with_the_entry_whose_expression_holds() {
     assert_eq!(run(&["b", "a"]), Some((1, both)));
     assert_eq!(run(&["c"]), Some((1, data!({"c": 0, "f": true}))));
     assert_eq!(run(&["d"]), Some((1, data!({"d": 0, "g": true}))));
-    // Half of what it needs begins nothing.
+    // Half of the events that it needs begin nothing.
     assert_eq!(run(&["a"]), None);
 }
 

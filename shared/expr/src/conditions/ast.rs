@@ -25,11 +25,11 @@ pub(crate) enum Expr {
     Data,
     /// `$.error`: of the data, or else the variable at this place.
     Error(usize),
-    /// `#this`: what a selection or projection looks at.
+    /// `#this`: the element that a selection or projection looks at.
     This,
     /// `#name`, `$name`: a variable.
     Variable(usize),
-    /// What a macro of CEL looks at: by the number of macros around it.
+    /// The element that a macro of CEL looks at: by the number of macros around it.
     Local(usize),
     /// A JSONPath that begins with `$`, or `#jsonPath(data, '...')`.
     Path(Box<Expr>, Box<jsonpath::Expr>),
@@ -48,7 +48,7 @@ pub(crate) enum Expr {
     Chain(Box<Expr>, Vec<(Op, Expr)>),
     /// `a ? b : c`.
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `a ?: b`, `a ?? b` (if the flag is set: only null goes on).
+    /// `a ?: b`, `a ?? b` (if the flag is set: only null moves on to the next).
     Otherwise(bool, Vec<Expr>),
 }
 
@@ -61,9 +61,9 @@ pub(crate) enum Step {
     Select(Pick, Expr),
     /// `.![ ]`
     Project(Expr),
-    /// A macro of CEL with its condition, and what it makes of what is found.
+    /// A macro of CEL with its condition, and the value that it makes of each match.
     Macro(Macro, Expr, Option<Expr>),
-    /// `?.`: nothing of what follows is done if the value is null.
+    /// `?.`: the rest is skipped if the value is null.
     Safe,
 }
 

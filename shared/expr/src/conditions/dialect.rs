@@ -1,4 +1,4 @@
-//! How the three languages differ: their operators, and what each refuses by name.
+//! Differences between the three languages: their operators, and the names that each refuses.
 
 use super::ast::Op;
 
@@ -87,7 +87,7 @@ const LEX_CEL: [&str; 31] = [
     "+", "-", "*", "/", "%", "!", "#", "$", "=", "&", "|", "^", "~",
 ];
 
-/// What a language has and is not available here.
+/// Parts of a language that are not available here.
 const REFUSED: [(&str, u8, &str); 22] = [
     ("T", SPEL, "types of a host language are not available"),
     ("break", JEXL, "statements are not available"),

@@ -38,9 +38,9 @@ struct Run<'a> {
     tree: &'a Tree,
     input: &'a Val,
     vars: &'a [Data],
-    /// What selections and projections around this look at.
+    /// The elements that selections and projections around this look at.
     elements: Vec<Val>,
-    /// What the macros of CEL around this look at.
+    /// The elements that the macros of CEL around this look at.
     locals: Vec<Val>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
                 functions::call(*function, &arguments, self.dialect())?
             }
             Expr::Has(base, name) => {
-                // A member of what isn't there isn't there either.
+                // A member of a missing value is missing, too.
                 let there = self
                     .value(base)
                     .is_ok_and(|base| values::element(&base, name).is_some());
@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What `?:` replaces: in SpEL null and an empty text, in JEXL all that doesn't hold.
+    /// The values that `?:` replaces: in SpEL null and an empty text, in JEXL all that doesn't hold.
     fn is_nothing(&self, value: &Val) -> bool {
         match self.dialect() {
             Dialect::Jexl => values::holds(value, Dialect::Jexl) == Ok(false),
@@ -210,7 +210,8 @@ impl<'a> Run<'a> {
         Ok(left)
     }
 
-    /// What a path selects is compared one by one: it holds if it does for one of them. `!=` is the opposite of `==`.
+    /// The values that a path selects are compared one by one: the comparison holds if it does for one of them. `!=` is
+    /// the opposite of `==`.
     fn compared(
         &self,
         left: &Val,
@@ -240,7 +241,7 @@ impl<'a> Run<'a> {
                 true => values::compare(item, each, single, dialect),
                 false => values::compare(single, each, item, dialect),
             };
-            // What cannot be compared isn't what is looked for.
+            // A value that cannot be compared isn't a match.
             if holds == Ok(true) {
                 return Ok(wanted);
             }
@@ -294,7 +295,7 @@ impl<'a> Run<'a> {
         Ok(here)
     }
 
-    /// What isn't there is null, but in CEL an error.
+    /// A missing member is null, but in CEL an error.
     fn member(&self, here: &Val, name: &Val) -> Result<Val> {
         if let Some(found) = values::element(here, name) {
             return Ok(found.clone());
@@ -340,7 +341,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates what looks at an element.
+    /// Evaluates an expression for an element.
     fn inside(&mut self, element: Val, inner: &'a Expr) -> Result<Val> {
         self.elements.push(element);
         let found = self.value(inner);

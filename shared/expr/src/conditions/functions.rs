@@ -1,4 +1,4 @@
-//! Functions and methods: which language has which, and what they do.
+//! Functions and methods: the languages that have them, and their results.
 
 use std::sync::Arc;
 
@@ -320,7 +320,7 @@ pub(super) fn call(function: Function, arguments: &[Val], dialect: Dialect) -> R
     })
 }
 
-/// What only texts have.
+/// Functions that only texts have.
 fn of_text(function: Function, first: &Val, arguments: &[Val]) -> Result<Val> {
     const NULL: &Val = &Val::Null;
     let name = format!("{function:?}");

@@ -14,7 +14,7 @@ pub(super) enum Token<'s> {
     Sign(&'static str),
 }
 
-/// What stands at a place, and where it ends; or the place that is wrong, and why.
+/// The token at a place, and its end; or the place of an error, and its reason.
 pub(super) type Lexed<'s> = Result<(Token<'s>, usize), (usize, String)>;
 
 /// The place of the next token.
@@ -75,7 +75,7 @@ fn fits(rest: &str, sign: &str) -> bool {
     sign != "?." || !rest[2..].starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Can a number with a bare point begin here? Not after what has members.
+/// Can a number with a bare point begin here? Not after something that has members.
 fn starts_operand(source: &str, at: usize) -> bool {
     let before = source[..at].chars().next_back();
     !before.is_some_and(|c| {
@@ -159,7 +159,7 @@ fn text(source: &str, at: usize, dialect: Dialect, raw: bool) -> Lexed<'_> {
     }
 }
 
-/// What stands after a backslash; the length of that.
+/// Reads the characters after a backslash; returns their length.
 fn escape(rest: &str, out: &mut String, dialect: Dialect) -> Result<usize, String> {
     let c = rest.chars().next().unwrap_or(' ');
     let plain = match c {

@@ -1,10 +1,10 @@
 //! SpEL, JEXL and CEL: the part of them that conditions of workflows use (decision 27).
 //!
-//! One tree and one evaluator serve the three; [`dialect`] says how they differ, and a source is parsed
-//! in one pass. Nothing here makes objects of a host language, calls code or reaches beyond the data, so
-//! types, constructors, assignments and loops are refused when a source is compiled. Long chains
-//! (`1 + 1 + ...`, `a.b.c ...`) are lists in the tree, so only nesting needs the stack, and that is bounded
-//! (`docs/adr/0014-condition-languages.md`). What is available is listed for users in `docs/expressions.md`.
+//! One tree and one evaluator serve the three; [`dialect`] holds the differences, and a source is parsed in one pass.
+//! Nothing here makes objects of a host language, calls code or reaches beyond the data, so types, constructors,
+//! assignments and loops are refused when a source is compiled. Long chains (`1 + 1 + ...`, `a.b.c ...`) are lists in
+//! the tree, so only nesting needs the stack, and that is bounded (`docs/adr/0014-condition-languages.md`).
+//! `docs/expressions.md` lists for users what is available.
 
 mod ast;
 mod dialect;

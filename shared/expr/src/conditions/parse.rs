@@ -1,4 +1,4 @@
-//! From text to [`Expr`]: operators. What they stand between is in [`super::primary`].
+//! From text to [`Expr`]: operators. Their operands are in [`super::primary`].
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Parser<'s> {
     pub source: &'s str,
     pub dialect: Dialect,
     pub vars: &'s [&'s str],
-    /// Where the next token begins, what it is, and where it ends.
+    /// The place of the next token, the token, and its end.
     pub at: usize,
     next: Option<(Token<'s>, usize)>,
     depth: usize,
@@ -97,7 +97,7 @@ impl<'s> Parser<'s> {
         Ok(left)
     }
 
-    /// All operators of one level in a row, beside each other.
+    /// All operators of one level in a row, side by side.
     fn links(&mut self, left: Expr, first: Op, level: u8) -> Result<Expr> {
         let mut links = Vec::new();
         let mut op = first;
@@ -122,7 +122,7 @@ impl<'s> Parser<'s> {
         Ok(Expr::Chain(Box::new(left), links))
     }
 
-    /// The operator that stands here, if one does.
+    /// The operator at this place, if there is one.
     fn operator(&mut self) -> Result<Option<(Op, u8)>> {
         let dialect = self.dialect;
         let found = match self.peek()? {
@@ -186,7 +186,7 @@ impl<'s> Parser<'s> {
         Ok(expr)
     }
 
-    /// `empty x` and `size x` of JEXL are no calls; `size == 3` and `size(x)` aren't these.
+    /// `empty x` and `size x` of JEXL are not calls; `size == 3` and `size(x)` aren't these.
     fn stands_before_operand(&mut self) -> Result<bool> {
         let Some((_, end)) = self.next else {
             return Ok(false);
@@ -202,7 +202,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// Runs what may contain itself.
+    /// Parses a form that may contain itself.
     pub fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Goes on at another place.
+    /// Continues at another place.
     pub fn jump(&mut self, at: usize) {
         self.at = lex::space(self.source, at, self.dialect);
         self.next = None;

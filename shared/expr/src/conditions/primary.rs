@@ -1,4 +1,4 @@
-//! What operators stand between: literals, names, paths, calls and what follows them.
+//! The operands of operators: literals, names, paths, calls and the steps after them.
 
 use jaq_json::Val;
 
@@ -9,7 +9,7 @@ use super::lex::Token;
 use super::parse::{Parser, Result};
 use crate::jsonpath;
 
-/// What the texts call the data.
+/// The names that specification texts give the data.
 const DATA: [&str; 6] = [
     "stateData",
     "stateInputData",
@@ -21,7 +21,7 @@ const DATA: [&str; 6] = [
 const SECRETS: &str = "SECRETS";
 
 impl<'s> Parser<'s> {
-    /// A value and what follows it.
+    /// A value and the steps after it.
     pub fn steps(&mut self) -> Result<Expr> {
         let base = self.primary()?;
         let mut steps = Vec::new();
@@ -118,7 +118,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// What stands in brackets: in SpEL a bare name is a key.
+    /// The index in brackets: in SpEL a bare name is a key.
     fn index(&mut self) -> Result<Expr> {
         let expr = self.expr()?;
         Ok(match expr {
@@ -129,7 +129,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// What stands after a dot.
+    /// The member after a dot.
     fn member(&mut self, steps: &mut Vec<Step>) -> Result<()> {
         let begin = self.at;
         let name = match self.skip()? {

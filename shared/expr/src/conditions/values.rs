@@ -1,4 +1,4 @@
-//! What operators do with values, language by language.
+//! The effect of operators on values, language by language.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -9,7 +9,7 @@ use super::ast::Op;
 use super::dialect::Dialect;
 use crate::{meter, order, text as texts};
 
-/// Why there is no value: a sentence.
+/// The reason why there is no value: a sentence.
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 pub(super) fn as_text(value: &Val) -> Option<Cow<'_, str>> {
@@ -39,7 +39,7 @@ pub(super) fn parsed(value: &Val) -> Option<Num> {
     }
 }
 
-/// Null counts as false in SpEL and JEXL; what else holds, JEXL says as its own arithmetic does.
+/// Null counts as false in SpEL and JEXL; for other values JEXL follows its own arithmetic.
 pub(super) fn holds(value: &Val, dialect: Dialect) -> Result<bool> {
     match (value, dialect) {
         (Val::Bool(value), _) => Ok(*value),
@@ -57,8 +57,8 @@ pub(super) fn holds(value: &Val, dialect: Dialect) -> Result<bool> {
     }
 }
 
-/// Numbers are equal by their values. JEXL makes numbers of texts that are compared with numbers, and texts of
-/// what is compared with texts.
+/// Numbers are equal by their values. JEXL makes numbers of texts that are compared with numbers, and texts of values
+/// that are compared with texts.
 pub(super) fn equal(left: &Val, right: &Val, dialect: Dialect) -> bool {
     if dialect == Dialect::Jexl {
         match (left, right) {

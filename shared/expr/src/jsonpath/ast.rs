@@ -2,7 +2,7 @@
 
 use jaq_json::Val;
 
-/// What an expression is made of. Inside of filters and at the top the same forms may stand.
+/// The parts of an expression. Inside of filters and at the top the same forms are allowed.
 #[derive(Debug)]
 pub(crate) enum Expr {
     Literal(Val),
@@ -25,7 +25,7 @@ pub(crate) struct Query {
 pub(crate) enum Root {
     /// `$`: the expression's input, inside of filters too.
     Input,
-    /// `@`: what a filter looks at.
+    /// `@`: the value that a filter looks at.
     Current,
     /// `$NAME`: the place of the variable.
     Variable(usize),

@@ -12,7 +12,7 @@ use crate::error::EvalError;
 use crate::meter::{self, Limits};
 use crate::{order, text};
 
-/// What an expression yields while it is evaluated.
+/// The value that an expression yields while it is evaluated.
 pub(super) enum Yield<'a> {
     Nothing,
     One(Cow<'a, Val>),
@@ -20,10 +20,10 @@ pub(super) enum Yield<'a> {
     Many(Vec<&'a Val>),
 }
 
-/// Why there is no value: a sentence.
+/// The reason why there is no value: a sentence.
 pub(super) type Result<T> = std::result::Result<T, String>;
 
-/// What paths begin at.
+/// The values that paths begin at.
 #[derive(Clone, Copy)]
 pub(super) struct Roots<'a> {
     pub input: &'a Val,
@@ -210,7 +210,7 @@ fn root<'a>(query: &Query, roots: Roots<'a>) -> Option<&'a Val> {
     }
 }
 
-/// What a singular query selects.
+/// The value that a singular query selects.
 fn one<'a>(query: &'a Query, roots: Roots<'a>) -> Option<&'a Val> {
     let mut here = root(query, roots)?;
     for segment in &query.segments {
@@ -263,7 +263,7 @@ fn many<'a>(query: &'a Query, roots: Roots<'a>) -> Result<Vec<&'a Val>> {
     Ok(nodes)
 }
 
-/// The value itself, then all that is in it. `element`: of a list, whose filter has tested it already.
+/// The value itself, then everything in it. `element`: of a list, whose filter has tested it already.
 fn descend<'a>(
     here: &'a Val,
     segment: &'a Segment,
@@ -326,7 +326,7 @@ fn select<'a>(
     Ok(())
 }
 
-/// The elements or the members' values, in order.
+/// The elements or the members' values, in the order of the value.
 fn children(here: &Val) -> impl Iterator<Item = &Val> {
     let (items, map) = match here {
         Val::Arr(items) => (Some(items.iter()), None),

@@ -72,7 +72,7 @@ pub(super) fn call<'a>(
     }
 }
 
-/// A list with more at its end; what is no list stays what it is.
+/// A list with more at its end; a value that isn't a list stays as it is.
 fn append(arguments: &[Yield<'_>]) -> Option<Val> {
     let (first, more) = arguments.split_first()?;
     let Some(items) = first.items() else {
@@ -106,8 +106,8 @@ fn concat(arguments: &[Yield<'_>]) -> Option<Val> {
     Some(Val::from(out))
 }
 
-/// The numbers to reckon with: the elements of lists, and numbers that stand alone. A path may be there only for the
-/// function to stand behind it: `$.sum($.a, $.b)`.
+/// The numbers to calculate with: the elements of lists, and single numbers. A path may be there only so that a
+/// function can follow it: `$.sum($.a, $.b)`.
 fn numbers<'a>(arguments: &'a [Yield<'_>]) -> Vec<&'a Val> {
     let mut found = Vec::new();
     for argument in arguments {
@@ -168,7 +168,7 @@ fn of_numbers(function: Function, items: &[&Val]) -> Option<Val> {
     let ordered = |left: &&&Num, right: &&&Num| order::float(left).total_cmp(&order::float(right));
     let mean = total / numbers.len() as f64;
     let found = match function {
-        // A whole number stays what it is.
+        // A whole number stays whole.
         Function::Max => (*numbers.iter().max_by(ordered)?).clone(),
         Function::Min => (*numbers.iter().min_by(ordered)?).clone(),
         Function::Sum => match order::whole(total) {
@@ -185,7 +185,7 @@ fn of_numbers(function: Function, items: &[&Val]) -> Option<Val> {
     Some(Val::Num(found))
 }
 
-/// Does a pattern match the whole text, or a part of it? What is no text doesn't match.
+/// Does a pattern match the whole text, or a part of it? A value that isn't a text doesn't match.
 pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
     let (Val::TStr(_), Val::TStr(source)) = (text, pattern) else {
         return match pattern {

@@ -1,10 +1,10 @@
 //! JSONPath: RFC 9535, and the forms of older implementations that documents of the language use.
 //!
-//! An engine of our own, because evaluations must be bounded, see variables, and run on
-//! [`jaq_json::Val`] without a conversion (`docs/adr/0010-own-jsonpath.md`). A source is parsed once
-//! into an [`ast::Expr`]; evaluating it borrows from the data, and copies what it yields.
+//! A separate engine, because evaluations must be bounded, see variables, and run on [`jaq_json::Val`] without a
+//! conversion (`docs/adr/0010-own-jsonpath.md`). A source is parsed once into an [`ast::Expr`]; evaluating it borrows
+//! from the data, and copies its result.
 //!
-//! What differs from the RFC is listed for users in `docs/expressions.md`.
+//! Differences from the RFC are listed for users in `docs/expressions.md`.
 
 mod ast;
 mod eval;

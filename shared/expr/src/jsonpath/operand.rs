@@ -144,7 +144,7 @@ impl Parser<'_> {
         Ok(Val::Num(order::bounded(number)))
     }
 
-    /// What stands after `=~`: `/pattern/flags`, a text, or a path to one.
+    /// The pattern after `=~`: `/pattern/flags`, a text, or a path to one.
     pub fn pattern(&mut self) -> Result<Expr> {
         if !self.rest().starts_with('/') {
             let pattern = self.operand()?;

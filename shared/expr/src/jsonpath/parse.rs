@@ -1,4 +1,4 @@
-//! From text to [`Expr`]: logic, comparisons and queries. Operands that are no queries are in
+//! From text to [`Expr`]: logic, comparisons and queries. Operands that are not queries are in
 //! [`super::operand`].
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ const WORDS: [(&str, Op); 8] = [
     ("size", Op::Size),
     ("subsetof", Op::SubsetOf),
 ];
-/// What other languages write.
+/// Operators of other languages.
 const FOREIGN: [(&str, &str); 8] = [
     ("and", "&&"),
     ("eq", "=="),
@@ -107,7 +107,7 @@ impl<'s> Parser<'s> {
         part: fn(&mut Self) -> Result<Expr>,
     ) -> Result<Expr> {
         let mut left = part(self)?;
-        // Evaluated recursively, on the left: so many in a row are a nesting of so many.
+        // Evaluated recursively, on the left: a row of links is a nesting of the same depth.
         let mut links = 0;
         loop {
             self.space();
@@ -128,7 +128,7 @@ impl<'s> Parser<'s> {
     /// A condition must be one that can hold.
     fn tested(&self, expr: &Expr) -> Result<()> {
         match expr.counts() {
-            true => Err(self.fail("this is no condition; compare it with something")),
+            true => Err(self.fail("this is not a condition; compare it with something")),
             false => Ok(()),
         }
     }
@@ -141,7 +141,7 @@ impl<'s> Parser<'s> {
             self.tested(&inner)?;
             self.space();
             if self.operator().is_some() {
-                return Err(self.fail("put parentheses around what `!` is about: `!(...)`"));
+                return Err(self.fail("put parentheses around the operand of `!`: `!(...)`"));
             }
             return Ok(Expr::Not(Box::new(inner)));
         }
@@ -212,7 +212,7 @@ impl<'s> Parser<'s> {
         Err(self.fail(&format!("there is no `{here}` in JSONPath; write `{sign}`")))
     }
 
-    /// Runs what may contain itself.
+    /// Parses a form that may contain itself.
     pub fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
@@ -260,7 +260,7 @@ impl<'s> Parser<'s> {
                 self.at += 1;
                 segments.push(child(self.bracket()?));
             } else {
-                // White space after a query belongs to what follows.
+                // White space after a query belongs to the next token.
                 self.at = before;
                 break;
             }
@@ -334,7 +334,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// What stands after a dot, if it is `*` or the name of a member.
+    /// The selector after a dot, if it is `*` or the name of a member.
     fn member(&mut self) -> Result<Option<Selector>> {
         if self.take("*") {
             return Ok(Some(Selector::Wild));
@@ -355,7 +355,7 @@ impl<'s> Parser<'s> {
         (call && !word.is_empty()).then_some(word)
     }
 
-    /// What stands after `[`, and the `]`.
+    /// The selectors after `[`, up to and with the `]`.
     fn bracket(&mut self) -> Result<Vec<Selector>> {
         let mut selectors = Vec::new();
         loop {

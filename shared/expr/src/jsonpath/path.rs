@@ -12,7 +12,7 @@ use crate::program::{Program, Secrets, Shape};
 pub(crate) enum Place {
     Key(Val),
     Index(i64),
-    /// By what a variable holds.
+    /// By the value of a variable.
     Computed(Program),
 }
 

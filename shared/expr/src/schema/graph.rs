@@ -17,7 +17,7 @@ const AT_ONCE_MAX: u64 = 20_000;
 /// References that lead from one to the next at the same place.
 const CHAIN_MAX: u32 = 100;
 
-/// What a schema and all that applies with it asks of one value.
+/// The cost of a schema, with all that apply with it, for one value.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     schemas: u64,
@@ -197,7 +197,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Refuses what one value would meet too often, and what would be recursed too deeply.
+    /// Refuses a schema that meets one value too often, or recurses too deeply.
     fn bounded(&self) -> Result<(), String> {
         let mut counted: HashMap<&str, Option<Cost>> = HashMap::new();
         // Depth first, without recursion. `None` is under way: a circle is left by the validator, and costs nothing.
@@ -283,7 +283,7 @@ fn joined(place: &str, name: &str) -> String {
     place
 }
 
-/// A fragment without its percent signs. What isn't valid stays: it leads nowhere.
+/// A fragment without its percent signs. An invalid escape stays: it leads nowhere.
 fn decoded(fragment: &str) -> String {
     let bytes = fragment.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

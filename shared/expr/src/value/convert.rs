@@ -1,4 +1,5 @@
-//! What jaq's library asks of a value: making it from others, taking it apart, and its order.
+//! The operations that jaq's library needs of a value: making it from others, taking it apart, and
+//! its order.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -110,7 +111,7 @@ impl FromIterator<V> for V {
     }
 }
 
-/// Shortened: this is what error messages show.
+/// Shortened: error messages show this.
 impl fmt::Display for V {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text::shortened(&self.val))

@@ -9,15 +9,15 @@ use crate::CallError;
 /// A header's value.
 pub(crate) struct Authorization {
     pub(crate) value: Secret,
-    /// To be cut out of what the service answers.
+    /// To be cut out of the service's answers.
     pub(crate) secrets: Vec<String>,
     /// The token in it, if a fresh one could be had in its place.
     token: Option<Secret>,
 }
 
 impl Authorization {
-    /// Gets the token first, where it takes one. `refused` is what the service did not take: it
-    /// isn't given again.
+    /// Gets the token first, where it takes one. `refused` is a token that the service did not
+    /// take: it isn't given again.
     ///
     /// # Errors
     /// No token could be had.

@@ -31,7 +31,7 @@ use crate::{CallError, CallErrorKind};
 /// How long before its end a token is renewed; at most a tenth of its life.
 const LEEWAY: Duration = Duration::from_secs(30);
 
-/// The life of a token whose answer doesn't tell it.
+/// The life of a token whose answer doesn't give it.
 const LIFE_DEFAULT: Duration = Duration::from_secs(300);
 
 /// The longest life that is believed.
@@ -40,7 +40,7 @@ const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How many tokens are kept; beyond it those out of use are dropped.
 const TOKENS_MAX: usize = 1024;
 
-/// What a token is asked for with.
+/// The data for requesting a token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OAuth2 {
     pub authority: Option<String>,
@@ -270,7 +270,7 @@ fn http_url(text: &str, name: &str) -> Result<Url, CallError> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-        .ok_or_else(|| refuse(format!("OAuth2: {name} is no http or https URL")))
+        .ok_or_else(|| refuse(format!("OAuth2: {name} is not an http or https URL")))
 }
 
 /// RFC 6749, section 2.3.1: both halves are form-encoded before.

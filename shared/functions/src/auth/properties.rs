@@ -10,7 +10,7 @@ use super::{Auth, GrantType, OAuth2, Secret};
 use crate::{CallError, CallErrorKind};
 
 impl Auth {
-    /// Reads evaluated properties; `metadata` and what another scheme has are left alone.
+    /// Reads evaluated properties; `metadata` and properties of other schemes are left alone.
     ///
     /// # Errors
     /// `auth` if a property is missing or no text.

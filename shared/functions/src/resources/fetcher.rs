@@ -1,12 +1,12 @@
-//! What a definition's reader is handed: files and documents over HTTP together.
+//! The resources that a definition's reader gets: files and documents over HTTP together.
 
 use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources, scheme};
 use url::Url;
 
 use super::HttpResources;
 
-/// What came with the document first; then `http:` and `https:` URIs, and what is relative to a document behind one, are fetched; all else
-/// is a file.
+/// Resources that came with the document are used first; then `http:` and `https:` URIs, and URIs relative to a
+/// document behind one, are fetched; all else is a file.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
     pub given: MapResources,
@@ -32,7 +32,7 @@ impl Resources for Fetcher {
                     let joined = Url::parse(base).and_then(|base| base.join(uri));
                     Some(joined.map_err(|error| failed(error.to_string()))?.into())
                 }
-                // Who writes a document on the web is not who may read this machine's files.
+                // The author of a document on the web has no right to read this machine's files.
                 Some(own) if is_file(own) => {
                     return Err(failed(
                         "a document on the web cannot refer to a file".to_owned(),

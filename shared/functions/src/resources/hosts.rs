@@ -21,9 +21,11 @@ enum Pattern {
     Below(String),
 }
 
-/// A text that is no entry of an allow-list.
+/// A text that is not an entry of an allow-list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host: write example.org, example.org:8443, *.example.org, or * for all")]
+#[error(
+    "`{0}` is not a valid host: write example.org, example.org:8443, *.example.org, or * for all"
+)]
 pub struct HostsError(pub String);
 
 impl Hosts {
@@ -31,7 +33,7 @@ impl Hosts {
     /// `*`. Case doesn't matter.
     ///
     /// # Errors
-    /// [`HostsError`] for the first that is none of these.
+    /// [`HostsError`] for the first entry that is not valid.
     pub fn parse(entries: &[impl AsRef<str>]) -> Result<Hosts, HostsError> {
         entries
             .iter()
@@ -74,13 +76,13 @@ fn pattern(entry: &str) -> Result<Pattern, HostsError> {
         Some(rest) => (true, rest),
         None => (false, entry),
     };
-    // What a URL makes of it is compared with what URLs make of theirs: case, IDNA, addresses.
+    // The URL's form of the host is compared with the form in other URLs: case, IDNA, addresses.
     let is_plain = !text.is_empty() && !text.contains(['/', '?', '#', '@', '\\', '*', ' ']);
     let url = Url::parse(&format!("http://{text}/"))
         .ok()
         .filter(|_| is_plain);
     let url = url.ok_or_else(wrong)?;
-    // `Url` leaves the default port out, so the text tells whether there is one.
+    // `Url` leaves the default port out, so the text shows whether there is one.
     let has_port = text
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok())

@@ -1,9 +1,9 @@
 //! Documents that a definition refers to by an http or https URI, fetched at deployment.
 //!
-//! A definition says what is fetched, so it could make this machine ask around in its network. Only
-//! hosts that the operator allows are asked ([`Hosts`]); by default that is this machine itself.
-//! Redirects are followed within the same rule. What is fetched is bounded in size and time, and is
-//! kept with the definition: no run of it fetches anything.
+//! A definition says which documents are fetched, so it could make this machine ask around in its network. Only hosts
+//! that the operator allows are asked ([`Hosts`]); by default that is this machine itself. Redirects are followed
+//! within the same rule. Documents are bounded in size and time, and are kept with the definition: no run of it fetches
+//! anything.
 
 mod fetcher;
 mod hosts;
@@ -23,7 +23,7 @@ use crate::auth::Auth;
 use crate::http::{Answer, Http, HttpConfig, HttpError, shown};
 use crate::{CallError, CallErrorKind};
 
-/// What is asked for first; anything is taken.
+/// The preferred formats; anything is taken.
 const ACCEPTED: &str = "application/json, application/yaml, text/yaml, */*;q=0.5";
 
 /// How documents are fetched.
@@ -63,10 +63,10 @@ pub struct FetchError {
     pub cause: Cause,
 }
 
-/// What went wrong.
+/// The cause of the failure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    #[error("it is no http or https URL with a host")]
+    #[error("it is not an http or https URL with a host")]
     Uri,
     #[error(
         "nothing is fetched from the host `{host}`; allow it with `--allow-host {host}` or `http.allow_hosts`"
@@ -266,7 +266,7 @@ impl HttpResources {
         };
         let target = from.join(location).ok().filter(|_| !location.is_empty());
         let Some(target) = target.filter(is_http) else {
-            return refused(shown_uri(location), "it is no http or https URL");
+            return refused(shown_uri(location), "it is not an http or https URL");
         };
         if from.scheme() == "https" && target.scheme() == "http" {
             return refused(shown(&target), "it leaves https");
@@ -330,7 +330,7 @@ impl HttpResources {
                 CallErrorKind::Timeout => Cause::Timeout {
                     limit: self.options.timeout,
                 },
-                // Only a header can be wrong in a request that has nothing else of its own.
+                // Only a header can be wrong in a request that has nothing else.
                 CallErrorKind::Arguments => Cause::Auth(reason),
                 _ => Cause::Unreachable(reason),
             };
@@ -339,7 +339,7 @@ impl HttpResources {
     }
 }
 
-/// On a thread of its own: the caller's may be one of a runtime, which must not wait here.
+/// On a separate thread: the caller's may be one of a runtime, which must not wait here.
 fn blocking<T: Send>(
     uri: &str,
     work: impl AsyncFnOnce() -> Result<T, FetchError> + Send,

@@ -2,11 +2,11 @@
 
 use tokio::sync::watch;
 
-/// Told to the work. By default somebody waits for ever.
+/// Given to the work. By default somebody waits for ever.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Option<watch::Receiver<()>>);
 
-/// Held by the one who waits: when it is dropped, the work may stop.
+/// Held by the caller that waits: when it is dropped, the work may stop.
 #[derive(Debug)]
 pub struct Waiting {
     _held: watch::Sender<()>,

@@ -6,7 +6,7 @@ use swirl_ports::Secrets;
 
 use super::collect;
 
-/// What the variables' names begin with.
+/// The prefix of the variables' names.
 pub const PREFIX: &str = "SWIRL_SECRET_";
 
 /// The secret `api-key` is the variable `SWIRL_SECRET_API_KEY`: the name in upper case, with `_` for

@@ -23,7 +23,7 @@ struct State {
     stamp: Stamp,
 }
 
-/// What tells that a file has changed.
+/// Shows that a file has changed.
 type Stamp = Option<(SystemTime, u64)>;
 
 impl File {
@@ -152,7 +152,7 @@ mod tests {
             ("key: \"s3cret\nother", "syntax error at line"),
             ("s3cret", "it holds another kind of value"),
             ("- s3cret", "it holds another kind of value"),
-            ("", "no JSON or YAML object"),
+            ("", "not a JSON or YAML object"),
         ] {
             std::fs::write(&path, content).unwrap();
             let error = File::new(&path).unwrap_err().to_string();

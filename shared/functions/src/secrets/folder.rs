@@ -94,7 +94,7 @@ mod tests {
     fn what_is_no_folder_is_refused() {
         let error = Folder::new("/nowhere/at/all").unwrap_err().to_string();
         assert!(
-            error.starts_with("/nowhere/at/all is no folder that can be read: "),
+            error.starts_with("/nowhere/at/all is not a readable folder: "),
             "{error}"
         );
     }

@@ -1,8 +1,9 @@
 //! Where the values of `$SECRETS` come from (language 0.8, "Workflow Secrets").
 //!
 //! A provider is asked for names when a call needs them, and keeps as little as it can: rotated
-//! files are seen by the next call. What it cannot give is simply missing in its answer; the engine
-//! turns that into `SecretNotFound`. No provider shows a value in its `Debug`, an error or a log.
+//! files are seen by the next call. A secret that it doesn't have is simply missing in its answer;
+//! the engine turns that into `SecretNotFound`. No provider shows a value in its `Debug`, an error
+//! or a log.
 
 mod environment;
 mod file;
@@ -28,16 +29,16 @@ pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub enum SecretsError {
     #[error("the secrets file {} cannot be read: {reason}", path.display())]
     Unreadable { path: PathBuf, reason: String },
-    #[error("the secrets file {} is no JSON or YAML object of names and values: {reason}", path.display())]
+    #[error("the secrets file {} is not a JSON or YAML object of names and values: {reason}", path.display())]
     Invalid { path: PathBuf, reason: String },
-    #[error("{} is no folder that can be read: {reason}", path.display())]
+    #[error("{} is not a readable folder: {reason}", path.display())]
     NoFolder { path: PathBuf, reason: String },
-    /// Without the argument: who forgets the name may have written the value alone.
+    /// Without the argument: a user who forgets the name may have written the value alone.
     #[error("a secret is given as NAME=VALUE or NAME=@FILE, with a name before the `=`")]
     NoName,
 }
 
-/// Several providers: each is asked for what those before it did not have.
+/// Several providers: each is asked for the secrets that those before it did not have.
 #[derive(Default)]
 pub struct Chain(Vec<Box<dyn Secrets>>);
 
@@ -110,7 +111,8 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 /// A file that is one secret: its text without the line end that editors add.
 fn read_text(path: &Path) -> Result<String, String> {
-    let mut text = String::from_utf8(read(path)?).map_err(|_| "it is no UTF-8".to_owned())?;
+    let mut text =
+        String::from_utf8(read(path)?).map_err(|_| "it is not valid UTF-8".to_owned())?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -155,7 +157,7 @@ mod tests {
             assert_eq!(read_text(&path).unwrap(), expected, "{content:?}");
         }
         std::fs::write(&path, [0xff]).unwrap();
-        assert_eq!(read_text(&path).unwrap_err(), "it is no UTF-8");
+        assert_eq!(read_text(&path).unwrap_err(), "it is not valid UTF-8");
         std::fs::write(&path, vec![b'x'; FILE_BYTES_MAX as usize + 1]).unwrap();
         assert_eq!(
             read_text(&path).unwrap_err(),

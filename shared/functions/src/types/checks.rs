@@ -1,7 +1,7 @@
 //! Arguments and answers against the documents that describe services.
 //!
-//! What is found here would fail at a call, so a deployment is refused for it. Only what is certain is
-//! told: an expression is taken to give what fits, unless its text says otherwise.
+//! A deployment is refused for the problems found here, since they would fail at a call. Only certain ones are
+//! reported: an expression is assumed to give a value that fits, unless its text says otherwise.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Those functions of the definition whose documents are among the resources and can be read.
+    /// The functions of the definition whose documents are among the resources and can be read.
     pub fn new(workflow: &Workflow, resources: &[(String, String)], settings: &Settings) -> Checks {
         let documents = Documents {
             resources,
@@ -58,7 +58,7 @@ impl Checks {
         &self.refused
     }
 
-    /// What the calls of a definition would fail for.
+    /// The reasons why the calls of a definition would fail.
     pub fn calls(&self, workflow: &Workflow) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut seen = HashSet::new();
@@ -98,7 +98,7 @@ impl Checks {
                 };
                 (message, site)
             });
-            // Of the credentials it is said once, whoever calls.
+            // A problem with the credentials is reported once, whichever call has it.
             let refused = auth.and_then(|auth| compiled.check_auth(auth, &arguments));
             let refused = refused.map(|reason| (reason, Site::Auth));
             for (message, site) in named.chain(refused) {
@@ -122,7 +122,7 @@ impl Checks {
         self.functions.get(&function.name).filter(|_| on)
     }
 
-    /// What a call with these arguments would fail for.
+    /// The reasons why a call with these arguments would fail.
     pub fn call(&self, function: &Function, arguments: &Data) -> Vec<String> {
         match self.checked(function) {
             Some(compiled) => {
@@ -133,7 +133,7 @@ impl Checks {
         }
     }
 
-    /// What the service of a function would not answer.
+    /// The reasons why the service of a function would not give this answer.
     pub fn answer(&self, function: &Function, answer: &Data) -> Vec<String> {
         match self.checked(function) {
             Some(compiled) => compiled.check_answer(&Known::from(Value::from(answer))),

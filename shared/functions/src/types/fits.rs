@@ -1,4 +1,4 @@
-//! Whether what is known of a value fits a JSON schema of a document.
+//! Whether a value, as far as it is known, fits a JSON schema of a document.
 //!
 //! Kinds, enumerations, dates, required and unknown members are looked at; lengths, ranges and
 //! patterns are left to the service. Where a schema can't be followed, anything fits.
@@ -21,7 +21,7 @@ const DEPTH_MAX: u32 = 64;
 /// How much a name must be like another to be suggested for it.
 const LIKENESS_MIN: f64 = 0.85;
 
-/// Follows references within a document and to those beside it.
+/// Follows references within a document and to other documents.
 pub(crate) trait Resolve {
     fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>>;
 }
@@ -66,7 +66,7 @@ impl<'d> Fits<'d> {
         }
     }
 
-    /// What doesn't fit, as sentences about the value at `at`.
+    /// The misfits, as sentences about the value at `at`.
     pub(crate) fn check(&self, schema: Node<'d>, value: &Known, at: At<'_>) -> Vec<Misfit> {
         let mut found = Vec::new();
         self.look(schema, value, at, DEPTH_MAX, &mut found);
@@ -295,7 +295,7 @@ impl<'d> Fits<'d> {
         }
     }
 
-    /// Whether a member is for the other direction: what the service sets, or never shows.
+    /// Whether a member is for the other direction: one that the service sets, or never shows.
     fn is_others(&self, declared: Option<&(&str, Node<'d>)>) -> bool {
         let Some(schema) = declared.and_then(|(_, node)| self.document.follow(node.clone())) else {
             return false;

@@ -1,9 +1,9 @@
-//! What is known of a value before an instance runs.
+//! Knowledge of a value before an instance runs.
 
 use serde_json::{Number, Value};
 use swirl_model::workflow::{ExprSource, Language, Template, Workflow};
 
-/// A value, as far as the definition tells.
+/// A value, as far as the definition shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Known {
     Null,
@@ -99,7 +99,7 @@ impl From<Value> for Known {
     }
 }
 
-/// Filters of jq that give a number, or a text, whatever they are given.
+/// Filters of jq that give a number, or a text, for any input.
 const NUMBERS: [&str; 7] = [
     "ceil",
     "floor",
@@ -119,13 +119,13 @@ const TEXTS: [&str; 7] = [
     "tostring",
 ];
 
-/// What an expression gives, where its text tells: a literal, or one that ends in a filter of one kind.
+/// The value of an expression, where its text shows it: a literal, or an expression that ends in a filter of one kind.
 fn infer(source: &ExprSource) -> Known {
     if source.language != Language::Jq {
         return Known::Unknown;
     }
     let text = source.text.trim();
-    // An interpolation isn't valid JSON, so what reads as a string has none.
+    // An interpolation isn't valid JSON, so a text that parses as a string has none.
     if let Ok(value @ (Value::Number(_) | Value::String(_) | Value::Bool(_))) =
         serde_json::from_str::<Value>(text)
     {

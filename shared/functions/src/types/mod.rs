@@ -1,7 +1,7 @@
 //! The function types that call the outside world, one folder each.
 //!
-//! `expression` isn't here: the engine evaluates it. The table below is what deployment checks a
-//! definition's function types against; adding a type means a folder and a line.
+//! `expression` isn't here: the engine evaluates it. Deployment checks a definition's function
+//! types against the table below; adding a type means a folder and a line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,14 +42,14 @@ pub static TYPES: [FunctionType; 7] = [
     rpc::TYPE,
 ];
 
-/// A function type: its two halves are reading what a definition says, and calling it.
+/// A function type: its two halves are reading a definition's operation, and calling it.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionType {
     pub word: &'static str,
     /// The URI of the document that a function's `operation` refers to; none if it needs none.
     pub(crate) document: fn(&Function) -> Option<&str>,
     /// Compiles functions of this type, all of a definition at once so that a document which
-    /// several share is read once; gives one result for each, in order.
+    /// several share is read once; gives one result for each, in the same order.
     pub(crate) compile: fn(&[&Function], &Documents<'_>) -> Vec<CompileResult>,
 }
 
@@ -71,18 +71,18 @@ pub fn document(function: &Function) -> Option<&str> {
     find(word(&function.kind)).and_then(|kind| (kind.document)(function))
 }
 
-/// A service that tells at deployment, if it is asked, what it offers.
+/// A service that describes itself at deployment, if it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
     /// Where it is asked; its answer is a document under this URI for [`Checks`].
     pub uri: String,
-    /// What is posted there.
+    /// The request body.
     pub question: String,
     /// The credentials: those for documents, else those of calls.
     pub auth: Option<AuthId>,
 }
 
-/// The services of a definition that tell what they offer, each once.
+/// The services of a definition that describe themselves, each once.
 pub fn telling(workflow: &Workflow) -> Vec<Telling> {
     let mut all: Vec<Telling> = Vec::new();
     for function in &workflow.functions {
@@ -108,14 +108,14 @@ pub fn told(answer: &str) -> Result<(), String> {
     graphql::readable(answer)
 }
 
-/// What the operator of a runtime says of the function types.
+/// The operator's settings for the function types.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// What carries out custom function types.
+    /// The implementations of custom function types.
     pub connectors: custom::Connectors,
-    /// Where gRPC services listen; goes before what a definition says.
+    /// Where gRPC services listen; takes precedence over a definition.
     pub rpc_servers: rpc::Servers,
-    /// Variables that commands get beside the usual ones.
+    /// Variables that commands get besides the usual ones.
     pub connector_environment: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) type Compiled = Arc<dyn CompiledFunction>;
 /// Or why it cannot be, as a sentence.
 pub(crate) type CompileResult = Result<Compiled, String>;
 
-/// What a type makes of a function at deployment.
+/// A function as its type compiles it at deployment.
 #[async_trait]
 pub(crate) trait CompiledFunction: Send + Sync {
     async fn call(
@@ -135,7 +135,7 @@ pub(crate) trait CompiledFunction: Send + Sync {
         context: &Context<'_>,
     ) -> Result<Data, CallError>;
 
-    /// What a call with these arguments would fail for, as far as they are known.
+    /// The reasons why a call with these arguments would fail, as far as they are known.
     fn check(&self, _arguments: &Known) -> Vec<Misfit> {
         Vec::new()
     }
@@ -145,12 +145,12 @@ pub(crate) trait CompiledFunction: Send + Sync {
         None
     }
 
-    /// The same of what a call selects of the result; empty: nothing.
+    /// The same of a call's selection of the result; empty: nothing.
     fn check_selection(&self, _set: &str) -> Vec<String> {
         Vec::new()
     }
 
-    /// What the service would not answer.
+    /// The parts of an answer that the service would not give.
     fn check_answer(&self, _answer: &Known) -> Vec<String> {
         Vec::new()
     }
@@ -167,18 +167,18 @@ pub(crate) struct Clients {
     pub(crate) services: service::Services,
 }
 
-/// What the adapter has found out about a call.
+/// The call's data that the adapter has prepared.
 pub(crate) struct Context<'a> {
     pub(crate) auth: Option<&'a Auth>,
     /// For the whole call.
     pub(crate) timeout: Duration,
 }
 
-/// The documents that a definition was deployed with, by URI, and what the operator says.
+/// The documents that a definition was deployed with, by URI, and the operator's settings.
 pub(crate) struct Documents<'a> {
     pub(crate) resources: &'a [(String, String)],
     pub(crate) settings: &'a Settings,
-    /// Whether what is compiled is to know its document, so that arguments can be checked.
+    /// Whether the compiled function keeps its document, so that arguments can be checked.
     pub(crate) for_checks: bool,
 }
 

@@ -1,4 +1,4 @@
-//! An HTTP exchange with credentials, for the function types whose services don't say how they want
+//! An HTTP exchange with credentials, for function types whose services don't say where they want
 //! them.
 
 use std::future::Future;
@@ -12,10 +12,10 @@ use crate::auth::{Auth, Authorization, Tokens};
 use crate::http::{Answer, Http};
 use crate::{CallError, CallErrorKind};
 
-/// The header that tells a receiver which calls are the same one.
+/// The header that shows a receiver which calls are the same one.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// The header that tells a receiver which span it is called by.
+/// The header that gives a receiver the span it is called by.
 pub(crate) const TRACEPARENT: &str = "traceparent";
 
 /// Asks services over a shared client; keeps OAuth2 tokens.
@@ -34,15 +34,18 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a [u8]>,
     /// Names the request in errors.
     pub(crate) what: &'a str,
-    /// Cut out of what is kept or shown of the answer, beside the credentials.
+    /// Cut out of the parts of the answer that are kept or shown, besides the credentials.
     pub(crate) secrets: &'a [String],
 }
 
 /// An answer of any status.
 pub(crate) struct Reply {
     pub(crate) answer: Answer,
-    /// To be cut out of what is shown of it.
+    /// To be cut out of the shown parts.
     pub(crate) secrets: Vec<String>,
+    /// Those of them that were sent to be let in: they are cut out of names and codes too, which are otherwise as
+    /// the service gave them, since handlers match by them.
+    pub(crate) credentials: Vec<String>,
 }
 
 impl Services {
@@ -64,7 +67,7 @@ impl Services {
     /// Asks; once more with a fresh token if the service refuses one that can be renewed.
     ///
     /// # Errors
-    /// [`CallError`] if there is no answer; one of any status is none.
+    /// [`CallError`] if there is no answer; an answer of any status is not an error.
     pub(crate) async fn ask(&self, ask: &Ask<'_>, auth: Option<&Auth>) -> Result<Reply, CallError> {
         let (size, limit) = (
             ask.body.map_or(0, <[u8]>::len),
@@ -82,6 +85,7 @@ impl Services {
             return Ok(Reply {
                 answer,
                 secrets: ask.secrets.to_vec(),
+                credentials: Vec::new(),
             });
         };
         let mut authorization = Authorization::of(auth, &self.tokens, None).await?;
@@ -93,6 +97,7 @@ impl Services {
         Ok(Reply {
             answer,
             secrets: [&authorization.secrets[..], ask.secrets].concat(),
+            credentials: authorization.secrets,
         })
     }
 
@@ -153,6 +158,6 @@ pub(crate) fn service_url(text: &str, what: &str) -> Result<Url, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         Ok(_) => Err(format!("{what} `{text}` must be an http or https URL")),
-        Err(error) => Err(format!("{what} `{text}` is no URL: {error}")),
+        Err(error) => Err(format!("{what} `{text}` is not a valid URL: {error}")),
     }
 }

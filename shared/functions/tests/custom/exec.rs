@@ -63,7 +63,7 @@ async fn a_command_that_fails_is_an_error() {
             "echo hello",
             "FunctionError",
             "response",
-            "what it wrote to stdout is no JSON",
+            "its standard output is not valid JSON",
         ),
     ] {
         let error = run(script, data!({})).await.unwrap_err();
@@ -110,7 +110,7 @@ fn lives(id: &str) -> bool {
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// What a script has written, once the line is whole.
+/// The text that a script has written, once the line is whole.
 fn written(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     text.ends_with('\n').then(|| text.trim().to_owned())
@@ -167,7 +167,8 @@ async fn a_command_takes_no_auth() {
     );
 }
 
-/// What this process was told is none of the command's business: here, what cargo tells its tests.
+/// This process's own environment is none of the command's business: here, the variables that cargo
+/// sets for its tests.
 #[tokio::test]
 async fn a_command_gets_a_clean_environment() {
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());

@@ -63,7 +63,7 @@ pub async fn call(
     call_seen(caller, arguments, auth, Seen::default()).await
 }
 
-/// `seen`: where it is noted whom the call spoke to.
+/// `seen`: notes which service the call spoke to.
 pub async fn call_seen(
     caller: &Caller,
     arguments: Data,
@@ -93,7 +93,7 @@ pub async fn call_seen(
     caller.call(request).await
 }
 
-/// What a connector is told of the call above.
+/// A connector's input for the call above.
 pub fn told(arguments: Data) -> Data {
     let mut told = data!({"function": "send", "type": "mail", "operation": "order.ts#main",
         "metadata": {"team": "shop"}, "workflow": {"id": "shop", "version": "1.0.0"},

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::fixture::{call, caller, config, function, prepare, told};
 
-/// A service that answers as the argument says, and what it was sent.
+/// A service that answers as the argument says, with the request that it got.
 async fn serve() -> String {
     let answer = |headers: HeaderMap, Json(call): Json<Value>| async move {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -105,7 +105,12 @@ async fn failures_keep_what_the_service_says() {
         (
             200,
             data!("{"),
-            ("FunctionError", "response", None, "the body is no JSON"),
+            (
+                "FunctionError",
+                "response",
+                None,
+                "the body is not valid JSON",
+            ),
         ),
     ] {
         let mut arguments = Data::object();
@@ -135,7 +140,7 @@ async fn a_type_without_a_connector_is_refused() {
     assert_eq!(
         problems[0].to_string(),
         "function `send`: nothing here carries out functions of type `fax` with the operation \
-         `order.ts#main`: name what does with `--connector fax=http://host/path`, `--connector \
+         `order.ts#main`: name a connector with `--connector fax=http://host/path`, `--connector \
          fax=nats://host:port/subject` or `--connector fax=exec:program`"
     );
 }

@@ -24,7 +24,7 @@ async fn settle(client: &async_nats::Client) {
     echo.next().await.unwrap();
 }
 
-/// Replies to each call with what was told, or as its arguments say.
+/// Replies to each call with the call itself, or as its arguments say.
 async fn replier(server: &NatsServer) -> async_nats::Client {
     let client = async_nats::connect(server.address()).await.unwrap();
     let mut calls = client.subscribe("f.mail").await.unwrap();
@@ -153,7 +153,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nats-function")
 }
 
-/// The program of the guide, as it is printed there.
+/// The program of the guide, exactly as printed there.
 #[tokio::test]
 async fn a_function_in_python_is_called() {
     let python = Command::new("python3").arg("--version").output();
@@ -191,7 +191,7 @@ async fn asked_for_prices(server: &NatsServer, program: &mut Command) {
         &format!("mail=nats://{}/f.price", server.address()),
         config(),
     );
-    // Until it has subscribed there is nobody.
+    // The service is missing until it has subscribed.
     let price = eventually("its subscription", async || {
         match call(&caller, data!({"item": "lamp"}), None).await {
             Err(error) if error.code.as_deref() == Some("connection") => None,

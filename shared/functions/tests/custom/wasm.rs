@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{call, caller, config, function, prepare, told};
 
-/// What modules share: memory that is given out and never taken back.
+/// Code that modules share: memory that is given out and never taken back.
 const HEAD: &str = r#"(module
   (memory (export "memory") 2)
   (global $next (mut i32) (i32.const 4096))
@@ -21,7 +21,7 @@ const HEAD: &str = r#"(module
     global.set $next)
 "#;
 
-/// Gives back what it is given.
+/// Returns its input.
 const ECHO: &str = r#"
   (func (export "call") (param $at i32) (param $length i32) (result i64)
     local.get $at
@@ -32,7 +32,7 @@ const ECHO: &str = r#"
     i64.extend_i32_u
     i64.or))"#;
 
-/// Answers this, whatever it is given.
+/// Gives this answer to any input.
 fn says(answer: &str) -> String {
     let (quoted, length) = (answer.replace('"', "\\\""), answer.len());
     format!(
@@ -109,7 +109,7 @@ async fn a_module_that_fails_is_an_error() {
             does("i64.const 0x7fffffff00000001"),
             "FunctionError",
             "failed",
-            "its answer lies outside of its memory",
+            "its answer is outside of its memory",
         ),
         (
             does("i64.const 0x7fffffff"),

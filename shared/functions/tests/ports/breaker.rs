@@ -35,7 +35,7 @@ const PATIENT: Limits = Limits {
     pause: LONG,
 };
 
-/// Answers with the status that it is told; 0: not at all.
+/// Answers with this status; 0: not at all.
 #[derive(Default)]
 struct Host {
     status: AtomicU16,
@@ -120,7 +120,7 @@ impl Fixture {
                 (self.asked() == count).then_some(())
             })
             .await;
-            // Time has to pass: how much of it is what the host is judged by.
+            // Time has to pass: the host is judged by how much of it.
             tokio::time::sleep(time).await;
         };
         tokio::select! {

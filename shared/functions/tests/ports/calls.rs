@@ -187,7 +187,7 @@ async fn what_cannot_be_called_is_told_at_deployment() {
         ),
         (
             "own",
-            "nothing here carries out functions of type `ftp` with the operation `put`: name what does with `--connector ftp=",
+            "nothing here carries out functions of type `ftp` with the operation `put`: name a connector with `--connector ftp=",
         ),
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:?}");
@@ -199,7 +199,7 @@ async fn what_cannot_be_called_is_told_at_deployment() {
         } = problem;
         assert!(name == function && text.contains(message), "{problem}");
     }
-    // Nothing was kept, not even what is good.
+    // Nothing was kept, not even the valid functions.
     let error = caller.call(request(&good, data!({}))).await.unwrap_err();
     assert_eq!(error.code.as_deref(), Some("function"));
     assert!(

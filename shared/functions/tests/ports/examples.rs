@@ -1,4 +1,4 @@
-//! What the examples call is there in the demo service.
+//! The demo service has everything that the examples call.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn every_example_is_read_and_its_functions_can_be_called() {
         let Some(workflow) = reading.workflow else {
             panic!("{}: {:#?}", path.display(), reading.diagnostics);
         };
-        // Those of other editions may name functions of types that a user brings along.
+        // Those of other editions may name functions of types that a user adds.
         if workflow.edition != "0.8" {
             let mut codes = reading
                 .diagnostics

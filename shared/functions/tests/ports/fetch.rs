@@ -160,8 +160,8 @@ async fn redirects_are_followed_within_the_rule() {
             "/away",
             "to `http://example.invalid/a` isn't followed: allow its host",
         ),
-        ("/file", "it is no http or https URL"),
-        ("/nowhere", "it is no http or https URL"),
+        ("/file", "it is not an http or https URL"),
+        ("/nowhere", "it is not an http or https URL"),
     ] {
         let error = fetch(path).await.unwrap_err().to_string();
         assert!(

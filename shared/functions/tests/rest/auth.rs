@@ -140,7 +140,7 @@ async fn an_authorization_argument_beside_auth_is_refused() {
     assert_eq!(error.kind, CallErrorKind::Arguments);
 }
 
-/// What the fake token endpoint and the service behind it saw and will do.
+/// The requests that the fake token endpoint and the service behind it saw, and their answers.
 #[derive(Default)]
 struct Fake {
     /// The token requests: the form, with the `Authorization` header as `authorization`.
@@ -455,7 +455,7 @@ async fn a_token_that_cannot_be_had() {
                 authority: Some("ftp://x".to_owned()),
                 ..oauth2.clone()
             },
-            "auth false: OAuth2: the authority is no http or https URL",
+            "auth false: OAuth2: the authority is not an http or https URL",
         ),
         (
             OAuth2 {

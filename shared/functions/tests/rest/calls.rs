@@ -1,4 +1,4 @@
-//! What a call sends and what it gives.
+//! The requests of calls, and their results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -120,7 +120,7 @@ async fn redirects_are_followed_to_the_same_origin() {
     }
 }
 
-/// What a service compresses is read as what it was, and its size is what it becomes.
+/// A compressed answer is read as its original, and the limit applies to its uncompressed size.
 #[tokio::test]
 async fn compressed_answers_are_read_within_the_limit() {
     let json = b"{\"a\":1}";
@@ -226,7 +226,10 @@ async fn a_body_that_is_not_what_it_says() {
     )
     .await;
     let error = fails(&get(&base, "/"), CallErrorKind::Response).await;
-    assert!(error.message.contains("the body is no JSON"), "{error}");
+    assert!(
+        error.message.contains("the body is not valid JSON"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What goes out and what comes back.
+//! Requests that go out and answers that come back.
 
 use axum::routing::post;
 use axum::{Json, Router};

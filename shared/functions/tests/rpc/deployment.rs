@@ -1,4 +1,4 @@
-//! What is refused when a definition is deployed.
+//! Definitions that are refused at deployment.
 
 use swirl_functions::Caller;
 use swirl_functions::http::Http;
@@ -26,7 +26,7 @@ fn what_cannot_be_called_is_told() {
         (
             "UserService#GetUser",
             data!({"server": "users:9000"}),
-            "`metadata.server`: `users:9000` is no address",
+            "`metadata.server`: `users:9000` is not a valid address",
         ),
         (
             "UserService#GetUser",
@@ -88,7 +88,7 @@ fn the_proto_file_is_a_document_that_is_needed() {
     assert_eq!(needed, [URI]);
 }
 
-/// A file in the folder of its package, with an import; what is missing is asked for until it is there.
+/// A file in the folder of its package, with an import; a missing file is asked for until it is there.
 #[test]
 fn imports_are_needed_also() {
     let root = "http://h/protos/acme/v1/s.proto";

@@ -1,4 +1,4 @@
-//! What goes wrong, and what a workflow sees of it.
+//! Failures, and how a workflow sees them.
 
 use std::time::Duration;
 
@@ -208,7 +208,7 @@ async fn a_server_that_comes_back_is_found_again() {
     let get = Callable::new(&format!("grpc://{address}"), "GetUser", config());
     assert_eq!(get.fails(data!({})).await.0, "connection");
     let Ok(listener) = TcpListener::bind(address).await else {
-        // Somebody else has taken the port meanwhile.
+        // Another process has taken the port meanwhile.
         return;
     };
     service::serve_on(listener);

@@ -16,7 +16,7 @@ use swirl_ports::{CallRequest, FunctionCaller as _};
 use crate::service;
 
 pub const URI: &str = "file://users.proto";
-/// Longer than any call takes; servers are told how much of it is left.
+/// Longer than any call takes; servers get the rest of it as their deadline.
 pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub fn config() -> HttpConfig {

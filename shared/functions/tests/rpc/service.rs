@@ -1,5 +1,5 @@
 //! A gRPC server for `users.proto`, without generated code: it handles messages as they are
-//! described. What `GetUser` does depends on the name that it is asked for.
+//! described. `GetUser` behaves by the name that it is asked for.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 pub const PROTO: &str = include_str!("users.proto");
 
-/// What the server has seen.
+/// The requests that the server has seen.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub metadata: Vec<MetadataMap>,

@@ -69,7 +69,7 @@ pub fn code(error: WorkflowError) -> (String, String) {
     (code, message)
 }
 
-/// A call of a server that was told to stop doesn't end. It may take a moment until it stops.
+/// A call of a server that was stopped doesn't end. It may take a moment until it stops.
 pub async fn hangs(call: impl AsyncFn() -> Result<Data, WorkflowError>) {
     eventually("a call without an answer", async || {
         // Time has to pass: more than an answer takes.
@@ -86,7 +86,7 @@ fn mqtt(broker: &MosquittoServer, more: &str) -> String {
     ))
 }
 
-/// What comes to a topic.
+/// The messages that come to a topic.
 async fn subscribe(port: u16, topic: &str) -> UnboundedReceiver<Publish> {
     let options = MqttOptions::new("the-test", "127.0.0.1", port);
     let (client, mut events) = AsyncClient::new(options, 10);
@@ -99,7 +99,7 @@ async fn subscribe(port: u16, topic: &str) -> UnboundedReceiver<Publish> {
             match event {
                 Event::Incoming(Packet::SubAck(_)) => ready.send(()).unwrap(),
                 Event::Incoming(Packet::Publish(publish)) => {
-                    // Nobody wants it where a test has ended.
+                    // The receiver is gone where a test has ended.
                     let _ = sender.send(publish);
                 }
                 _ => {}
@@ -344,7 +344,7 @@ async fn what_cannot_be_sent_is_told_at_deployment() {
             "onLight",
             "AsyncAPI version 1.2.0 is not supported",
         ),
-        ("a: 1".to_owned(), "onLight", "no AsyncAPI document"),
+        ("a: 1".to_owned(), "onLight", "not an AsyncAPI document"),
         ("{".to_owned(), "onLight", "neither JSON nor YAML"),
         (
             good.replace("'#/components/schemas/id'", "'other.yaml#/id'"),
@@ -362,7 +362,7 @@ async fn what_cannot_be_sent_is_told_at_deployment() {
         (
             good.replace("minimum: 0", "minimum: x"),
             "onLight",
-            "this is no schema",
+            "this is not a valid schema",
         ),
         (
             good.replace("qos: 2", "qos: 3"),

@@ -35,7 +35,7 @@ impl Seen {
     }
 }
 
-/// What a server answers to a request: status, content type, body.
+/// A server's answer to a request: status, content type, body.
 pub type Answer = (u16, &'static str, String);
 
 type Answering = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
@@ -46,7 +46,7 @@ struct Shared {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// A server that answers as it is told, and remembers what it was asked.
+/// A server that gives the answers that it was given, and remembers the requests.
 pub struct Server {
     pub base: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -120,7 +120,7 @@ impl Callable {
     }
 
     /// # Errors
-    /// The problem that deployment tells.
+    /// The problem that deployment reports.
     pub fn with(
         kind: FunctionKind,
         operation: &str,
@@ -145,7 +145,7 @@ impl Callable {
             .map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned()))
             .collect();
         let caller = Caller::new(Http::new(config).unwrap());
-        // What is asked for, and what that leads to, is what is given.
+        // The given documents are those that are asked for, and those that they lead to.
         let mut asked: Vec<(String, String)> = Vec::new();
         loop {
             let missing = caller.gather(&workflow).missing(&asked);

@@ -15,7 +15,7 @@ fn is_introspection(seen: &Seen) -> bool {
     seen.body["query"].as_str().unwrap().contains("__schema")
 }
 
-/// The schema of the language's own example, as a service tells it.
+/// The schema of the language's own example, as a service gives it.
 fn schema(seen: &Seen) -> Value {
     let asked = seen.body["query"].as_str().unwrap();
     let (root, field, argument, of) = if asked.contains("mutationType") {
@@ -209,7 +209,7 @@ async fn what_expressions_put_in_cannot_change_the_query() {
         (
             "{ id } secrets { all }",
             data!({}),
-            "the selection set: it goes on",
+            "the selection set: it continues",
         ),
         ("{ id", data!({}), "the selection set: at its end"),
         (
@@ -307,7 +307,7 @@ async fn what_cannot_be_called_is_told_at_deployment() {
             "ftp://example.org#query#pet",
             "must be an http or https URL",
         ),
-        ("graphql#query#pet", "is no URL"),
+        ("graphql#query#pet", "is not a valid URL"),
         (
             "http://example.org#query",
             "must be the URL of a GraphQL endpoint",

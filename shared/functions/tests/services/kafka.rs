@@ -56,7 +56,8 @@ async fn messages_go_over_kafka() {
         }
     }
 
-    // What was sent before isn't heard; what is sent to any partition later is.
+    // Messages that were sent before aren't heard; messages to any partition that are sent later
+    // are.
     let result = heard(hear.call(data!({})), async || {
         server
             .produce("light.7", "x:{\"lumens\": 50}\ny:{\"lumens\": 50}\n")

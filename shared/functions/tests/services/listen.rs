@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::asyncapi::{URI, code};
 use crate::fixture::{Callable, basic, config};
 
-/// AsyncAPI 3: what the service takes by `tell`, it sends by `hear`. `channel`: more of the channel.
+/// AsyncAPI 3: messages that the service takes by `tell`, it sends by `hear`. `channel`: more of the channel.
 pub fn document(server: &str, address: &str, channel: Value) -> String {
     let (protocol, host) = server.split_once("://").unwrap();
     let mut readings = json!({
@@ -59,14 +59,14 @@ pub fn made(document: &str, operation: &str, metadata: Data) -> Result<Callable,
     )
 }
 
-/// What a wait gives while somebody keeps sending.
+/// The result of a wait while messages keep being sent.
 pub async fn heard(
     wait: impl Future<Output = Result<Data, WorkflowError>>,
     send: impl AsyncFn(),
 ) -> Result<Data, WorkflowError> {
     let mut wait = std::pin::pin!(wait);
     let heard = eventually("a message", async || {
-        // Time has to pass: what is sent before it listens isn't heard.
+        // Time has to pass: messages sent before it listens aren't heard.
         match timeout(Duration::from_millis(200), &mut wait).await {
             Ok(result) => Some(result),
             Err(_) => {
@@ -84,7 +84,7 @@ async fn begun(wait: impl Future<Output = Result<Data, WorkflowError>>) {
     assert!(timeout(Duration::from_secs(2), wait).await.is_err());
 }
 
-/// Sends by `tell` what `hear` is to get; and what it is not to get.
+/// Sends by `tell` the messages that `hear` is to get, and those that it is not to get.
 async fn exchange(document: &str) {
     let (tell, hear) = (function(document, "tell"), function(document, "hear"));
     let say = async |arguments: Data| {
@@ -124,7 +124,7 @@ async fn a_message_is_heard_over_nats() {
     let text = document(&server.url(), "light.{id}", json!({}));
     exchange(&text).await;
 
-    // What fits no message of the operation.
+    // A payload that doesn't fit any message of the operation.
     let client = async_nats::connect(server.url()).await.unwrap();
     let send = async |payload: &'static str| {
         client.publish("light.7", payload.into()).await.unwrap();
@@ -135,7 +135,8 @@ async fn a_message_is_heard_over_nats() {
     assert_eq!(found, "response");
     assert!(
         message.contains("message from `light.7`")
-            && message.contains("it is none of the 2 messages; the first: the payload doesn't fit"),
+            && message
+                .contains("it fits none of the 2 messages; the first: the payload doesn't fit"),
         "{message}"
     );
 
@@ -167,7 +168,7 @@ async fn one_of_a_group_hears_a_message_over_nats() {
     let mut waits = futures::stream::FuturesUnordered::new();
     waits.push(hear.call(data!({})));
     waits.push(hear.call(data!({})));
-    // Each message is heard by one of them; what is sent before they listen, by nobody.
+    // Each message is heard by one of them; messages sent before they listen, by nobody.
     let sent = Cell::new(0);
     let mut all = Vec::new();
     while !waits.is_empty() {
@@ -228,7 +229,7 @@ async fn messages_go_over_redis() {
         assert_eq!(found, "arguments");
         assert!(message.contains(reason), "{message}");
     }
-    // A wait outlives the server, and a call after it gets a connection of its own.
+    // A wait outlives the server, and a call after it gets its own connection.
     let mut wait = std::pin::pin!(hear.call(data!({})));
     begun(&mut wait).await;
     server.restart().unwrap();

@@ -35,8 +35,8 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.unwrap()))
 }
 
-/// Hands on what comes over TLS to a plain server. Where a server says at which port it is, as Kafka's
-/// brokers do, it is made to say the relay's.
+/// Passes everything that comes over TLS to a plain server. Where a server names its port, as Kafka's brokers do, the
+/// relay's port is put in its place.
 async fn relay(to: u16) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -63,7 +63,7 @@ async fn relay(to: u16) -> u16 {
     port
 }
 
-/// Hands on what one side says until it has nothing more to say.
+/// Copies one side's data until it has no more.
 async fn copied(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -85,7 +85,7 @@ async fn copied(
     let _ = to.shutdown().await;
 }
 
-/// Says how much light there is to whoever comes, and hears what they have to say.
+/// Tells each client how much light there is, and hears its messages.
 async fn websocket() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -105,7 +105,7 @@ fn port_of(address: &str) -> u16 {
     address.rsplit(':').next().unwrap().parse().unwrap()
 }
 
-/// The certificate is trusted through a variable of the process, so what succeeds is done by another one:
+/// The certificate is trusted through a variable of the process, so the calls that succeed are made by another process:
 /// this test once more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
@@ -119,7 +119,7 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
         RedisServer::start().unwrap(),
         MosquittoServer::start().unwrap(),
     );
-    // One broker alone: the relay stands before no other.
+    // One broker alone: the relay leads to no other.
     let kafka = KafkaMock::start(1).unwrap();
     kafka.produce("light.7", "k:{\"lumens\": 0}\n").unwrap();
     let mut servers = Vec::new();
@@ -152,7 +152,7 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
     );
 }
 
-/// What is told is heard.
+/// A message that is sent is heard.
 async fn there_and_back(url: &str) {
     let text = document(url, "light.{id}", json!({}));
     let (tell, hear) = (function(&text, "tell"), function(&text, "hear"));

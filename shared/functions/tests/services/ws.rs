@@ -17,8 +17,8 @@ use crate::listen::{document, function, made};
 /// Path, headers and first message of each conversation.
 type Seen = Arc<Mutex<Vec<(String, http::HeaderMap, Message)>>>;
 
-/// Says something where nothing is said to it (`/hear/...`), answers at `/ask/...`, hangs up at
-/// `/rude/...` the first time, and lets nobody in at `/closed/...`.
+/// Speaks first at `/hear/...`, answers at `/ask/...`, hangs up at `/rude/...` the first time, and
+/// lets nobody in at `/closed/...`.
 async fn serve(seen: Seen) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

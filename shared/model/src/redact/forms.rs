@@ -31,8 +31,8 @@ pub fn of(value: &str) -> Vec<Pattern> {
 /// megabyte, of which nothing would be left.
 const CORE_MIN: usize = 6;
 
-/// What is put into Base64: the value, or as it stands in a form (RFC 6749, section 2.3.1), a URL or
-/// a JSON string.
+/// The texts that are put into Base64: the value itself, or its form in form data (RFC 6749, section 2.3.1), a URL or a
+/// JSON string.
 fn encoded(value: &str) -> Vec<Vec<u8>> {
     let json = serde_json::Value::from(value).to_string();
     let mut all = vec![value.as_bytes().to_vec()];
@@ -63,8 +63,8 @@ fn percent(value: &str, kept: &str, space: Option<char>) -> String {
     text
 }
 
-/// The part of the Base64 of any text with `bytes` in it that depends on `bytes` alone, where
-/// `shift` more bytes than a multiple of three stand before them.
+/// The part of the Base64 of any text with `bytes` in it that depends on `bytes` alone, where `shift` more bytes than a
+/// multiple of three come before them.
 fn base64_core(bytes: &[u8], shift: usize) -> String {
     let mut padded = vec![0; shift];
     padded.extend_from_slice(bytes);

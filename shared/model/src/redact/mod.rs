@@ -1,10 +1,9 @@
-//! Cuts the values of secrets out of what services answer, before it is kept or shown.
+//! Cuts the values of secrets out of services' answers, before they are kept or shown.
 //!
-//! A service may echo what it was sent: in an error's message, or in a result. It may do so in
-//! another form, so a value is found also as it stands in JSON (escaped once or more often), in URLs
-//! and forms, in HTML, in Base64 (also of a longer text that holds it, such as `user:password`, and in
-//! lines), in hexadecimal digits (also `de:ad:be:ef`), and read as Latin-1. What it turns a secret into otherwise, such as a hash,
-//! cannot be told.
+//! A service may echo its request: in an error's message, or in a result. It may do so in another form, so a value is
+//! found also as it is written in JSON (escaped once or more often), in URLs and forms, in HTML, in Base64 (also of a
+//! longer text that holds it, such as `user:password`, and in lines), in hexadecimal digits (also `de:ad:be:ef`), and
+//! read as Latin-1. A secret that was turned into something else, such as a hash, cannot be recognised.
 
 mod forms;
 mod pattern;
@@ -18,11 +17,10 @@ use crate::data::{Data, text as value};
 use crate::error::WorkflowError;
 use pattern::{Pattern, Search};
 
-/// What stands in place of a secret.
+/// The text in place of a secret.
 pub const CUT: &str = "***";
 
-/// Shorter values stay, in characters: cutting them out would tell where they are, and tear other
-/// text apart.
+/// Shorter values stay, in characters: cutting them out would show where they are, and tear other text apart.
 const CHARS_MIN: usize = 4;
 
 /// The values of some secrets, ready to be looked for.
@@ -103,7 +101,7 @@ impl Redactor {
         }
     }
 
-    /// An error as it is shown: its name, code and message.
+    /// An error in the form that is shown: its name, code and message.
     pub fn error(&self, error: &mut WorkflowError) {
         self.clean(&mut error.name);
         error.code.iter_mut().for_each(|code| self.clean(code));
@@ -152,7 +150,7 @@ impl Redactor {
         found.max_by_key(|(_, end)| *end)
     }
 
-    /// Whether a number is a secret, with whatever sign and however many zeros at its end.
+    /// Whether a number is a secret, with any sign and any number of zeros at its end.
     fn is_number(&self, number: &str) -> bool {
         let plain = number.trim_start_matches('-');
         let size = plain.parse::<f64>().ok();

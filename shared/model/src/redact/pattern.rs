@@ -1,15 +1,15 @@
 //! Finding one form of a value at a place in a text.
 //!
-//! Encoders differ in which characters they escape, and texts are escaped more than once. So each
-//! character of the value is taken in any of its forms, whatever the others have: all ends that the
-//! part so far can have are followed at once.
+//! Encoders differ in which characters they escape, and texts are escaped more than once. So each character of the
+//! value is taken in any of its forms, independently of the others: all ends that the part so far can have are followed
+//! at once.
 
-/// What a value is looked for as.
+/// The form in which a value is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The value, with any character escaped.
     Escaped,
-    /// Part of Base64: what surrounds it belongs to it.
+    /// Part of Base64: the characters around it belong to it.
     Base64,
     /// Hexadecimal digits of either case.
     Digits,
@@ -23,7 +23,7 @@ const ROUNDS_MAX: usize = 64;
 /// A text that is searched.
 pub struct Search<'t> {
     pub text: &'t [u8],
-    /// What stands before it has been dealt with.
+    /// Everything before it has been dealt with.
     pub floor: usize,
     /// The last stretch of Base64 that was cut out: nothing in it needs measuring again.
     stretch: (usize, usize),
@@ -55,7 +55,7 @@ impl<'t> Search<'t> {
         self.stretch
     }
 
-    /// How many backslashes stand at `at`.
+    /// The number of backslashes at `at`.
     fn backslashes(&mut self, at: usize) -> usize {
         if !(self.backslashes.0..self.backslashes.1).contains(&at) {
             let run = self.text[at..].iter().take_while(|byte| **byte == b'\\');
@@ -64,8 +64,8 @@ impl<'t> Search<'t> {
         self.backslashes.1 - at
     }
 
-    /// Whether backslashes that begin before `at` are followed by what follows those at `at`: then
-    /// there is no other match here than there.
+    /// Whether backslashes that begin before `at` are followed by the same text as those at `at`: a match here would be
+    /// the same as the match there.
     fn is_seen(&self, at: usize) -> bool {
         at > self.floor && self.text[at - 1] == b'\\' && self.text[at] == b'\\'
     }
@@ -121,7 +121,7 @@ impl Pattern {
         bytes
     }
 
-    /// Start and end of what is to be cut out, if a match begins at `at`.
+    /// Start and end of the text to cut out, if a match begins at `at`.
     pub fn matches(&self, search: &mut Search<'_>, at: usize) -> Option<(usize, usize)> {
         let text = search.text;
         if search.is_seen(at) {
@@ -244,7 +244,7 @@ fn backslash(search: &mut Search<'_>, at: usize, char: char, ends: &mut Vec<usiz
     let text = search.text;
     let run = search.backslashes(at);
     if char == '\\' {
-        // All of them, or all but the one that escapes what follows.
+        // All of them, or all but the one that escapes the next character.
         ends.extend((at + (run - 1).max(1)..=at + run).take(2));
     }
     let after = at + run;

@@ -101,7 +101,7 @@ fn base64_is_cut_out_of_lines() {
             let found = cut(&shown);
             assert!(found.contains("***"), "{shown}");
             let left: String = found.replace("***", "");
-            // What is left of it belongs to what surrounds the secret.
+            // The rest of it belongs to the text around the secret.
             let in_lines = |text: &str| text.len() >= 8 && shown.contains(text);
             assert!(
                 !in_lines(left.trim()) || left.len() <= 2 * width + 8,
@@ -123,7 +123,7 @@ fn numbers_are_secrets_whatever_their_sign_and_zeros() {
     }
 }
 
-/// Whatever stands before and after the secret in what is encoded.
+/// For any text before and after the secret in the encoded text.
 #[test]
 fn base64_is_cut_out_at_any_alignment() {
     let form = percent(SECRET, true).replace("%20", "+");
@@ -200,7 +200,7 @@ fn all_of_an_error_is_searched() {
     );
 }
 
-/// What a service answers must not hold a worker up, whatever it is.
+/// A service's answer must not hold a worker up, whatever it contains.
 #[test]
 fn texts_full_of_beginnings_take_linear_time() {
     let redactor = Redactor::new(["se\\cret=\"7\" €", "\\\\x&y", "another one"]);
@@ -213,7 +213,7 @@ fn texts_full_of_beginnings_take_linear_time() {
         let cut = redactor.text(&text);
         let took = begin.elapsed();
         assert_eq!(cut.contains("***"), part == core, "{part}");
-        // Unoptimised, on a busy machine; what isn't linear would take hours.
+        // Unoptimised, on a busy machine; a quadratic search would take hours.
         assert!(took.as_secs() < 30, "{part}: {took:?}");
     }
 }

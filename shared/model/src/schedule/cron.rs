@@ -39,11 +39,11 @@ pub(super) struct Days {
     pub restricted: bool,
     /// Bits 1 to 31.
     pub plain: u64,
-    /// `L-n`: so many days before the last.
+    /// `L-n`: this many days before the last.
     pub before_last: Vec<u8>,
     /// `15W`: the working day next to the day, within the month.
     pub working: Vec<u8>,
-    /// `LW`, `L-3W`: the working day next to the day so many before the last.
+    /// `LW`, `L-3W`: the working day next to the day that many days before the last.
     pub last_working: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Weekdays {
     pub nth: Vec<(u8, u8)>,
 }
 
-/// Why a text is no cron expression.
+/// Why a text is not a valid cron expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     #[error("it has {0} fields, and must have 5, 6 or 7")]

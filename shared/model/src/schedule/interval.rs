@@ -31,7 +31,7 @@ pub enum IntervalError {
     Local(LocalError),
     #[error(transparent)]
     Zone(#[from] ZoneError),
-    #[error("'{0}' is no repetition: write R, or R and a number above zero")]
+    #[error("'{0}' is not a valid repetition: write R, or R and a number above zero")]
     Repetition(String),
     #[error("it needs one or two parts after the R/, such as R/PT2H")]
     Parts,
@@ -136,7 +136,7 @@ impl Interval {
         each.shift(start, k)
     }
 
-    /// The greatest k with end - k durations after `after`; the end itself is no beginning.
+    /// The greatest k with end - k durations after `after`; the end itself isn't a beginning.
     fn backward(&self, end: Timestamp, each: IsoDuration, after: Timestamp) -> Option<Timestamp> {
         let is_not_after = |k: i64| each.shift(end, -k).is_none_or(|begin| begin <= after);
         let k = (least(is_not_after)? - 1).min(self.count_max());
@@ -157,7 +157,8 @@ impl Interval {
             Bounds::StartEnd(start, end) => (Some(start), Some(end)),
             Bounds::From(start, each) => (Some(start), last(start, each)),
             Bounds::Length(each) => (Some(deployed_at), last(deployed_at, each)),
-            // So long from the deployment, or until the end, whichever comes first (decision 100).
+            // This long from the deployment, or until the end, whichever comes first (decision
+            // 100).
             Bounds::Until(each, end) if !self.repeats => {
                 (Some(deployed_at), Some(each.add_to(deployed_at).min(end)))
             }
@@ -330,13 +331,13 @@ mod tests {
     #[test]
     fn bad_intervals() {
         for (text, part) in [
-            ("", "is no ISO 8601 date"),
-            ("R/", "is no ISO 8601 date"),
+            ("", "is not an ISO 8601 date"),
+            ("R/", "is not an ISO 8601 date"),
             ("R", "one or two parts"),
             ("R/PT0S", "its duration is zero"),
-            ("R0/PT1S", "'R0' is no repetition"),
-            ("R-1/PT1S", "'R-1' is no repetition"),
-            ("Rx/PT1S", "'Rx' is no repetition"),
+            ("R0/PT1S", "'R0' is not a valid repetition"),
+            ("R-1/PT1S", "'R-1' is not a valid repetition"),
+            ("Rx/PT1S", "'Rx' is not a valid repetition"),
             ("R/PT1S/PT2S", "two durations"),
             (
                 "R/2024-01-01T00:00:00Z/2024-01-02T00:00:00Z",
@@ -349,7 +350,7 @@ mod tests {
             ),
             ("R/2024-01-01T00:00:00Z/PT1H/PT1H", "one or two parts"),
             ("R/2024-01-01T00:00:00Z/P1X", "the duration 'P1X'"),
-            ("R/noon/PT1H", "'noon' is no ISO 8601 date"),
+            ("R/noon/PT1H", "'noon' is not an ISO 8601 date"),
         ] {
             let error = times(text, "UTC", "2024-01-01T00:00:00Z", 1);
             assert!(error.contains(part), "{text}: {error}");

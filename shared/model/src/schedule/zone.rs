@@ -16,7 +16,7 @@ pub struct ZoneError(pub String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocalError {
-    #[error("'{0}' is no ISO 8601 date and time such as 2024-01-31T09:00:00Z")]
+    #[error("'{0}' is not an ISO 8601 date and time such as 2024-01-31T09:00:00Z")]
     Text(String),
     #[error(transparent)]
     Zone(#[from] ZoneError),
@@ -55,7 +55,7 @@ impl Zone {
         if let Ok(at) = text.parse::<jiff::Timestamp>() {
             return Ok(Timestamp(at.as_millisecond()));
         }
-        // What has an offset but is no instant must not be read as local time.
+        // A text with an offset that isn't an instant must not be read as local time.
         let time = text
             .split_once(['T', 't', ' '])
             .map_or("", |(_, time)| time);
@@ -158,7 +158,10 @@ mod tests {
             "2024-01-31T25:00:00",
             "2024-01-31T09:00:00+99:00",
         ] {
-            assert!(show(text, "UTC").contains("is no ISO 8601 date"), "{text}");
+            assert!(
+                show(text, "UTC").contains("is not an ISO 8601 date"),
+                "{text}"
+            );
         }
         assert_eq!(
             show("2024-01-31", "Mars/Base"),

@@ -1,4 +1,4 @@
-//! What an event state has got so far.
+//! The progress of an event state.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use super::*;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EventRun {
-    /// By event definition: what arrived.
+    /// By event definition: the events that arrived.
     pub arrived: Vec<(u32, CloudEvent)>,
     /// Entries whose actions have run.
     pub done: Vec<u16>,
     pub running: Option<u16>,
-    /// Entries whose actions run side by side, each as a fork of its own.
+    /// Entries whose actions run side by side, each in its own fork.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forks: Vec<EntryFork>,
-    /// The timers of entries that have a timeout of their own.
+    /// The timers of entries that have their own timeout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<EntryTimer>,
     /// Entries that aren't waited for any longer: their own timeout has passed.
@@ -35,10 +35,10 @@ pub struct EntryTimer {
 pub struct EntryFork {
     pub entry: u16,
     pub fork: u32,
-    /// Its error is known, and it has not been let go on since: where a retry goes on.
+    /// Its error is known, and it has not been let continue since: a retry continues there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// The timer that lets it go on, if a handler retries it.
+    /// The timer that lets it continue, if a handler retries it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Forks: what their branches begin with, and what they came to.
+//! Forks: the data that their branches begin with, and their results.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::error::names;
 
-/// What a branch or iteration came to.
+/// The result of a branch or iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum BranchResult {
     Done {
@@ -46,7 +46,7 @@ impl BranchResult {
         crate::data::json_bytes(self)
     }
 
-    /// What a branch came to whose result doesn't fit beside those of the others. Redis' scripts say the same.
+    /// The result of a branch whose own result doesn't fit next to those of the others. Redis' scripts say the same.
     pub fn too_large(results_max: usize) -> BranchResult {
         let message =
             format!("the results of all branches would be larger than {results_max} bytes");
@@ -68,21 +68,21 @@ pub struct Fork {
     pub total: u32,
     /// Branches below this index may run.
     pub open: u32,
-    /// The parent is told when so many are done.
+    /// The parent is notified when this many are done.
     pub needed: u32,
     pub results: std::collections::BTreeMap<u32, BranchResult>,
-    /// How many of the results are no successes. Counted here because it is asked for at every
-    /// report, however many there are.
+    /// How many of the results are not `Done`. Counted here because it is asked for at every report, however many
+    /// there are.
     #[serde(default)]
     pub failed: u32,
-    /// How large all results together may become, as JSON text; 0 for any size. What would make them larger is the
-    /// error `LimitExceeded` of its branch.
+    /// How large all results together may become, as JSON text; 0 for any size. A branch whose result would make them
+    /// larger fails with the error `LimitExceeded`.
     #[serde(default)]
     pub results_max: usize,
     /// How large they are.
     #[serde(default)]
     pub bytes: usize,
-    /// The parent has been told.
+    /// The parent has been notified.
     pub told: bool,
     pub closed: bool,
 }
@@ -96,13 +96,13 @@ pub enum ForkOrigin {
     Apart(StateId, u32),
 }
 
-/// What came of a report.
+/// The outcome of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
-    /// Nobody waits for it any more, or it is known already.
+    /// It isn't waited for any more, or it is known already.
     Stale,
     Noted,
-    /// The parent is to be told now.
+    /// The parent is to be notified now.
     Tell,
 }
 
@@ -140,15 +140,15 @@ impl Fork {
         self.told = false;
     }
 
-    /// Forgets the error of a branch, and of all others if asked, so that they may go on. The parent can be
-    /// told again. Returns which branches go on: those that failed.
+    /// Forgets the error of a branch, and of all others if asked, so that they may continue. The parent can be notified
+    /// again. Returns the branches that continue: those that failed.
     pub fn revive(&mut self, index: u32, others: bool) -> Vec<u32> {
         let failed = |(at, result): (&u32, &BranchResult)| {
             let meant = others || *at == index;
             (meant && matches!(result, BranchResult::Failed(_))).then_some(*at)
         };
         let mut indexes: Vec<u32> = self.results.iter().filter_map(failed).collect();
-        // The one that is meant goes on first.
+        // The one that is meant continues first.
         indexes.sort_by_key(|at| *at != index);
         for at in &indexes {
             let bytes = self.results.remove(at).map_or(0, |result| result.bytes());
@@ -169,18 +169,18 @@ impl Fork {
         self.done() >= self.needed
     }
 
-    /// Whether the parent, once it asks, is to be told at once.
+    /// Whether the parent, once it asks, is to be notified at once.
     pub fn is_news(&self) -> bool {
         self.failed > 0 || self.enough()
     }
 
-    /// Whether what the parent waits for now is a batch after which more branches open. It needs
-    /// no results then: they are all kept here until the last batch is done.
+    /// Whether the parent waits for a batch after which more branches open. It needs no results then: they are all kept
+    /// here until the last batch is done.
     pub fn is_batch(&self) -> bool {
         self.open == self.needed && self.open < self.total
     }
 
-    /// What a branch begins with: everything but what the others came to.
+    /// The data that a branch begins with: everything but the results of the others.
     pub fn origin_of_branch(&self) -> Fork {
         Fork {
             parent: self.parent.clone(),

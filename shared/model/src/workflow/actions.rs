@@ -1,4 +1,4 @@
-//! Actions, and what becomes of their results.
+//! Actions, and the use of their results.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct ActionList {
 pub struct Action {
     pub name: Option<Arc<str>>,
     pub kind: ActionKind,
-    /// Where it stands in the document, as a JSON pointer; empty where nobody asks for it.
+    /// Its place in the document, as a JSON pointer; empty where nobody asks for it.
     pub pointer: String,
     pub condition: Option<ExprId>,
     pub sleep_before: Option<Period>,
@@ -34,18 +34,18 @@ pub struct Action {
     pub repeat: Option<Repeat>,
 }
 
-/// What becomes of an action's result.
+/// The use that is made of an action's result.
 #[derive(Debug, Clone, Default)]
 pub struct ResultRule {
     /// `useResults: false`.
     pub ignore: bool,
     pub results: Option<ExprId>,
     pub to: Option<PathId>,
-    /// What `results` selects goes under a key.
+    /// The value that `results` selects goes under a key.
     pub under: Option<Under>,
-    /// A result that cannot be merged, as any that is no object, replaces what it would be merged with.
+    /// A result that cannot be merged, such as one that isn't an object, replaces the value it would be merged with.
     pub replace: bool,
-    /// Applied to the state data once the result is in it: what it selects becomes the state data.
+    /// Applied to the state data once the result is in it: its selection becomes the state data.
     pub output: Option<ExprId>,
 }
 
@@ -78,8 +78,8 @@ pub struct Call {
     pub detached: bool,
 }
 
-/// Produces an event, or waits for one, or produces one and waits for its answer. What is consumed is the
-/// action's result.
+/// Produces an event, or waits for one, or produces one and waits for its answer. The consumed event is the action's
+/// result.
 #[derive(Debug, Clone, Default)]
 pub struct EventAction {
     pub produce: Option<Produce>,

@@ -1,21 +1,21 @@
-//! What is done about errors: handlers and retries.
+//! Reactions to errors: handlers and retries.
 
 use std::sync::Arc;
 
 use super::*;
 
-/// When a state is repeated as a whole. It goes on with the data as it stands then; an event state takes the
-/// same events again.
+/// When a state is repeated as a whole. It continues with the data as it is then; an event state takes the same events
+/// again.
 #[derive(Debug, Clone)]
 pub struct StateRetryRule {
     pub errors: ErrorSet,
-    /// The state's work, done without an error, is looked at too: `When` is evaluated over the state data,
-    /// `Text` is compared with it. A state that fits when its retries are used up goes on as done.
+    /// The state's work, done without an error, is looked at too: `When` is evaluated over the state data, `Text` is
+    /// compared with it. A state that fits when its retries are used up continues as done.
     pub results: bool,
     pub policy: Retry,
 }
 
-/// A value goes under a key of its own, before it is merged.
+/// A value goes under its own key, before it is merged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Under {
     pub key: Arc<str>,
@@ -24,9 +24,9 @@ pub struct Under {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnderWhen {
-    /// Always. If the filter selects nothing in a value that is no object, the value itself goes there.
+    /// Always. If the filter selects nothing in a value that isn't an object, the value itself goes there.
     Always,
-    /// If it is no object and has no place of its own (`to`).
+    /// If it isn't an object and doesn't have its own place (`to`).
     NotObject,
 }
 
@@ -34,14 +34,14 @@ pub enum UnderWhen {
 #[derive(Debug, Clone, Default)]
 pub struct Handler {
     pub errors: ErrorSet,
-    /// Retries what failed before the handler's own way is taken.
+    /// Retries the failed part before the handler's own way is taken.
     pub retry: Option<HandlerRetry>,
     /// Where the error goes in the state data; `None`: nowhere.
     pub data: Option<ErrorFilter>,
     pub then: Then,
 }
 
-/// `onErrors` of an action: the first that fits takes the error. What none of them takes, or what is thrown
+/// `onErrors` of an action: the first that fits takes the error. An error that none of them takes, or that is thrown
 /// again, goes to the state's handlers.
 #[derive(Debug, Clone, Default)]
 pub struct ActionHandler {
@@ -63,7 +63,7 @@ pub struct HandlerRetry {
     pub source: bool,
 }
 
-/// What a handled error comes to.
+/// How the flow continues after a handled error.
 #[derive(Debug, Clone, Default)]
 pub enum Then {
     Next(Next),
@@ -71,14 +71,13 @@ pub enum Then {
     /// state's own transition or end.
     #[default]
     Continue,
-    /// The error goes on to whoever is around: from an action to its state, from a state to the end of the
-    /// branch or instance.
+    /// The error is passed outward: from an action to its state, from a state to the end of the branch or instance.
     Rethrow,
     /// Another error goes there instead.
     Throw(Throw),
 }
 
-/// An error to raise. What isn't given comes from the type of the error, or is left out.
+/// An error to raise. Members that aren't given come from the type of the error, or are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Throw {
     pub name: Option<String>,
@@ -88,8 +87,8 @@ pub struct Throw {
     pub detail: Option<Template>,
 }
 
-/// What of an error goes into the state data, and where. What isn't an object and has no `to` is merged as any
-/// value is.
+/// The part of an error that goes into the state data, and its place there. A value that isn't an object and has no
+/// `to` is merged as any value is.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ErrorFilter {
     /// Over the error; `None` takes all of it.
@@ -99,7 +98,7 @@ pub struct ErrorFilter {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum ErrorSet {
-    /// `*`: all that no other handler of the state names, wherever it stands in the list.
+    /// `*`: all that no other handler of the state names, wherever it is in the list.
     #[default]
     Any,
     These(Vec<ErrorId>),
@@ -120,13 +119,13 @@ pub struct ErrorDef {
     pub problem: Option<Problem>,
 }
 
-/// What an error must be, as RFC 7807 describes errors: all that is given.
+/// The properties that an error must have, as RFC 7807 describes errors: all that are given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Problem {
     /// `type`, a URI.
     pub kind: Option<String>,
     pub status: Option<u16>,
-    /// The JSON pointer of the action or state that it comes from, or of what holds it.
+    /// The JSON pointer of the action or state that it comes from, or of its container.
     pub instance: Option<String>,
 }
 

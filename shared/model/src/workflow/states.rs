@@ -11,7 +11,7 @@ pub enum StateKind {
     Callback(Callback),
     Event(EventState),
     Foreach(Foreach),
-    /// What is merged into the state data; null adds nothing.
+    /// A value to merge into the state data; null adds nothing.
     Inject(Data),
     Operation(ListId),
     Parallel(Parallel),
@@ -51,8 +51,8 @@ pub struct Callback {
     pub timeout: Option<Period>,
 }
 
-/// Waits for events, wherever it stands; as the starting state of a workflow its entries, waits and timeouts
-/// say which events start an instance.
+/// Waits for events, anywhere in a workflow; as the starting state of a workflow its entries, waits and timeouts say
+/// which events start an instance.
 #[derive(Debug, Clone, Default)]
 pub struct EventState {
     /// The first entry whose wait is over ends the state. Else all entries run, side by side, each as
@@ -75,9 +75,9 @@ pub struct OnEvents {
     pub actions: ListId,
     /// Where to go after the actions, if the entry says so itself. The state ends with it.
     pub next: Option<Next>,
-    /// How long to wait for this entry, from the beginning of the state (of an instance that events start: from
-    /// the first of them). Then it isn't waited for any longer. Where no other entry is left, the state
-    /// goes on by this entry's `next`, else by its own, without actions.
+    /// How long to wait for this entry, from the beginning of the state (of an instance that events start: from the
+    /// first of them). Then it isn't waited for any longer. Where no other entry is left, the state continues by this
+    /// entry's `next`, else by its own, without actions.
     pub timeout: Option<Period>,
 }
 
@@ -128,9 +128,9 @@ pub struct EventFilter {
     /// attributes and `data`.
     pub or_whole: bool,
     pub to: Option<PathId>,
-    /// What `data` selects goes under a key.
+    /// The value that `data` selects goes under a key.
     pub under: Option<Under>,
-    /// Applied to the state data once the payload is in it: what it selects becomes the state data.
+    /// Applied to the state data once the payload is in it: its selection becomes the state data.
     pub output: Option<ExprId>,
 }
 
@@ -154,8 +154,8 @@ pub enum Test {
     Holds(ExprId),
     /// Holds if anything is selected: not null, not false, no empty list.
     Exists(ExprId),
-    /// Compares what a path selects with a value. Of a list of matches one must fit; where nothing is
-    /// selected it doesn't hold.
+    /// Compares the selection of a path with a value. Of a list of matches one must fit; where nothing is selected it
+    /// doesn't hold.
     Compare {
         path: ExprId,
         operator: Comparison,
@@ -204,9 +204,9 @@ pub struct Parallel {
     pub branches: Vec<Branch>,
     /// How many of the awaited branches must be done. `None`: all of them.
     pub at_least: Option<Count>,
-    /// The state data becomes the list of the outputs of the awaited branches, in their order. Else
-    /// what each branch yields is merged into the state data, in the order of the branches: of a list of
-    /// actions what they produced, of a flow of states the output of the state that it ended in.
+    /// The state data becomes the list of the outputs of the awaited branches, in their order. Else the result of each
+    /// branch is merged into the state data, in the order of the branches: of a list of actions their results, of a
+    /// flow of states the output of the state that it ended in.
     pub collect: bool,
     /// Where in the state data that list goes; `None`: it becomes the state data.
     pub collect_to: Option<PathId>,
@@ -225,13 +225,13 @@ pub struct Branch {
     pub name: Arc<str>,
     pub body: Body,
     pub timeout: Option<Period>,
-    /// False: nobody waits for it or hears of its errors, and nothing of it is merged. It is cancelled if it
-    /// still runs when the instance ends. An end with `terminate` in it ends the instance.
+    /// False: it isn't waited for, nobody hears of its errors, and nothing of it is merged. It is cancelled if it still
+    /// runs when the instance ends. An end with `terminate` in it ends the instance.
     pub awaited: bool,
 }
 
-/// What a branch or iteration runs. A flow begins with the state data, and yields the data output of the
-/// state that it ends in.
+/// The work of a branch or iteration. A flow begins with the state data, and yields the data output of the state that
+/// it ends in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     Actions(ListId),
@@ -257,7 +257,7 @@ pub enum IterationMode {
     Parallel,
     /// One batch after another (`batchSize`).
     Batches(Count),
-    /// So many at any time: whenever one is done, the next one begins. 0 is no bound.
+    /// This many at any time: whenever one is done, the next one begins. 0: without a bound.
     Window(Count),
 }
 

@@ -1,7 +1,7 @@
 //! Where waits and kept events are looked for: by type or source, and by one correlation value.
 //!
-//! A wait whose value is known stands only under that value, so an event finds it among any
-//! number of others; one whose values are all unknown stands under the type alone. What is found
+//! A wait whose value is known is kept only under that value, so an event finds it among any number
+//! of others; one whose values are all unknown is kept under the type alone. A wait that is found
 //! is then compared in full.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ fn kind_of(filter: &EventMatch) -> String {
     }
 }
 
-/// Where a filter stands, or is to look.
+/// The bucket in which a filter is kept and looked for.
 pub fn bucket_of(filter: &EventMatch, correlation: &Correlation) -> Arc<str> {
     let kind = kind_of(filter);
     let known = filter.correlation.iter().find_map(|(attribute, explicit)| {
@@ -69,7 +69,8 @@ pub fn attributes_of(event: &CloudEvent) -> impl Iterator<Item = &str> + Clone {
         .chain(event.attributes.keys().map(String::as_str))
 }
 
-/// The attributes that make an event worth keeping: somebody's, and carried by the event.
+/// The attributes that make an event worth keeping: some definition names them, and the event
+/// carries them.
 pub fn attributes_to_keep(event: &CloudEvent, consumed: &[EventMatch]) -> BTreeSet<Arc<str>> {
     let filters = consumed.iter().filter(|filter| filter.is_kind(event));
     let attributes = filters.flat_map(|filter| filter.correlation.iter().map(|(name, _)| name));

@@ -29,7 +29,8 @@ pub enum Fit {
 impl Fit {
     /// Whether an event that came before the wait began may go to it: only a correlation binds the
     /// two. `untouched`: no other instance had the event. `was_there`: the instance had begun when
-    /// the event came. What another had already isn't early for one that began later (decision 48).
+    /// the event came. An event that another instance had already isn't early for one that began
+    /// later (decision 48).
     pub fn early(self, untouched: bool, was_there: bool) -> bool {
         match self {
             Fit::No | Fit::Kind => false,

@@ -1,5 +1,6 @@
-//! How events go with those who wait for them and with what they start: plain rules that every
-//! backend shares. Where things are kept, and who is faster, is each backend's own matter.
+//! How events match the scopes that wait for them and the instances that they start: plain rules
+//! that every backend shares. Each backend decides itself where things are kept, and which process
+//! wins a race.
 
 mod buckets;
 mod fit;

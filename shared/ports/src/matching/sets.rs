@@ -19,10 +19,10 @@ pub struct Set {
     pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
     /// The values that every event of the set has, as far as it has them.
     pub values: Correlation,
-    /// By what values its events go together so far.
+    /// The values by which its events belong together so far.
     #[serde(default)]
     pub agreed: Correlation,
-    /// What its events tell of the instance.
+    /// The correlation values that its events give the instance.
     #[serde(default)]
     pub told: Correlation,
 }
@@ -101,7 +101,7 @@ impl Set {
         trigger.wait.holds(&here)
     }
 
-    /// What a complete set starts.
+    /// The start that a complete set causes.
     pub fn begun(self) -> Begun {
         Begun {
             definition: self.definition,

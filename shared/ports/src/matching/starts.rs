@@ -1,4 +1,4 @@
-//! What events start.
+//! Starts of instances by events.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,7 @@ use swirl_model::scope::StartEvent;
 use super::{Correlation, learnt};
 use crate::events::{Offered, Start, Trigger};
 
-/// What came of an event that was offered. One that is offered again before it was confirmed has
-/// the same outcome.
+/// The outcome of an offered event. One that is offered again before it was confirmed has the same outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     pub woken: Vec<ScopeRef>,
@@ -24,7 +23,7 @@ pub struct Outcome {
 pub struct Begun {
     pub definition: DefinitionId,
     pub events: Vec<StartEvent>,
-    /// What it will correlate by: until it is there, this stands for it.
+    /// The values that it will correlate by: until it is there, this acts in its place.
     pub correlation: Correlation,
 }
 
@@ -75,12 +74,12 @@ impl Begun {
     }
 }
 
-/// What an event may be in a trigger.
+/// A place that an event may take in a trigger.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Role {
     /// In the trigger's list of events.
     pub place: usize,
-    /// What it tells of the instance: all attributes that its definition names.
+    /// The values that it gives the instance: all attributes that its definition names.
     pub told: Correlation,
     /// Those by which it finds its instance and the events that belong to it. A rule with a constant
     /// is only a filter.
@@ -90,7 +89,7 @@ pub struct Role {
     pub bound: bool,
 }
 
-/// What an event may be in a trigger, in the order of its list.
+/// The places that an event may take in a trigger, in the order of its list.
 pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     let places = trigger.events.iter().enumerate();
     let fitting = places.filter(|(_, filter)| may_start(filter, event));

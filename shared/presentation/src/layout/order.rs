@@ -49,7 +49,7 @@ impl Graph {
     fn crossings(&self, places: &[f64]) -> usize {
         let mut count = 0;
         for layer in &self.layers {
-            // Edges by their upper end; of two, the lower ends tell whether they cross.
+            // Edges by their upper end; of two, the lower ends show whether they cross.
             let mut lower: Vec<f64> = Vec::new();
             for &item in layer {
                 let mut ends: Vec<f64> = self.below[item]

@@ -1,4 +1,4 @@
-//! Which layer each node stands in.
+//! The layer of each node.
 
 use super::Link;
 
@@ -75,7 +75,7 @@ pub(super) fn ranks(count: usize, links: &[Link], turned: &[bool]) -> Vec<usize>
             }
         }
     }
-    // What nothing leads to stands just above what it leads to, the start aside.
+    // A node that nothing leads to goes just above the nodes that it leads to, the start aside.
     for root in roots.into_iter().filter(|&root| root != 0) {
         if let Some(least) = below[root].iter().map(|&to| ranks[to]).min() {
             ranks[root] = least.saturating_sub(1);

@@ -46,7 +46,7 @@ impl Graph {
         }
     }
 
-    /// What hangs together with nothing to its left is moved there.
+    /// A connected part with nothing to its left is moved there.
     fn compact(&mut self) {
         let mut parts: Vec<usize> = (0..self.items.len()).collect();
         fn root(parts: &mut [usize], mut item: usize) -> usize {

@@ -1,10 +1,9 @@
-//! Scopes that somebody may have begun with and not survived: each attempt is noted before it begins,
-//! and struck out at its end, so what is left are those that ended their process. After
-//! [`ATTEMPTS_MAX`] of them nobody tries again.
+//! Scopes that a process may have begun and not survived: each attempt is noted before it begins and struck out at its
+//! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them nobody tries again.
 //!
-//! Only computing counts: while an answer is waited for the attempt is struck out, so that a
-//! long call is not blamed for what others do to its process. For the same reason a scope that is
-//! suspected computes while no other suspected scope of this process does.
+//! Only computing counts: while it waits for an answer the attempt is struck out, so that a long call is not blamed for
+//! the harm that others do to its process. For the same reason a scope that is suspected computes while no other
+//! suspected scope of this process does.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::Error;
 
 /// How many attempts may end their process; the first one is not noted.
 const ATTEMPTS_MAX: u32 = 5;
-/// From so many on a scope computes alone.
+/// From this many attempts on a scope computes alone.
 const SUSPECTED: u32 = 2;
 
 /// Lets one suspected scope of this process compute at a time.
@@ -29,7 +28,7 @@ pub(super) struct Attempt {
 }
 
 impl Driver {
-    /// Before anything of a scope is computed. Does nothing for one that nobody suspects.
+    /// Before any computing of a scope. Does nothing for one that isn't suspected.
     ///
     /// # Errors
     /// [`Error::Attempts`]: it must not.
@@ -49,7 +48,7 @@ impl Driver {
             count = self.store.attempt(scope).await?;
         }
         if count >= ATTEMPTS_MAX {
-            // Who resumes it may have done something about it: then all of them are free again.
+            // The operator who resumes it may have fixed the cause: all attempts are free again.
             self.store.attempted(scope, true).await?;
             return Err(Error::Attempts { count });
         }
@@ -61,7 +60,7 @@ impl Driver {
         if attempt.is_some()
             && let Err(error) = self.store.attempted(scope, false).await
         {
-            tracing::debug!(%error, "an attempt counts that has come to its end");
+            tracing::debug!(%error, "a finished attempt still counts");
         }
     }
 }

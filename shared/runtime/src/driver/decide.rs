@@ -1,4 +1,4 @@
-//! What a scope does with all that there is to act on.
+//! Decides on everything that waits in a scope's inbox.
 
 use swirl_engine::{Env, Outcome, step};
 use swirl_model::CloudEvent;
@@ -29,7 +29,7 @@ impl Decided {
 /// Steps the scope with all that there is to act on.
 pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
     let mut decided = Decided::default();
-    // Who is to end doesn't begin first.
+    // A scope that is to end doesn't begin first.
     let cancelled = run
         .inbox
         .iter()

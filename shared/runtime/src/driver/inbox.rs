@@ -1,4 +1,4 @@
-//! What reaches a scope while it is held: the answer of its call, and what comes into its inbox.
+//! The inputs that reach a scope while it is held: the answer of its call, and messages to its inbox.
 
 use futures::FutureExt;
 use futures::future::{Either, select};
@@ -36,13 +36,16 @@ impl Driver {
         };
         match answer {
             Some(result) => {
-                // Results and errors are the user's data, taken as they came (decision 84): the engine hides
-                // secrets in what it shows of them.
-                let outcome = match &result {
-                    Ok(_) => CallOutcome::Done,
-                    Err(error) => CallOutcome::Failed(&error.name),
-                };
-                self.called(run, &running, outcome);
+                // Results and errors are the user's data, taken unchanged (decision 84): the engine hides secrets where
+                // it shows them.
+                match &result {
+                    Ok(_) => self.called(run, &running, CallOutcome::Done),
+                    // Traces are ours: names are shown as in the history.
+                    Err(error) => {
+                        let name = run.redactor.text(&error.name);
+                        self.called(run, &running, CallOutcome::Failed(&name));
+                    }
+                }
                 let call = running.call;
                 let item = InboxItem::new(Input::CallDone { call, result });
                 run.inbox.push_back(item);
@@ -61,14 +64,14 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// What came before an answer is acted on before it.
+    /// Inputs that came before an answer are acted on before it.
     pub(super) async fn look_first(&self, run: &mut Run, answer: InboxItem) -> Result<Next, Error> {
         run.inbox.clear();
         if !self.store.is_active(&run.header.id).await? {
-            // Suspended or faulted meanwhile: the answer is kept and acted on when the instance goes on.
+            // Suspended or faulted meanwhile: the answer is kept and acted on when the instance continues.
             let answer = self.kept(&run.header.id, answer).await?;
             self.store.add_input(&run.lease.scope, answer).await?;
-            // Or resumed again by now: then the scope goes on here.
+            // Or resumed again by now: then the scope continues here.
             return self.release(run).await;
         }
         if let Next::Done = self.drain(run).await? {
@@ -78,7 +81,7 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// A failure in a faulted instance is one of those that an operator's retry is for.
+    /// A failure in a faulted instance is one of those that an operator's retry covers.
     pub(super) async fn kept(
         &self,
         id: &InstanceId,
@@ -119,7 +122,7 @@ impl Driver {
     }
 }
 
-/// What is in an inbox must name nothing that the definition lacks.
+/// The contents of an inbox must not name anything that the definition lacks.
 pub(super) fn fit(
     def: &Definition,
     header: &Header,
@@ -130,7 +133,10 @@ pub(super) fn fit(
         None => Ok(()),
         Some(item) => Err(Error::Store(swirl_ports::Error::Damaged {
             what: format!("{} in the inbox of {scope}", item.id),
-            reason: format!("it names what its definition {} lacks", header.definition),
+            reason: format!(
+                "it names something that its definition {} lacks",
+                header.definition
+            ),
         })),
     }
 }

@@ -1,5 +1,5 @@
-//! What calls were given and answered, and what events held: kept with the history, as far as the
-//! operator wants it. Secrets are cut out, and what is too long is cut off.
+//! The arguments and answers of calls and the contents of events, kept with the history as far as the operator wants
+//! them. Secrets are cut out, and long values are cut off.
 
 use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
@@ -29,7 +29,7 @@ impl std::str::FromStr for Recording {
             "none" => Ok(Recording::None),
             "errors" => Ok(Recording::Errors),
             "all" => Ok(Recording::All),
-            _ => Err(format!("'{text}' is none of none, errors and all")),
+            _ => Err(format!("'{text}' must be none, errors or all")),
         }
     }
 }
@@ -42,7 +42,7 @@ pub const RECORDED_BYTES_MAX: usize = 16 << 10;
 pub(super) struct Given {
     call: u32,
     arguments: Option<Data>,
-    /// The answer may hold a token that was fetched for the call, and that nobody here knows.
+    /// The answer may hold a token that was fetched for the call, and that this process doesn't know.
     hides_result: bool,
 }
 
@@ -58,7 +58,7 @@ impl Given {
     }
 }
 
-/// What an input brings that the entries about it may keep.
+/// The values in an input that the entries about it may keep.
 #[derive(Default)]
 pub(super) struct Brought {
     arguments: Option<Data>,
@@ -148,7 +148,7 @@ impl Recorder {
         brought.starts.extend(starts);
     }
 
-    /// What the entry about this event keeps.
+    /// The values that the entry about this event keeps.
     pub fn entry(
         self,
         event: &Event,
@@ -205,8 +205,8 @@ fn masked(secrets: &Data) -> Data {
     all
 }
 
-/// The arguments without secrets: made once more where there are any, since what an expression makes of a
-/// secret is not always recognised. `None`: they cannot be made so.
+/// The arguments without secrets: made once more where there are any, since a secret that an expression has changed is
+/// not always recognised. `None`: they cannot be made without secrets.
 pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option<Data> {
     if run.secrets.is_null() {
         return Some(request.arguments.clone());

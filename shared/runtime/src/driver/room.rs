@@ -1,4 +1,4 @@
-//! A step that would make its instance hold more than it may is made again, with the room that there is: what
+//! A step that would make its instance hold more than it may is made again, limited to the available room: data that
 //! doesn't fit is an error where it is made, and the definition's handlers are asked.
 
 use std::collections::VecDeque;
@@ -61,7 +61,7 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// With what is stored now.
+    /// With the stored state of now.
     pub(super) async fn begin_again(&self, run: &mut Run, held: Held) -> Result<Run, Error> {
         let again = self.begin(held).await?;
         Ok(Run {

@@ -11,7 +11,7 @@ use crate::shares::Turn;
 pub(super) struct HaveTurn(Option<Turn>);
 
 impl HaveTurn {
-    /// Computes, and counts what that costs.
+    /// Computes, and counts the cost.
     pub fn counting<T>(&self, compute: impl FnOnce() -> T) -> T {
         let before = swirl_engine::spent();
         let computed = compute();
@@ -30,7 +30,7 @@ impl HaveTurn {
 pub(super) struct Crowded;
 
 impl Driver {
-    /// A place, where places are shared out. What is to end gets one in any case.
+    /// A place, where places are shared out. A scope that is to end always gets one.
     pub(super) fn place_of(&self, held: &Held) -> Result<Option<Place>, Crowded> {
         let Some(places) = &self.places else {
             return Ok(None);
@@ -47,7 +47,8 @@ impl Driver {
         }
     }
 
-    /// Waits for a turn. What was read before a wait may have been overtaken. `None`: somebody else goes on with the scope.
+    /// Waits for a turn. Data that was read before a wait may be stale. `None`: another process continues with the
+    /// scope.
     pub(super) async fn have_turn(&self, run: &mut Run) -> Result<Option<HaveTurn>, Error> {
         let turn = self.turn_of(run).await;
         if !turn.waited() {

@@ -1,4 +1,4 @@
-//! One turn of the loop: decide, commit, then go on or let the scope go.
+//! One turn of the loop: decide, commit, then continue or let the scope go.
 
 use swirl_engine::Env;
 use swirl_model::Data;
@@ -14,13 +14,13 @@ use crate::observe::{CallOutcome, Cause, Observed};
 /// The distributed tracing extension of CloudEvents.
 const TRACEPARENT: &str = "traceparent";
 
-/// What became of a decision.
+/// The outcome of a decision.
 enum Settled {
     /// It is committed, or there was nothing to commit; the scope is held on.
     Held,
     /// It is committed, and the lease was given back.
     LetGo {
-        /// The scope can go on, and is in the queue already.
+        /// The scope can continue, and is in the queue already.
         is_woken: bool,
     },
     /// Nothing took effect.
@@ -58,7 +58,7 @@ impl Driver {
         }
     }
 
-    /// Commits a decision, and has done what follows from it.
+    /// Commits a decision, and carries out its consequences.
     async fn settle(
         &self,
         run: &mut Run,
@@ -112,7 +112,7 @@ impl Driver {
             observer.committed(observed);
         }
         let is_woken = wake.contains(&run.lease.scope);
-        // Effects come first, and may take their time: then others may go on meanwhile.
+        // Effects come first, and may take their time: others may continue meanwhile.
         let ends_here = released && !yields && !is_woken && outbox.is_empty();
         if self.settings.keeps_one && ends_here && !wake.is_empty() {
             run.next = Some(wake.remove(0));
@@ -125,7 +125,7 @@ impl Driver {
         })
     }
 
-    /// Something came first. The step is made again, with what came.
+    /// Another input came first. The step is made again, with that input.
     async fn look_again(&self, run: &mut Run, before: Option<Before>) -> Result<Next, Error> {
         if let Some(Before {
             scope, mut inbox, ..
@@ -138,20 +138,20 @@ impl Driver {
         self.drain(run).await
     }
 
-    /// Closed, ended or taken over meanwhile: whoever looks next sees how it is.
+    /// Closed, ended or taken over meanwhile: the next reader sees the current state.
     async fn refused(&self, run: &mut Run) {
         tracing::debug!("the commit was refused");
         if let Some(observer) = &self.observer {
             observer.refused(&run.header);
         }
-        // Whoever was faster sees to what there is; a lease that was lost says less.
+        // The inbox is left to the process that was faster. A lease that is still held is given back.
         if run.lease.is_taken() {
             self.give_up(&run.lease).await;
             self.wake(vec![run.lease.scope.clone()]).await;
         }
     }
 
-    /// The lease is given back. `wakes`: the scope can go on at once, elsewhere.
+    /// The lease is given back. `wakes`: the scope can continue at once, elsewhere.
     async fn leave(&self, run: &mut Run, wakes: bool) {
         if let Some(running) = run.call.take() {
             self.called(run, &running, CallOutcome::Abandoned);
@@ -180,7 +180,7 @@ impl Driver {
         }
     }
 
-    /// What the observer is told once the decision is committed. Events that are published get
+    /// The report to the observer once the decision is committed. Events that are published get
     /// their place in the trace, so that it is stored with them.
     fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
         let observer = self.observer.as_ref()?;

@@ -1,11 +1,11 @@
-//! What there is to run of a definition.
+//! The parts of a definition that can run.
 
 use swirl_model::workflow::{
     ActionKind, Body, Handler, ListId, Next, State, StateId, StateKind, Then, Workflow,
 };
 use swirl_spec::source::Node;
 
-/// What a part of a definition is.
+/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     State,
@@ -59,12 +59,12 @@ pub struct Item {
     pub(super) key: Key,
 }
 
-/// How a part is found in histories.
+/// The key by which a part is found in histories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
     State(StateId),
     /// To a state, or to the end. Two branches of a switch that lead to the same state are one: a
-    /// history doesn't tell them apart.
+    /// history doesn't distinguish them.
     Way(StateId, Option<StateId>),
     ErrorPath(StateId, Option<StateId>),
     Retry(StateId),
@@ -73,7 +73,7 @@ pub(super) enum Key {
 }
 
 pub(super) fn of(workflow: &Workflow, root: Option<&Node>) -> Vec<Item> {
-    let lines = lines(root);
+    let lines = lines_of_states(root);
     let mut items = Items {
         workflow,
         list: Vec::new(),
@@ -117,7 +117,7 @@ impl Items<'_> {
         for (label, next) in ways(state) {
             let (target, to) = self.target(next);
             let label = label.map_or(String::new(), |label| format!(" ({label})"));
-            // What a compensating state leads to is said by who asked for the compensation.
+            // The state that asked for the compensation determines where a compensating state leads.
             if !state.used_for_compensation {
                 self.add(
                     Kind::Way,
@@ -214,7 +214,7 @@ impl Items<'_> {
     }
 }
 
-/// Where a state leads without an error, with what leads there.
+/// The transitions of a state without an error, with their conditions.
 fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
     let mut ways: Vec<(Option<String>, &Next)> =
         state.next.iter().map(|next| (None, next)).collect();
@@ -271,7 +271,7 @@ pub fn lists(state: &State) -> Vec<ListId> {
 }
 
 /// The lines of the states, by name.
-fn lines(root: Option<&Node>) -> Vec<(String, usize)> {
+pub fn lines_of_states(root: Option<&Node>) -> Vec<(String, usize)> {
     let mut lines = Vec::new();
     let mut open: Vec<&Node> = root.into_iter().collect();
     while let Some(node) = open.pop() {

@@ -1,9 +1,9 @@
-//! Coverage as LCOV: a state is a function in its line, all else are branches of that line.
+//! Coverage as LCOV: a state is a function in its line, everything else is a branch of that line.
 
 use super::items::Kind;
 use super::{Coverage, Covered};
 
-/// What editors and services that show coverage read.
+/// The format for editors and services that show coverage.
 pub fn lcov(coverage: &Coverage) -> String {
     coverage.definitions().map(record).collect()
 }

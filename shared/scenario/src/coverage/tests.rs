@@ -28,7 +28,7 @@ states:
     end: true
 ";
 
-/// The coverage of scenarios, each given by what the function answers.
+/// The coverage of scenarios, each given by the function's answer.
 fn covered(folder: &Path, answers: &[&str]) -> Coverage {
     std::fs::write(folder.join("w.sw.yaml"), DEFINITION).unwrap();
     let covering = Covering::new(&VirtualRunner);
@@ -43,7 +43,7 @@ fn covered(folder: &Path, answers: &[&str]) -> Coverage {
     covering.into_coverage()
 }
 
-/// `kind name` of what didn't run.
+/// `kind name` of the parts that didn't run.
 fn missed(coverage: &Coverage) -> Vec<String> {
     let definitions: Vec<&Covered> = coverage.definitions().collect();
     assert_eq!(definitions.len(), 1);
@@ -85,7 +85,7 @@ fn each_scenario_adds_what_it_runs() {
     let big = "{return: {size: 11}}";
     let both = "[{return: {size: 7}}, {error: {status: 404}}, {return: {}}]";
     assert_eq!(missed(&[SMALL, lost, never, big, both]), [""; 0]);
-    // What came to nothing took no way.
+    // A call that never ended led nowhere.
     assert!(missed(&[never]).contains(&"way Ask -> Decide".to_owned()));
 }
 
@@ -113,6 +113,34 @@ fn texts_for_people_and_programs() {
     ] {
         assert!(lcov.lines().any(|known| known == line), "{line}\n{lcov}");
     }
+}
+
+#[test]
+fn a_page_shows_what_ran_and_what_did_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let lost = "{error: {status: 404}}";
+    let coverage = covered(folder.path(), &[SMALL, SMALL, lost]);
+    let page = html(&coverage);
+    for part in [
+        // The summary, the rows, the picture and the document.
+        "<td class=\"no\">3 of 4</td><td class=\"no\">3 of 6</td><td class=\"yes\">1 of 1</td>",
+        "<tr><td class=\"n\">14</td><td>way</td><td>Decide -&gt; Gone (big)</td><td class=\"no\">not run</td></tr>",
+        "<tr><td class=\"n\">8</td><td>state</td><td>Ask</td><td class=\"yes\">3×</td></tr>",
+        "class=\"card covered\"",
+        "class=\"card uncovered\"",
+        "class=\"edge untaken\"",
+        "class=\"edge error taken\"",
+        ">ran 3×</text>",
+        ">not run</text>",
+        ">retries: 3×</text>",
+        ">timeouts: not run</text>",
+        "<tr class=\"miss\"><td class=\"n\">14</td><td>✗ 2 of 4 not run</td><td>  - name: Decide</td></tr>",
+        "<tr class=\"run\"><td class=\"n\">20</td><td>✓ all run</td>",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    // Nothing is loaded from elsewhere.
+    assert!(!page.contains("src=") && !page.contains("<link") && !page.contains("@import"));
 }
 
 #[test]

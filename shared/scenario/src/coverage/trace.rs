@@ -1,4 +1,4 @@
-//! Counts what an instance's history shows to have run.
+//! Counts the parts that ran according to an instance's history.
 
 use std::collections::HashMap;
 
@@ -86,7 +86,7 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
     }
 }
 
-/// The state that a scope is in: that of a branch without states of its own is the one that forked it.
+/// The state that a scope is in: that of a branch without its own states is the one that forked it.
 fn state_of(scopes: &HashMap<ScopeId, At>, scope: &ScopeId) -> Option<StateId> {
     let mut id = scope.to_string();
     loop {

@@ -172,7 +172,7 @@ fn a_faulted_instance() {
         "#);
 }
 
-/// The code that a status stands for is that of an error without one.
+/// The status is the code of an error without a code.
 #[test]
 fn codes_and_statuses() {
     let faulted = |code: Option<&str>, status| ObservedInstance {

@@ -1,4 +1,4 @@
-//! Reading plain values, and noting what is wrong with them.
+//! Reads plain values, and records their problems.
 
 use swirl_model::Data;
 use swirl_model::time::{IsoDuration, Timestamp};
@@ -7,7 +7,7 @@ use swirl_spec::suggest;
 
 use crate::file::Problem;
 
-/// Collects problems. What cannot be read becomes `None`, and reading goes on.
+/// Collects problems. An unreadable value becomes `None`, and reading continues.
 pub(super) struct Reader {
     pub problems: Vec<Problem>,
     /// Virtual time zero: offsets count from it.
@@ -32,7 +32,7 @@ impl Reader {
         );
     }
 
-    /// An object with no other keys than these; false if it is none.
+    /// An object with no other keys than these; false if it is not an object.
     pub fn object(&mut self, node: &Node, what: &str, known: &[&str]) -> bool {
         let Some(members) = node.members() else {
             self.wrong_kind(node, what, "an object");
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// A text for which a number may stand, as YAML writes versions and codes.
+    /// A text, or a number in its place, as YAML writes versions and codes.
     pub fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         if node.is_number() {
             Some(node.raw().to_owned())
@@ -123,7 +123,7 @@ impl Reader {
             Err(error) => {
                 self.wrong(
                     node,
-                    format!("{what} is no ISO 8601 duration: {error}"),
+                    format!("{what} is not an ISO 8601 duration: {error}"),
                     Some(HINT),
                 );
                 None

@@ -105,7 +105,7 @@ pub(crate) fn scenario(content: &[u8], path: &Path) -> Result<Scenario, Vec<Prob
     }
 }
 
-/// The document's tree, and what is wrong with it that left a tree all the same (double keys).
+/// The document's tree, and its problems that still allow a tree (duplicate keys).
 fn tree(content: &[u8]) -> Result<(Node, Vec<Problem>), Vec<Problem>> {
     let parsed = source::read(content, &Limits::default());
     let problem = |finding: &Diagnostic| Problem {
@@ -176,7 +176,7 @@ fn workflows(r: &mut Reader, root: &Node, path: &Path) -> Vec<WorkflowSource> {
     found
 }
 
-/// Content that is no text is kept as JSON.
+/// Content that is not text is kept as JSON.
 fn resources(r: &mut Reader, node: &Node) -> BTreeMap<String, String> {
     let Some(members) = node.members() else {
         r.wrong_kind(node, "'resources'", "an object");

@@ -1,7 +1,7 @@
-//! Answers calls with what was recorded, and notes which answer each call took.
+//! Answers calls with recorded answers, and notes which answer each call took.
 //!
 //! In virtual time calls may begin in another order than on the clock: branches take no time between two
-//! calls. So an answer is chosen by what the call is: its arguments, its instance, its scope.
+//! calls. So an answer is chosen by the call itself: its arguments, its instance, its scope.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,12 +18,12 @@ pub struct Answering {
     taken: Mutex<Taken>,
 }
 
-/// What a run has taken.
+/// The recorded calls that a run has used.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
     /// Recorded calls, in the order in which they were asked for.
     pub order: Vec<usize>,
-    /// Which recorded instance an instance of the run is, by its id.
+    /// The recorded instance for an instance of the run, by its id.
     pub instances: BTreeMap<String, usize>,
     /// Calls for which nothing was recorded.
     pub unknown: Vec<(String, Data)>,
@@ -61,7 +61,7 @@ impl Answering {
         let Some(index) = self.choose(request, &taken) else {
             let function = request.function.name.to_string();
             taken.unknown.push((function, request.arguments.clone()));
-            // Nobody knows how it goes on.
+            // The continuation is unknown.
             return Mock::Never;
         };
         let call = &self.calls[index];
@@ -80,7 +80,7 @@ impl Answering {
         }
     }
 
-    /// The recorded call that fits best, the earliest of them.
+    /// The best matching recorded call, the earliest of them.
     fn choose(&self, request: &CallRequest, taken: &Taken) -> Option<usize> {
         let name = &*request.function.name;
         let instance = request.scope.instance.as_str();

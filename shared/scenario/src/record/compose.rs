@@ -11,10 +11,10 @@ use super::export::Recorded;
 use super::facts::{Facts, Outcome, RecordedCall};
 use crate::rows::millis;
 
-/// Attributes of produced events that are others in each run.
+/// Attributes of produced events that differ in each run.
 const OF_THE_RUN: [&str; 5] = ["id", "time", "specversion", "traceparent", "tracestate"];
 
-/// Everything that a scenario is made of.
+/// The parts of a scenario.
 pub struct Parts<'p> {
     pub instances: &'p [Recorded],
     pub facts: &'p Facts,
@@ -25,7 +25,7 @@ pub struct Parts<'p> {
     pub order: Vec<usize>,
 }
 
-/// A scenario, and what was left out of what it expects.
+/// A scenario, and the expectations that were left out.
 pub struct Composed {
     pub scenario: Data,
     pub notes: BTreeSet<String>,
@@ -129,7 +129,7 @@ impl Parts<'_> {
         events.collect()
     }
 
-    /// Only where something would go on beyond what was recorded.
+    /// Only if something would continue beyond the recording.
     fn until(&self, zero: Timestamp) -> Option<String> {
         let goes_on = self.instances.iter().any(|one| one.status == "running");
         if !goes_on && !self.sources.scheduled {
@@ -269,7 +269,7 @@ impl Parts<'_> {
         wanted.set(key, Data::array(rows));
     }
 
-    /// Ids are others in each run.
+    /// Ids differ in each run.
     fn names_an_instance(&self, data: &Data) -> bool {
         let text = data.to_string();
         self.instances
@@ -314,7 +314,7 @@ fn answer(call: &RecordedCall) -> Data {
             if error.name != swirl_model::error::names::FUNCTION_ERROR {
                 failure.set("name", Data::string(error.name.as_str()));
             }
-            // A status that isn't the code was added where the error was described.
+            // A status that isn't the code was added when the error was described.
             let status = error.status.map(|status| status.to_string());
             match (&error.code, error.status) {
                 (Some(code), Some(number)) if status.as_ref() == Some(code) => {
@@ -349,7 +349,7 @@ fn uncalled() -> Data {
     answer
 }
 
-/// As `return` gives it back: expressions in it are none.
+/// A value that `return` gives back literally: without expressions.
 fn literal(data: &Data) -> Data {
     if let Some(text) = data.as_str() {
         return Data::string(text.replace("${", "$${"));

@@ -1,5 +1,5 @@
-//! The export of an instance: what the API says of it and of the instances that it started, with their
-//! definitions. A file of its own form, so that it can be kept and sent around.
+//! The export of an instance: the API's answers about it and the instances that it started, with their
+//! definitions. It is a file with its own format, so that it can be kept and shared.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use swirl_model::instance::{Header, ParentLink};
 use swirl_model::time::Timestamp;
 use swirl_model::trace::Trace;
 
-/// The only form of an export so far.
+/// The only format of an export so far.
 pub const FORM: u32 = 1;
 
-/// Why an answer of the API or a file cannot be used.
+/// The reason why an answer of the API or a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("the {what} cannot be read: {why}")]
@@ -25,6 +25,11 @@ pub enum ExportError {
     Form(u32),
     #[error("the export holds no instance")]
     Empty,
+    #[error(
+        "this is a history alone; an export has the instance's input and definition, too: \
+         'swirl record ID --export FILE' writes one"
+    )]
+    HistoryAlone,
 }
 
 /// An instance and those that it started, its own first.
@@ -53,12 +58,12 @@ pub struct ExportedDefinition {
     pub id: String,
     pub version: String,
     pub document: String,
-    /// What the document refers to, by URI.
+    /// The documents that it refers to, by URI.
     #[serde(default)]
     pub resources: BTreeMap<String, String>,
 }
 
-/// What is read of `GET /instances/{id}`.
+/// The used part of `GET /instances/{id}`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
@@ -77,7 +82,7 @@ struct View {
     error: Option<Failed>,
 }
 
-/// An output that is null is one.
+/// A null output counts as present.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -120,7 +125,7 @@ impl Export {
     /// Reads a file.
     ///
     /// # Errors
-    /// It is not an export, or one of another form.
+    /// It is not an export, or one of another format.
     pub fn parse(content: &[u8]) -> Result<Export, ExportError> {
         let unreadable = |error: serde_json::Error| ExportError::Unreadable {
             what: "export".to_owned(),
@@ -133,6 +138,9 @@ impl Export {
         {
             return Err(ExportError::Form(u32::try_from(form).unwrap_or(u32::MAX)));
         }
+        if value["recording"].is_null() && value["entries"].is_array() {
+            return Err(ExportError::HistoryAlone);
+        }
         let export: Export = serde_json::from_value(value).map_err(unreadable)?;
         match export.instances.is_empty() {
             true => Err(ExportError::Empty),
@@ -143,7 +151,7 @@ impl Export {
     /// All instances, read.
     ///
     /// # Errors
-    /// The first that isn't as the API answers.
+    /// The first instance that is not a valid answer of the API.
     pub fn recorded(&self) -> Result<Vec<Recorded>, ExportError> {
         self.instances.iter().map(Exported::read).collect()
     }
@@ -162,7 +170,7 @@ impl Default for Export {
 
 impl Exported {
     /// # Errors
-    /// It isn't as the API answers.
+    /// It is not a valid answer of the API.
     pub fn read(&self) -> Result<Recorded, ExportError> {
         let id = self.instance["id"].as_str().unwrap_or("?");
         let unreadable = |what: &str, why: String| ExportError::Unreadable {
@@ -224,7 +232,7 @@ impl Recorded {
         InstanceId::new(child_id(&self.header, scope, call))
     }
 
-    /// The instance that goes on after `continueAs`.
+    /// The instance that continues after `continueAs`.
     pub fn continuation(&self) -> InstanceId {
         continuation_id(&self.header)
     }
@@ -282,5 +290,6 @@ mod tests {
         assert!(why(r#"{"recording": 2}"#).contains("form 2"));
         let empty = r#"{"recording": 1, "instances": [], "definitions": []}"#;
         assert_eq!(why(empty), "the export holds no instance");
+        assert!(why(r#"{"before": 0, "entries": []}"#).contains("swirl record ID --export FILE"));
     }
 }

@@ -1,5 +1,5 @@
-//! What histories say of the world around instances: the calls with their answers, the events that came,
-//! what operators did.
+//! The facts in histories about the world around instances: the calls with their answers, the received
+//! events, the actions of operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use super::export::Recorded;
 use crate::coverage::lists;
 use crate::mock::is_sysout;
 
-/// How a recorded call came out.
+/// The outcome of a recorded call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Return(Data),
     Error(WorkflowError),
-    /// Nobody waited until it answered.
+    /// Nothing waited for its answer.
     Never,
 }
 
@@ -32,7 +32,7 @@ pub struct RecordedCall {
     pub function: String,
     pub begun: Timestamp,
     pub took_ms: u64,
-    /// `None` where the history doesn't hold them.
+    /// `None` if the history doesn't have them.
     pub arguments: Option<Data>,
     pub outcome: Outcome,
 }
@@ -53,7 +53,7 @@ pub struct Facts {
     pub operated: Vec<Operated>,
     /// Events created the first instance, not a request.
     pub by_event: bool,
-    /// What a scenario cannot be made without, and is missing. Sentences, each once.
+    /// The missing facts that a scenario needs. Sentences, each once.
     pub missing: BTreeSet<String>,
 }
 
@@ -189,7 +189,7 @@ fn calls(index: usize, one: &Recorded, workflow: &Workflow, facts: &mut Facts) {
                 let Some(call) = open.remove(scope) else {
                     continue;
                 };
-                // What isn't waited for is called by a scope of its own.
+                // A call that nothing waits for has a separate scope.
                 if call.detached && entry.data.is_none() {
                     continue;
                 }
@@ -205,7 +205,7 @@ fn calls(index: usize, one: &Recorded, workflow: &Workflow, facts: &mut Facts) {
     }
 }
 
-/// A call with its answer; `None` where none was made, or it isn't known how it came out.
+/// A call with its answer; `None` if no call was made, or its outcome isn't known.
 fn ended(
     index: usize,
     entry: &HistoryEntry,
@@ -262,7 +262,7 @@ fn cut(what: &str, facts: &mut Facts) {
     ));
 }
 
-/// What the history keeps in place of a value that is too long.
+/// Whether the history has a placeholder instead of a value that is too long.
 fn is_cut(data: &Data) -> bool {
     let members = data.as_object().map_or(0, |all| all.len());
     members == 2
@@ -270,7 +270,7 @@ fn is_cut(data: &Data) -> bool {
         && data.get("bytes").is_some()
 }
 
-/// The state that a scope is in: that of a branch without states of its own is the one that forked it.
+/// The state that a scope is in: that of a branch without its own states is the one that forked it.
 fn state_of(states: &BTreeMap<ScopeId, StateId>, scope: &ScopeId) -> Option<StateId> {
     let mut id = scope.to_string();
     loop {
@@ -293,7 +293,7 @@ fn name_of<'w>(workflow: &'w Workflow, action: &'w Action) -> &'w str {
     }
 }
 
-/// The action of this name: of the state if it is known there, else of the workflow.
+/// The action of this name: of the state if it is known there, otherwise of the workflow.
 fn action_of<'w>(workflow: &'w Workflow, state: Option<StateId>, name: &str) -> Option<&'w Action> {
     let in_state = state
         .and_then(|state| workflow.states.get(state.0 as usize))

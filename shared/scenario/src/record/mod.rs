@@ -1,14 +1,14 @@
-//! Scenarios made of real instances: what `swirl record` does.
+//! Scenarios made from real instances: the implementation of `swirl record`.
 //!
-//! An [`Export`] holds what the API says of an instance. Its history gives the calls with their answers,
-//! the events with their times, and what must come of them; the definition stands in the scenario, or is
-//! named as a file. A run in virtual time then says in which order it asks for the answers, and another
-//! one whether the scenario passes as it is.
+//! An [`Export`] contains the API's answers about an instance. Its history has the calls with their answers,
+//! the events with their times, and the expected outcome; the definition is part of the scenario, or is
+//! named as a file. A run in virtual time then shows in which order it needs the answers, and another one
+//! whether the scenario passes.
 
-mod answering;
+pub(crate) mod answering;
 mod compose;
 mod export;
-mod facts;
+pub(crate) mod facts;
 #[cfg(test)]
 mod tests;
 
@@ -31,10 +31,10 @@ use self::facts::Facts;
 use crate::expect::Difference;
 use crate::file::Scenario;
 use crate::mock::is_sysout;
-use crate::run::{VirtualRunner, read_all, run_with};
+use crate::run::{Keeps, VirtualRunner, read_all, run_with};
 use crate::{FileError, Observed, RunError, Runner};
 
-/// Why there is no scenario.
+/// The reason why there is no scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error(transparent)]
@@ -46,14 +46,14 @@ pub enum RecordError {
     /// The history doesn't say enough: sentences.
     #[error("{}", .0.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))]
     Missing(BTreeSet<String>),
-    /// What was made is not a scenario: an error of ours.
+    /// The result is not a valid scenario: a bug.
     #[error("the scenario that was made cannot be read: {0}")]
     Scenario(#[from] FileError),
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// Definitions that the scenario names as files, by workflow: the path as it is to stand there.
+/// Definitions that the scenario names as files, by workflow: the path as it is written there.
 pub type Files = BTreeMap<String, String>;
 
 /// A scenario file.
@@ -61,47 +61,36 @@ pub type Files = BTreeMap<String, String>;
 pub struct Made {
     /// YAML.
     pub text: String,
-    /// What it doesn't expect, and why. Sentences.
+    /// The expectations that it lacks, and why. Sentences.
     pub notes: Vec<String>,
-    /// Where a run of it differs from what was recorded; empty if it passes.
+    /// The differences of its run from the recording; empty if it passes.
     pub differences: Vec<Difference>,
 }
 
-/// What a scenario says of definitions.
+/// The definitions of a scenario.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub workflows: Vec<Data>,
     pub resources: BTreeMap<String, String>,
     pub secrets: Data,
-    /// Functions that a scenario has to answer for, or it takes the definition for one that cannot run.
+    /// Functions that a scenario must answer for: otherwise the definition counts as one that cannot run.
     pub custom: BTreeSet<String>,
     /// A schedule starts instances of the first workflow.
     pub scheduled: bool,
 }
 
-/// Makes a scenario of the first instance of an export. `path` is where the file is to be: paths in it
+/// Makes a scenario from the first instance of an export. `path` is the place of the file: paths in it
 /// are relative to its folder.
 ///
 /// # Errors
-/// See [`RecordError`]. A scenario that doesn't pass is no error: [`Made`] says where it differs.
+/// See [`RecordError`]. A scenario that doesn't pass is not an error: [`Made`] has its differences.
 pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, RecordError> {
-    let instances = export.recorded()?;
-    let read = workflows(export, &instances)?;
-    let workflows: Vec<&Workflow> = read.iter().map(|one| &one.workflow).collect();
-    let facts = facts::facts(&instances, &workflows);
-    if !facts.missing.is_empty() {
-        return Err(RecordError::Missing(facts.missing));
-    }
-    let sources = sources(export, &read, files)?;
-    let mut parts = Parts {
-        instances: &instances,
-        facts: &facts,
-        sources: &sources,
-        calls: facts.calls.iter().collect(),
-        order: (0..instances.len()).collect(),
-    };
+    let basis = Basis::new(export)?;
+    let sources = sources(export, &basis.read, files)?;
+    let (instances, facts) = (&basis.instances, &basis.facts);
+    let mut parts = basis.parts(&sources);
     let drafted = Scenario::parse(text(&parts.compose(), &instances[0]).as_bytes(), path)?;
-    in_order(&drafted, &facts, &mut parts)?;
+    in_order(&drafted, facts, &mut parts)?;
     let composed = parts.compose();
     let text = text(&composed, &instances[0]);
     let scenario = Scenario::parse(text.as_bytes(), path)?;
@@ -118,6 +107,55 @@ pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, Recor
         notes: composed.notes.into_iter().collect(),
         differences,
     })
+}
+
+/// The world around a recording, and the definitions that it meets there; its calls are yet to be answered.
+///
+/// # Errors
+/// See [`RecordError`].
+pub(crate) fn drafted(export: &Export, files: &Files) -> Result<(Scenario, Facts), RecordError> {
+    let basis = Basis::new(export)?;
+    let sources = sources(export, &basis.read, files)?;
+    let composed = basis.parts(&sources).compose();
+    let text = text(&composed, &basis.instances[0]);
+    let scenario = Scenario::parse(text.as_bytes(), Path::new("recorded.scenario.yaml"))?;
+    Ok((scenario, basis.facts))
+}
+
+/// An export, read.
+struct Basis {
+    /// Never empty.
+    instances: Vec<Recorded>,
+    /// One an instance.
+    read: Vec<Definition>,
+    facts: Facts,
+}
+
+impl Basis {
+    fn new(export: &Export) -> Result<Basis, RecordError> {
+        let instances = export.recorded()?;
+        let read = workflows(export, &instances)?;
+        let workflows: Vec<&Workflow> = read.iter().map(|one| &one.workflow).collect();
+        let facts = facts::facts(&instances, &workflows);
+        if !facts.missing.is_empty() {
+            return Err(RecordError::Missing(facts.missing));
+        }
+        Ok(Basis {
+            instances,
+            read,
+            facts,
+        })
+    }
+
+    fn parts<'p>(&'p self, sources: &'p Sources) -> Parts<'p> {
+        Parts {
+            instances: &self.instances,
+            facts: &self.facts,
+            sources,
+            calls: self.facts.calls.iter().collect(),
+            order: (0..self.instances.len()).collect(),
+        }
+    }
 }
 
 /// The instances that the last one of an export may have started: sub-workflows, and the one that it went
@@ -149,7 +187,7 @@ struct Definition {
     fetched: BTreeSet<String>,
 }
 
-/// One a recorded instance.
+/// One definition for each recorded instance.
 fn workflows(export: &Export, instances: &[Recorded]) -> Result<Vec<Definition>, RecordError> {
     let each = instances.iter();
     each.map(|one| workflow(export, &one.header.definition, one.header.started_at))
@@ -161,7 +199,7 @@ fn workflow(export: &Export, id: &DefinitionId, now: Timestamp) -> Result<Defini
     let found = found.ok_or_else(|| RecordError::NoDefinition(id.clone()))?;
     let resources = Noted::of(found);
     let options = Options {
-        // What carries functions out there isn't known here.
+        // The connectors of the server aren't known here.
         custom_types: None,
         now: Some(now),
         ..Options::default()
@@ -183,7 +221,7 @@ fn workflow(export: &Export, id: &DefinitionId, now: Timestamp) -> Result<Defini
     })
 }
 
-/// What a definition was deployed with, and what of it the reader asked for.
+/// The resources of a deployed definition, and those that the reader asked for.
 struct Noted {
     map: MapResources,
     fetched: Mutex<BTreeSet<String>>,
@@ -212,7 +250,7 @@ impl Resources for Noted {
     }
 }
 
-/// The definitions as the scenario has them: documents, or names of files.
+/// The definitions in the form of the scenario: documents, or names of files.
 fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Sources, RecordError> {
     let mut sources = Sources {
         secrets: Data::object(),
@@ -229,7 +267,7 @@ fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Source
         let found = export.definition(&one.id);
         let found = found.ok_or_else(|| RecordError::NoDefinition(one.id.clone()))?;
         let file = files.get(&*one.id.workflow);
-        sources.workflows.push(match file {
+        let source = match file {
             Some(path) => Data::string(path.as_str()),
             None => {
                 let node = source::parse(found.document.as_bytes(), &Limits::default());
@@ -238,9 +276,13 @@ fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Source
                 })?;
                 node.to_data()
             }
-        });
+        };
+        // A file stands for all versions that were recorded.
+        if file.is_none() || !sources.workflows.contains(&source) {
+            sources.workflows.push(source);
+        }
         for (uri, text) in &found.resources {
-            // A file has its own beside it.
+            // A file has its own resources next to it.
             let is_wanted = one.fetched.contains(uri) && (file.is_none() || uri.contains("://"));
             if is_wanted {
                 sources.resources.insert(uri.clone(), text.clone());
@@ -263,7 +305,7 @@ fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Source
     Ok(sources)
 }
 
-/// Brings answers and instances into the order in which a run asks for them.
+/// Sorts answers and instances in the order in which a run needs them.
 fn in_order<'p>(
     drafted: &Scenario,
     facts: &'p Facts,
@@ -275,10 +317,12 @@ fn in_order<'p>(
         .iter()
         .any(|(_, reading)| reading.workflow.is_none())
     {
-        // The run says what is wrong.
+        // The later run reports the problem.
         return Ok(());
     }
-    let Ok(observed) = run_with(drafted, readings, answering.caller(), || Ok(())) else {
+    let Ok(observed) = run_with(drafted, readings, answering.caller(), Keeps::Lines, || {
+        Ok(())
+    }) else {
         return Ok(());
     };
     let taken = answering.taken();

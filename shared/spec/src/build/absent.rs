@@ -1,8 +1,8 @@
-//! Properties that say nothing: null, or empty where a name belongs. Serialisers write them for what
-//! isn't set, and so do YAML keys without a value. They read as absent, with a warning (decision 96).
+//! Properties that say nothing: null, or empty where a name belongs. Serialisers write them for unset members, and so
+//! do YAML keys without a value. They read as absent, with a warning (decision 96).
 //!
-//! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing is touched, and neither is what
-//! must be there or what no edition knows: the readers report that.
+//! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing is touched, and neither are required
+//! properties or ones that no edition knows: the readers report those.
 
 use super::ctx::Ctx;
 use crate::source::Node;
@@ -137,7 +137,7 @@ const NAMES: [&str; 7] = [
     "transition",
 ];
 
-/// What is inside is the user's.
+/// Members whose contents are the user's.
 const VALUES: [&str; 11] = [
     "annotations",
     "arguments",
@@ -152,7 +152,7 @@ const VALUES: [&str; 11] = [
     "parameters",
 ];
 
-/// What lists, or holds, parts of a definition without being optional everywhere.
+/// Members that list, or hold, parts of a definition without being optional everywhere.
 const HOLDERS: [&str; 12] = [
     "action",
     "actions",
@@ -169,7 +169,7 @@ const HOLDERS: [&str; 12] = [
 ];
 
 impl Ctx<'_> {
-    /// Takes out of a definition, or of a part of one, what says nothing.
+    /// Removes properties that say nothing from a definition, or from a part of one.
     pub fn leave_out_absent(&mut self, node: &mut Node) {
         if let Some(items) = node.items_mut() {
             for item in items {

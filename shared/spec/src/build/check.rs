@@ -6,7 +6,7 @@ use swirl_model::workflow::Language;
 
 use super::expression::Checked;
 
-/// What is wrong with an expression, and which secrets it uses.
+/// The errors of an expression, and the secrets that it uses.
 pub(super) fn check_expression(
     language: Language,
     text: &str,
@@ -15,9 +15,8 @@ pub(super) fn check_expression(
 ) -> Checked {
     if path {
         let compiled = PathExpr::compile(language, text, vars);
-        let problem = compiled.err().map(|error| error.to_string());
         // A path says where a value goes: secrets have no place in it at all.
-        return Checked::new(problem, Vec::new(), text.contains("$SECRETS"));
+        return Checked::new(compiled.err(), Vec::new(), text.contains("$SECRETS"));
     }
     let compiled = Program::compile(language, text, vars);
     match compiled {
@@ -25,6 +24,6 @@ pub(super) fn check_expression(
             let secrets = program.secrets();
             Checked::new(None, secrets.names.clone(), secrets.other)
         }
-        Err(error) => Checked::new(Some(error.to_string()), Vec::new(), false),
+        Err(error) => Checked::new(Some(error), Vec::new(), false),
     }
 }

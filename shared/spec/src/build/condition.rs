@@ -7,7 +7,7 @@ use super::expression::Sight;
 use crate::codes;
 
 impl Ctx<'_> {
-    /// As [`Ctx::opt_expression`]. What assigns is told: it gives the data, which is neither true nor false.
+    /// As [`Ctx::opt_expression`]. An assignment is reported: it gives the data, which is neither true nor false.
     pub fn opt_condition(&mut self, obj: Obj<'_>, name: &str, sight: Sight<'_>) -> Option<ExprId> {
         let id = self.opt_expression(obj, name, sight)?;
         let source = &self.workflow.expressions[id.0 as usize];
@@ -24,7 +24,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Whether the last part of a pipe is an assignment by `=`. Only what is certain: a `=` by itself, outside of texts,
+/// Whether the last part of a pipe is an assignment by `=`. Only certain ones: a `=` by itself, outside of texts,
 /// brackets and constructs with an end.
 fn assigns(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');

@@ -40,7 +40,7 @@ impl Ctx<'_> {
             return;
         }
         let Some(value) = constant(workflow, &template) else {
-            // What is wrong with the expression or with the constants has been said.
+            // Errors of the expression or of the constants have been reported.
             if self.is_clean() {
                 self.needs_data(spot, &attribute);
             }
@@ -64,7 +64,7 @@ impl Ctx<'_> {
     }
 }
 
-/// The value of a template, if it is the same whatever the data and the time are.
+/// The value of a template, if it is the same for any data and at any time.
 fn constant(workflow: &Workflow, template: &Template) -> Option<Data> {
     match template {
         Template::Expression(id) => constant_of(workflow, *id),

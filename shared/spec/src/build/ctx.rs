@@ -1,7 +1,7 @@
-//! What the readers of all definition kinds share: where findings go, how plain values are read.
+//! Shared by the readers of all definition kinds: collecting findings, reading plain values.
 //!
-//! Readers never stop at the first finding: what cannot be read becomes `None` or a placeholder,
-//! reading goes on, and a document with any error yields no workflow at the end.
+//! Readers never stop at the first finding: a value that cannot be read becomes `None` or a
+//! placeholder, reading continues, and a document with any error yields no workflow at the end.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use super::given::Given;
 use super::names::{FunctionEntry, Names, Problems, Table};
 use super::rewrite::Rule;
 use super::timeout::Timeouts;
+use super::written::Written;
 use crate::codes::{self};
 use crate::diagnostic::{Diagnostics, Place};
 use crate::reader::Options;
@@ -39,17 +40,17 @@ pub(crate) struct Edge {
     pub spot: Spot,
 }
 
-/// What is known of a state before it is read.
+/// The facts about a state that are known before it is read.
 pub(crate) struct StateHead {
     pub name: String,
     /// Set when it is added.
     pub flow: FlowId,
     pub spot: Spot,
     pub is_event: bool,
-    /// Where its `usedForCompensation` stands.
+    /// The place of its `usedForCompensation`.
     pub mark: Option<Spot>,
     pub used_for_compensation: bool,
-    /// Where its `compensatedBy` stands.
+    /// The place of its `compensatedBy`.
     pub compensated_by: Option<Spot>,
 }
 
@@ -57,8 +58,10 @@ pub(crate) struct Ctx<'a> {
     pub resources: &'a dyn Resources,
     pub options: &'a Options,
     pub dialect: Dialect,
-    /// What makes documents of this edition into those that its reader understands.
+    /// The rules that turn documents of this edition into those that its reader understands.
     pub rules: &'static [Rule],
+    /// What the author wrote that the reader uses as names of its own: findings quote it as it is.
+    pub written: Written,
     /// Pointer of the definition itself inside a larger document; findings leave it out.
     pub base: String,
     pub diagnostics: Diagnostics,
@@ -77,7 +80,7 @@ pub(crate) struct Ctx<'a> {
     /// The functions that are given at deployment, where something asked for them.
     pub given: Option<Given>,
     pub names: Names,
-    /// Where errors are described by type and status: what `onErrors` may refer to.
+    /// Errors described by type and status: `onErrors` may refer to them.
     pub problems: Problems,
     pub retries: Table<Retry>,
     pub auto_retries: bool,
@@ -87,13 +90,14 @@ pub(crate) struct Ctx<'a> {
     /// All iteration parameters of the document.
     pub all_params: Vec<Arc<str>>,
     pub expressions: Pool,
-    /// What is compiled now may be meant as a literal text: findings say how one is written.
+    /// The text that is compiled now may be meant literally: findings say how such a text is
+    /// written.
     pub literal_hint: bool,
 
     pub edges: Vec<Edge>,
-    /// States with an `end` of their own or in a condition.
+    /// States with their own `end` or one in a condition.
     pub ends: Vec<StateId>,
-    /// Any end that terminates, or goes on as another instance.
+    /// Any end that terminates, or continues as another instance.
     pub terminates: bool,
     /// The state being read.
     pub state: StateId,
@@ -102,7 +106,7 @@ pub(crate) struct Ctx<'a> {
     pub params: Vec<Arc<str>>,
     /// The state of the workflow timeout's `runBefore`.
     pub run_before: Option<(StateId, Spot)>,
-    /// Where values of correlation rules stand: by event and rule.
+    /// The places of values of correlation rules: by event and rule.
     pub correlation_values: Vec<(EventId, usize, Spot)>,
 }
 
@@ -154,6 +158,7 @@ impl<'a> Ctx<'a> {
             options,
             dialect,
             rules: &[],
+            written: Written::default(),
             base: base.to_owned(),
             diagnostics: Diagnostics::default(),
             failed: false,
@@ -262,7 +267,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Refuses what can be no name: it becomes part of keys, subjects and addresses.
+    /// Refuses a text that cannot be a name: it becomes part of keys, subjects and addresses.
     pub fn check_name(&mut self, node: &Node, what: &str, name: &str) {
         let problem = match name {
             _ if name.trim().is_empty() => "is empty".to_owned(),
@@ -285,7 +290,7 @@ impl<'a> Ctx<'a> {
         );
     }
 
-    /// A text for which a number may stand, as YAML writes versions and codes.
+    /// A text, which may also be written as a number, as YAML writes versions and codes.
     pub fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         if node.is_number() {
             return Some(node.raw().to_owned());
@@ -389,12 +394,12 @@ impl<'a> Ctx<'a> {
         match time::duration::parse(text.trim()) {
             Ok(duration) => Some(duration.into()),
             Err(_) if let Some((meant, duration)) = time::duration::misplaced(text) => {
-                let message = format!("{what} is '{text}': days and weeks stand before the 'T'");
+                let message = format!("{what} is '{text}': days and weeks come before the 'T'");
                 self.loose(node, message, format!("write '{meant}'"));
                 Some(Period::Fixed(duration))
             }
             Err(error) => {
-                let message = format!("{what} is no ISO 8601 duration: {error}");
+                let message = format!("{what} is not an ISO 8601 duration: {error}");
                 let hint = match time::duration::suggestion(text) {
                     Some(best) => format!("write '{best}'"),
                     None => "write for example 'PT15M' (15 minutes) or 'P2DT3H' (2 days, 3 hours)"
@@ -406,7 +411,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// What is meant without doubt is read, with a warning (decision 96).
+    /// A form whose meaning is clear is read, with a warning (decision 96).
     pub fn loose(&mut self, node: &Node, message: String, hint: String) {
         self.warn(node, codes::LOOSE_FORM, message, hint);
     }

@@ -9,14 +9,14 @@ use crate::template::Delimiters;
 /// Plain data: a reader asks it, and never which edition it reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
-    /// What stands around an expression in a text.
+    /// The delimiters around an expression in a text.
     pub delimiters: Delimiters,
     /// The expression language of a document that names none.
     pub language: Language,
     /// Words of enums are matched without regard to case (decision 4: before 0.8).
     pub words_any_case: bool,
-    /// Pairs of names for findings: what the reader says, and what the edition calls it. Needed
-    /// where a document is rewritten before it is read.
+    /// Pairs of names for findings: the reader's name, and the edition's. Needed where a document
+    /// is rewritten before it is read.
     pub own_names: &'static [(&'static str, &'static str)],
     /// `maxAttempts: 1` means one retry, not none (decision 20: before 0.8).
     pub one_attempt_retries: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Parts {
     pub action_timeout: bool,
     /// `retryRef` of a state's error handler: the state is repeated as a whole.
     pub handler_retry: bool,
-    /// `max` of a foreach state: so many iterations at once.
+    /// `max` of a foreach state: this many iterations at once.
     pub foreach_max: bool,
     /// Reads `repeat` of an action: it is done again and again.
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
@@ -41,16 +41,17 @@ pub(crate) struct Parts {
     pub timeouts_of_all_states: bool,
     /// `stateExecTimeout` is a duration alone, and no object with `total` any more.
     pub state_timeout_is_text: bool,
-    /// Wherever a duration stands, an expression for one may stand.
+    /// A duration may be given as an expression anywhere.
     pub period_expressions: bool,
     /// Events have no `kind`: each may be consumed and produced.
     pub events_without_kind: bool,
-    /// A result that is no object and has no `toStateData` goes under the action's name with
+    /// A result that isn't an object and has no `toStateData` goes under the action's name with
     /// `-output` (decision 98).
     pub result_under_name: bool,
     /// `key` is an expression over the input, by which people call an instance.
     pub instance_key: bool,
-    /// What an action may invoke, if that isn't `functionRef`, `eventRef` and `subFlowRef`.
+    /// The properties by which an action invokes something, if they aren't `functionRef`,
+    /// `eventRef` and `subFlowRef`.
     pub action: Option<ActionReader>,
     /// How errors are described and handled, if not by a list with a name and a code each.
     pub errors: Option<ErrorReader>,
@@ -64,7 +65,7 @@ pub(crate) struct ActionReader {
     pub properties: &'static [&'static str],
     /// Those of the properties of which an action has one.
     pub invocations: &'static [&'static str],
-    /// Reads an invocation that isn't known otherwise.
+    /// Reads an invocation of any other name.
     pub invocation: fn(&mut Ctx<'_>, &str, &Node) -> Option<ActionKind>,
 }
 
@@ -77,7 +78,7 @@ pub(crate) struct ErrorReader {
     pub of_state: fn(&mut Ctx<'_>, Obj<'_>) -> Vec<Handler>,
     /// `onErrors` of an action.
     pub of_action: fn(&mut Ctx<'_>, Obj<'_>) -> Vec<ActionHandler>,
-    /// Checks what nothing has referred to, once all states are read.
+    /// Checks definitions that nothing has referred to, once all states are read.
     pub unused: fn(&mut Ctx<'_>),
 }
 
@@ -121,7 +122,7 @@ impl Dialect {
         parts: Parts::NONE,
     };
 
-    /// As in the drafts of 0.1, whose filters say where results go.
+    /// As in the drafts of 0.1, whose filters give the places of results.
     pub const PATHS: Dialect = Dialect {
         merge_hint: "say with `resultPath` where it belongs",
         ..Dialect::JSONPATH
@@ -134,7 +135,7 @@ impl Dialect {
         words_any_case: true,
         own_names: &[],
         one_attempt_retries: true,
-        merge_hint: "select a member of it, as in `$.name`: what is selected goes under that name",
+        merge_hint: "select a member of it, as in `$.name`: the selected value goes under that name",
         parts: Parts::NONE,
     };
 }

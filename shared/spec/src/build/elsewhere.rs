@@ -89,12 +89,12 @@ fn find(rows: &'static [Row], name: &str, known: &[&str]) -> Option<&'static str
     Some(row.2)
 }
 
-/// What to write for a property that only another edition has here.
+/// The advice for a property that only another edition has here.
 pub(crate) fn property(name: &str, known: &[&str]) -> Option<&'static str> {
     find(PROPERTIES, name, known)
 }
 
-/// What to write for a word that only another edition has here.
+/// The advice for a word that only another edition has here.
 pub(crate) fn word(word: &str, known: &[&str]) -> Option<&'static str> {
     find(WORDS, word, known)
 }

@@ -1,7 +1,7 @@
 //! JSONPath filters of events that speak of the event as a whole.
 //!
-//! The texts of the JSONPath editions show `$.data.results` beside paths that begin in the payload.
-//! Which is meant is seen when the event is there: the payload is asked first.
+//! The texts of the JSONPath editions show `$.data.results` next to paths that begin in the
+//! payload. The event itself shows which is meant: the payload is asked first.
 
 use super::ctx::Ctx;
 use crate::source::Node;

@@ -1,24 +1,26 @@
 //! Expressions (section "Workflow Expressions", decisions 14, 64, 65).
 //!
-//! Each expression stands once in the workflow for its text and the parameters in sight. They are
-//! compiled here to find what is wrong with them; the engine compiles them again to run them.
+//! Each expression is once in the workflow for its text and the parameters in sight. They are compiled here to find
+//! their errors; the engine compiles them again to run them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use swirl_expr::CompileError;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
 
 use super::ctx::{Ctx, Obj, Spot, did_you_mean};
 use crate::codes;
+use crate::diagnostic::Part;
 use crate::source::Node;
 use crate::template::{self, Delimiters, Piece};
 
-/// What an expression may see where it stands.
+/// The values that an expression may see at its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sight<'s> {
     /// Iteration parameters.
     pub params: &'s [Arc<str>],
-    /// What `$SECRETS` gives here does not come into the workflow's data.
+    /// The value of `$SECRETS` here does not come into the workflow's data.
     pub secrets: bool,
     /// `$args` is there: the operation of an expression function that is called.
     pub args: bool,
@@ -45,7 +47,7 @@ impl<'s> Sight<'s> {
 /// A text, in a language, with the parameters in sight.
 type Key = (Language, String, Vec<Arc<str>>);
 
-/// The expressions met so far, with what is wrong with each.
+/// The expressions met so far, with the errors of each.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     expressions: HashMap<Key, ExprId>,
@@ -56,7 +58,7 @@ pub(crate) struct Pool {
 
 #[derive(Debug)]
 pub(crate) struct Checked {
-    problem: Option<String>,
+    problem: Option<CompileError>,
     /// The names used as `$SECRETS.NAME`.
     secrets: Vec<String>,
     /// `$SECRETS` is used other than by a plain name.
@@ -126,7 +128,7 @@ impl Ctx<'_> {
                 _ => {
                     let pair = delimiters.pair();
                     let message =
-                        format!("{what} must be one expression, and has text beside its '{pair}'");
+                        format!("{what} must be one expression, and has text next to its '{pair}'");
                     let hint = format!("put the whole expression into one '{pair}'");
                     self.error(node, codes::BAD_EXPRESSION, message, hint);
                     None
@@ -179,7 +181,7 @@ impl Ctx<'_> {
             let Some(entry) = self.functions.get(&name) else {
                 let alone = name.contains("fn:") || name.contains(['|', '(', ')', '=', '<', '>']);
                 let hint = alone.then(|| {
-                    "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
+                    "'fn:NAME' must be alone in its '${ }': no operators, no arguments".to_owned()
                 });
                 self.unknown_function(spot, &name, hint);
                 return None;
@@ -188,7 +190,7 @@ impl Ctx<'_> {
                 let word = entry.kind.word();
                 let message = format!("'fn:{name}' names a function of type '{word}'");
                 let hint =
-                    "only functions of type 'expression' can stand in an expression".to_owned();
+                    "only functions of type 'expression' can be used in an expression".to_owned();
                 self.error_at(spot, codes::NOT_AN_EXPRESSION_FUNCTION, message, hint);
                 return None;
             }
@@ -229,9 +231,10 @@ impl Ctx<'_> {
         };
         if let Some(problem) = &checked.problem {
             let hint = text.contains("fn:").then(|| {
-                "'fn:NAME' stands alone in its '${ }': no operators, no arguments".to_owned()
+                "'fn:NAME' must be alone in its '${ }': no operators, no arguments".to_owned()
             });
-            let literal = "a text here is an expression: a literal one has quotes of its own, as in '\"done\"'";
+            let literal =
+                "a text here is an expression: a literal one has its own quotes, as in '\"done\"'";
             let hint = hint
                 .or_else(|| other_language(self.language, text).map(str::to_owned))
                 .or(self.literal_hint.then(|| literal.to_owned()));
@@ -240,12 +243,12 @@ impl Ctx<'_> {
             } else {
                 codes::BAD_EXPRESSION
             };
-            self.error_at(
-                spot,
-                kind,
-                format!("in '{}': {problem}", shorten(text)),
-                hint,
-            );
+            let message = format!("in '{}': {problem}", shorten(text));
+            let part = problem.span.clone().map(|bytes| Part {
+                expression: text.to_owned(),
+                bytes,
+            });
+            self.error_in(spot, kind, message, hint, part);
         }
         let compiles = checked.problem.is_none();
         if checked.secrets.is_empty() && !checked.secrets_whole {
@@ -275,7 +278,11 @@ impl Ctx<'_> {
             let hint = did_you_mean(name, known.iter().map(String::as_str))
                 .unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
             let message = format!("the workflow has no secret '{name}'");
-            self.error_at(spot, codes::UNKNOWN_SECRET, message, hint);
+            let part = text.find(name.as_str()).map(|start| Part {
+                expression: text.to_owned(),
+                bytes: start..start + name.len(),
+            });
+            self.error_in(spot, codes::UNKNOWN_SECRET, message, Some(hint), part);
         }
         compiles
     }
@@ -365,7 +372,11 @@ fn compile(language: Language, text: &str, sight: Sight<'_>, path: bool) -> Chec
 }
 
 impl Checked {
-    pub fn new(problem: Option<String>, secrets: Vec<String>, secrets_whole: bool) -> Checked {
+    pub fn new(
+        problem: Option<CompileError>,
+        secrets: Vec<String>,
+        secrets_whole: bool,
+    ) -> Checked {
         Checked {
             problem,
             secrets,
@@ -374,7 +385,7 @@ impl Checked {
     }
 }
 
-/// How to say in jq what is written in another language.
+/// The jq form of something that is written in another language.
 fn other_language(language: Language, text: &str) -> Option<&'static str> {
     let text = text.trim();
     let is_path = text == "$" || text.starts_with("$.") || text.starts_with("$[");

@@ -2,7 +2,7 @@
 
 use super::ctx::{Ctx, Obj, Spot, and, words};
 use crate::codes::{self, Code};
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, Part, Place, Severity};
 use crate::source::Node;
 use crate::suggest;
 
@@ -40,23 +40,18 @@ impl Ctx<'_> {
         message: String,
         hint: Option<String>,
     ) {
-        let message = match &spot.within {
-            Some(within) => format!("{within}: {message}"),
-            None => message,
-        };
-        let finding = Diagnostic::at(severity, code, spot.place, message);
-        let finding = match hint {
-            Some(hint) => finding.with_hint(hint),
-            None => finding,
-        };
-        self.failed |= severity == Severity::Error;
+        self.add(finding(severity, spot, code, message, hint));
+    }
+
+    fn add(&mut self, finding: Diagnostic) {
+        self.failed |= finding.is_error();
         // What several uses share (an expression function, a resource) is found wrong by each.
         if !self.diagnostics.iter().any(|known| *known == finding) {
             self.diagnostics.push(finding);
         }
     }
 
-    /// A finding whose text names what the document's own edition calls things by.
+    /// A finding whose text uses the names of the document's own edition.
     pub fn error_as_is(&mut self, spot: &Spot, code: Code, message: String, hint: String) {
         self.report(Severity::Error, spot.clone(), code, message, Some(hint));
     }
@@ -66,8 +61,11 @@ impl Ctx<'_> {
     }
 
     /// A text of the reader in the words of the document's edition.
-    fn own_words(&self, mut text: String) -> String {
+    fn own_words(&self, mut text: String, pointer: &str) -> String {
         for (name, own) in self.dialect.own_names {
+            if self.written.has(pointer, name) {
+                continue;
+            }
             text = text.replace(&format!("'{name}'"), &format!("'{own}'"));
         }
         text
@@ -81,8 +79,9 @@ impl Ctx<'_> {
         message: String,
         hint: Option<String>,
     ) {
-        let message = self.own_words(message);
-        let hint = hint.map(|hint| self.own_words(hint));
+        let pointer = &spot.place.pointer;
+        let message = self.own_words(message, pointer);
+        let hint = hint.map(|hint| self.own_words(hint, pointer));
         self.report(severity, spot, code, message, hint);
     }
 
@@ -100,6 +99,25 @@ impl Ctx<'_> {
             message.into(),
             hint.into(),
         );
+    }
+
+    /// An error in an expression, at a part of it where that is known.
+    pub fn error_in(
+        &mut self,
+        spot: &Spot,
+        code: Code,
+        message: String,
+        hint: Option<String>,
+        part: Option<Part>,
+    ) {
+        let pointer = &spot.place.pointer;
+        let message = self.own_words(message, pointer);
+        let hint = hint.map(|hint| self.own_words(hint, pointer));
+        // Of what stands in another document the place is where that is referred to.
+        let part = part.filter(|_| spot.within.is_none());
+        let mut error = finding(Severity::Error, spot.clone(), code, message, hint);
+        error.part = part.map(Box::new);
+        self.add(error);
     }
 
     pub fn error(
@@ -156,7 +174,8 @@ impl Ctx<'_> {
         );
     }
 
-    /// Says nothing where one of the names is there but for a slip, which has its finding: there is one mistake.
+    /// Reports nothing where one of the names is there except for a typing error, which has its own finding: there is
+    /// one mistake.
     pub fn missing(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
         if self.is_misspelt(obj.node, names) {
             return;
@@ -169,11 +188,14 @@ impl Ctx<'_> {
         self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
     }
 
-    /// Whether a property of the object was found to be one of these names but for a slip.
+    /// Whether a property of the object was found to be one of these names except for a typing error.
     fn is_misspelt(&self, node: &Node, names: &[&str]) -> bool {
         let own: Vec<String> = names
             .iter()
-            .map(|name| self.own_words(format!("'{name}'")).replace('\'', ""))
+            .map(|name| {
+                self.own_words(format!("'{name}'"), node.pointer())
+                    .replace('\'', "")
+            })
             .collect();
         let is_near = |key: &str| {
             let all = names.iter().copied().chain(own.iter().map(String::as_str));
@@ -192,8 +214,8 @@ impl Ctx<'_> {
             })
     }
 
-    /// A property that is `name` but for a slip, in an object whose reading ends because `name` is
-    /// missing: its properties are never compared with those that the language defines.
+    /// A property that is `name` except for a typing error, in an object whose reading ends because `name` is missing:
+    /// its properties are never compared with those that the language defines.
     pub fn misspelt(&mut self, node: &Node, what: &str, name: &str) {
         if node.get(name).is_some() {
             return;
@@ -211,7 +233,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A property that has no effect where it stands.
+    /// A property that has no effect at its place.
     pub fn ignored(&mut self, node: &Node, name: &str, why: &str) {
         self.warn(
             node,
@@ -219,5 +241,23 @@ impl Ctx<'_> {
             format!("'{name}' has no effect here: {why}"),
             format!("remove '{name}'"),
         );
+    }
+}
+
+fn finding(
+    severity: Severity,
+    spot: Spot,
+    code: Code,
+    message: String,
+    hint: Option<String>,
+) -> Diagnostic {
+    let message = match &spot.within {
+        Some(within) => format!("{within}: {message}"),
+        None => message,
+    };
+    let finding = Diagnostic::at(severity, code, spot.place, message);
+    match hint {
+        Some(hint) => finding.with_hint(hint),
+        None => finding,
     }
 }

@@ -78,7 +78,7 @@ impl Ctx<'_> {
         flow.map(|flow| flow.states.clone()).unwrap_or_default()
     }
 
-    /// What is read between belongs to this state.
+    /// Everything read between belongs to this state.
     pub fn enter_state(&mut self, state: StateId) {
         self.state = state;
         let head = self.states.get(state.0 as usize);
@@ -101,7 +101,8 @@ impl Ctx<'_> {
     }
 }
 
-/// Stands for a state that was not or could not be read, so that the indexes of the others hold.
+/// Takes the place of a state that was not or could not be read, so that the indexes of the others
+/// hold.
 fn placeholder(flow: FlowId) -> State {
     State {
         name: "".into(),

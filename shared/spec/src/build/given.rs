@@ -1,9 +1,7 @@
-//! Functions that are given at deployment (decision 54): the older editions name functions without
-//! saying what carries them out.
+//! Functions that are given at deployment (decision 54): the older editions name functions without implementations.
 //!
-//! They come as a resource with a URI of its own, a list of functions as edition 0.8 has them (or
-//! an object with `functions` and `auth`), so that they are stored with the definition that uses
-//! them.
+//! They come as a resource with its own URI, a list of functions as edition 0.8 has them (or an object with `functions`
+//! and `auth`), so that they are stored with the definition that uses them.
 
 use std::collections::HashMap;
 
@@ -15,7 +13,7 @@ use crate::codes;
 use crate::resource::FUNCTIONS_URI;
 use crate::source::{self, Node};
 
-/// What was given, once it has been asked for.
+/// The given functions, once they have been asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     document: Option<Node>,
@@ -24,8 +22,8 @@ pub(crate) struct Given {
 }
 
 impl Ctx<'_> {
-    /// The function of this name, if it was given. `place`: where the document names it, which is where findings
-    /// inside of what was given are shown.
+    /// The function of this name, if it was given. `place`: where the document names it; findings inside the given
+    /// function are shown there.
     pub fn given_function(&mut self, place: &Node, name: &str) -> Option<FunctionId> {
         if let Some(known) = self.given().read.get(name) {
             return *known;

@@ -56,7 +56,7 @@ impl Ctx<'_> {
         heads.collect()
     }
 
-    /// What is known of the states of the current flow.
+    /// The facts known about the states of the current flow.
     fn heads(&self) -> impl Iterator<Item = (StateId, &StateHead)> {
         let flow = self.flow();
         let heads = (0u32..).map(StateId).zip(&self.states);
@@ -136,7 +136,7 @@ impl Ctx<'_> {
             })
             .collect();
         for (spot, message) in crossings {
-            let hint = "compensating states stand apart from the other flow: they are run by 'compensate: true' only".to_owned();
+            let hint = "compensating states are separate from the other flow: they are run by 'compensate: true' only".to_owned();
             self.error_at(&spot, codes::COMPENSATION_RULE, message, hint);
         }
         let used = self.reachable(targets);
@@ -168,9 +168,9 @@ impl Ctx<'_> {
         for state in states {
             let name = self.name(state);
             if state == start || main.contains(&state) {
-                rules.push((format!("'{name}' is part of the main flow, and 'runBefore' must stand apart from it"), "use a state that nothing else leads to"));
+                rules.push((format!("'{name}' is part of the main flow, and 'runBefore' must be separate from it"), "use a state that nothing else leads to"));
             } else if entered.contains(&state) {
-                rules.push((format!("another state leads to '{name}', and 'runBefore' must stand apart from the other flow"), "remove that transition, or use another state"));
+                rules.push((format!("another state leads to '{name}', and 'runBefore' must be separate from the other flow"), "remove that transition, or use another state"));
             }
             if self.is_compensating(state) {
                 rules.push((

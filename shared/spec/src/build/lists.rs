@@ -29,7 +29,7 @@ impl Ctx<'_> {
                 for member in members.iter().filter(|member| member.key() != name) {
                     let hint = did_you_mean(member.key(), [name])
                         .unwrap_or_else(|| format!("only '{name}' is read from this document"));
-                    let message = format!("the document has '{}' beside '{name}'", member.key());
+                    let message = format!("the document has '{}' next to '{name}'", member.key());
                     self.warn(member.value(), codes::IGNORED_PROPERTY, message, hint);
                 }
                 document.get(name).cloned()
@@ -58,11 +58,11 @@ impl Ctx<'_> {
         true
     }
 
-    /// Of another runtime: read as a file beside the definition (decision 96).
+    /// Of another runtime: read as a file next to the definition (decision 96).
     pub fn warn_classpath(&mut self, node: &Node, uri: &str) {
         if let Some(name) = crate::resource::classpath(uri) {
             let name = name.split('#').next().unwrap_or(name);
-            let message = format!("'{uri}' is read from the file '{name}' beside the definition");
+            let message = format!("'{uri}' is read from the file '{name}' next to the definition");
             self.loose(node, message, format!("write '{name}'"));
         }
     }
@@ -88,8 +88,8 @@ impl Ctx<'_> {
         match source::parse(&bytes, &self.options.limits) {
             Ok(document) => Some(document),
             Err(diagnostic) => {
-                // Nothing of it is quoted: it may be a file or a service that this process can read, and whoever
-                // deploys can't.
+                // Nothing of it is quoted: it may be a file or a service that this process can read, and the client
+                // that deploys can't.
                 let message = format!(
                     "'{uri}' is not valid JSON or YAML: {} (line {}, column {})",
                     diagnostic.code, diagnostic.line, diagnostic.column

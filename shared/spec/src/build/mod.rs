@@ -1,8 +1,8 @@
-//! What the readers of all editions share: where findings go, values with their places, names,
-//! lists that stand in documents of their own, the pool of expressions, templates, the checks of
-//! the graph, schemas, timeouts, retries, correlation.
+//! Shared by the readers of all editions: findings, values with their places, names, lists in
+//! separate documents, the pool of expressions, templates, the checks of the graph, schemas,
+//! timeouts, retries, correlation.
 //!
-//! Nothing here belongs to one edition. In what editions read a value differently, they set the
+//! Nothing here belongs to one edition. Where editions read a value differently, they set the
 //! [`dialect`] that [`ctx::Ctx`] carries. Its methods are inherent and can be called from every
 //! edition's folder; only the edition that the others build on (0.8) adds more of them, the other
 //! folders have free functions that take `&mut Ctx`.
@@ -27,3 +27,4 @@ pub(crate) mod rewrite;
 mod schema;
 mod template;
 pub(crate) mod timeout;
+mod written;

@@ -1,4 +1,4 @@
-//! What is declared by name: functions, events, errors, retries, auth.
+//! Parts that are declared by name: functions, events, errors, retries, auth.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +54,7 @@ pub(crate) struct FunctionEntry {
     pub id: FunctionId,
     pub kind: FunctionKind,
     pub operation: String,
-    /// Where its type stands.
+    /// The place of its type.
     pub spot: Spot,
     pub operation_spot: Spot,
 }
@@ -75,24 +75,23 @@ pub(crate) struct Names {
     pub events: Table<EventEntry>,
 }
 
-/// What an event is wanted for.
 /// A description of an error, by type and status.
 #[derive(Debug, Clone)]
 pub(crate) struct ProblemEntry {
     pub id: ErrorId,
-    /// What it is thrown with.
+    /// The error that it throws.
     pub throw: Throw,
 }
 
-/// A part of the document that is read where it is referred to: what it says depends on that.
+/// A part of the document that is read where it is referred to: its meaning depends on the place.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
     pub node: Node,
-    /// Of the document that it stands in, if that is another one.
+    /// Of the document that it is in, if that is another one.
     pub origin: Option<(String, Spot)>,
 }
 
-/// What `onErrors` may refer to, where errors are described by type and status.
+/// Definitions for `onErrors` to refer to, where errors are described by type and status.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     pub definitions: Table<ProblemEntry>,
@@ -102,6 +101,7 @@ pub(crate) struct Problems {
     pub read: HashSet<String>,
 }
 
+/// The purpose for which an event is referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventUse {
     Consume,
@@ -111,7 +111,7 @@ pub(crate) enum EventUse {
 /// How many names are compared to find one that may be meant.
 const CANDIDATES_MAX: usize = 500;
 
-/// What to do about a name that is not there.
+/// The advice for a name that is not there.
 fn hint<'s>(name: &str, known: impl Iterator<Item = &'s str>, list: &str) -> String {
     did_you_mean(name, known.take(CANDIDATES_MAX))
         .unwrap_or_else(|| format!("define '{name}' in '{list}', or use a name that is there"))
@@ -192,7 +192,7 @@ impl Ctx<'_> {
             let here = self.states.iter().filter(|head| head.flow == flow);
             let known: Vec<&str> = here.map(|head| head.name.as_str()).collect();
             if known.is_empty() || known.contains(&"") {
-                // The states, or the name of one, could not be read, and that is an error of its own.
+                // The states, or the name of one, could not be read, and that is a separate error.
                 self.failed = true;
                 return None;
             }
@@ -234,7 +234,7 @@ impl Ctx<'_> {
             node,
             codes::DUPLICATE_NAME,
             message,
-            "give each a name of its own".to_owned(),
+            "give each its own name".to_owned(),
         );
     }
 }

@@ -52,7 +52,7 @@ impl Ctx<'_> {
         self.retries.add(name, retry);
     }
 
-    /// A retry definition that stands where it is used: its name identifies nothing.
+    /// A retry definition that is written where it is used: its name identifies nothing.
     pub fn inline_retry(&mut self, node: &Node) -> Option<Retry> {
         let obj = self.object(node, "a retry definition", PROPERTIES)?;
         self.opt_name(obj, "name");

@@ -1,9 +1,9 @@
 //! Editions as tables of differences: rules that make a document of one edition into one that the
 //! reader of another understands, before it is read.
 //!
-//! A rule says where it holds and what it does there. Places are kept (see `source::Node`), so
-//! findings point into the document as it was written; that they name its own properties too is
-//! what [`super::dialect::Dialect::own_names`] is for. What no rule says stays as it is.
+//! A rule says where it applies and what it does there. Places are kept (see `source::Node`), so
+//! findings point into the document as it was written; [`super::dialect::Dialect::own_names`] lets
+//! them name its own properties, too. Anything without a rule stays as it is.
 //!
 //! ```text
 //! const RULES: &[Rule] = &[
@@ -22,10 +22,11 @@ use super::ctx::{Ctx, did_you_mean};
 use crate::codes;
 use crate::source::Node;
 
-/// Where a rule holds. Steps are parted by `/`: a property's name, `*` for each item of a list (or
-/// each member of an object), `**` for the place itself and all below it. A step may end in a
-/// condition: `*[type=event]` are the items whose `type` is `event` (in any case), `*[type]` those
-/// that have a `type`, `*[!type]` those without. The empty text is the document itself.
+/// The places where a rule applies. Steps are separated by `/`: a property's name, `*` for each
+/// item of a list (or each member of an object), `**` for the place itself and all below it. A step
+/// may end in a condition: `*[type=event]` are the items whose `type` is `event` (in any case),
+/// `*[type]` those that have a `type`, `*[!type]` those without. The empty text is the document
+/// itself.
 pub(crate) type At = &'static str;
 
 /// One difference between two editions.
@@ -65,7 +66,7 @@ pub(crate) enum Value {
     Text(&'static str),
 }
 
-/// The beginning of a rule: what it does comes next.
+/// The beginning of a rule: its effect comes next.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(At);
 
@@ -76,8 +77,8 @@ impl Rule {
 }
 
 impl Place {
-    /// The property `from` of the document's edition is what the reader calls `to`. A document
-    /// that says `to` is understood, with a warning; one that says both is refused.
+    /// Renames the property `from` of the document's edition to the reader's `to`. A document that
+    /// has `to` is understood, with a warning; one that has both is refused.
     pub const fn rename(self, from: &'static str, to: &'static str) -> Rule {
         let what = What::Rename {
             from,
@@ -97,12 +98,12 @@ impl Place {
         self.does(what)
     }
 
-    /// The word `from` of a property is what the reader calls `to`. Case doesn't matter.
+    /// Replaces the word `from` of a property by the reader's `to`. Case doesn't matter.
     pub const fn word(self, property: &'static str, from: &'static str, to: &'static str) -> Rule {
         self.does(What::Word { property, from, to })
     }
 
-    /// What holds where the property is absent, if the reader assumes something else.
+    /// The value to assume where the property is absent, if the reader assumes something else.
     pub const fn default(self, property: &'static str, value: Value) -> Rule {
         self.does(What::Default { property, value })
     }
@@ -156,12 +157,13 @@ impl Ctx<'_> {
     /// it refers to.
     pub fn rewrite(&mut self, root: &mut Node, rules: &'static [Rule]) {
         self.rules = rules;
+        self.written.note(root, &self.base, self.dialect.own_names);
         for rule in rules {
             self.walk(root, rule.at, rule.what);
         }
     }
 
-    /// Applies the rules to a document that stands for a property of the definition.
+    /// Applies the rules to a document that replaces a property of the definition.
     pub fn rewrite_resource(&mut self, content: Node, name: &str) -> Node {
         if self.rules.is_empty() {
             return content;
@@ -263,7 +265,7 @@ impl Ctx<'_> {
             }
             (None, Some(other)) if !quiet => {
                 let message =
-                    format!("'{to}' is what another edition calls '{from}'; it is taken as that");
+                    format!("'{to}' is another edition's name for '{from}'; it is taken as that");
                 let spot = self.spot(other);
                 self.warn_as_is(
                     &spot,

@@ -10,7 +10,7 @@ use crate::source::Node;
 use crate::template::{self, Piece};
 
 impl Ctx<'_> {
-    /// A value in which expressions may stand.
+    /// A value that may contain expressions.
     pub fn template(&mut self, node: &Node, sight: Sight<'_>) -> Option<Template> {
         if let Some(text) = node.as_str() {
             return self.text_template(node, text, sight);
@@ -101,7 +101,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Data that is taken as it stands: an expression in it is worth a word (decision 64).
+    /// Data that is taken literally: an expression in it gets a warning (decision 64).
     pub fn static_data(&mut self, node: &Node, what: &str) -> Data {
         self.warn_static(node, what);
         node.to_data()

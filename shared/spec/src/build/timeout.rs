@@ -15,7 +15,7 @@ const ALL: &[&str] = &[
     "eventTimeout",
 ];
 
-/// What holds unless something further inside says otherwise.
+/// The timeouts that apply unless a value further inside replaces them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timeouts {
     pub state: Option<Period>,
@@ -25,7 +25,7 @@ pub(crate) struct Timeouts {
 }
 
 impl Ctx<'_> {
-    /// The workflow's `timeouts`; what `runBefore` names is looked up when all states are known.
+    /// The workflow's `timeouts`; the state that `runBefore` names is looked up when all states are known.
     pub fn workflow_timeouts(&mut self, node: &Node) {
         self.inline_or_resource(node, "timeouts", |ctx, node| {
             let Some(obj) = ctx.object(node, "'timeouts'", ALL) else {
@@ -97,7 +97,7 @@ impl Ctx<'_> {
         ))
     }
 
-    /// `timeouts` of a state or branch: what it may say depends on its kind.
+    /// `timeouts` of a state or branch: the members depend on its kind.
     pub fn timeouts_of(
         &mut self,
         obj: Obj<'_>,
@@ -114,8 +114,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// The schemas of 0.7 and 0.8 have it as an object too, with `total`, and with `single` for what the
-    /// state takes without its retries. Actions are what is retried, so that bounds nothing.
+    /// The schemas of 0.7 and 0.8 have it as an object too, with `total`, and with `single` for the state's time
+    /// without its retries. Only actions are retried, so that bounds nothing.
     fn state_timeout(&mut self, obj: Obj<'_>) -> Option<Period> {
         const NAME: &str = "stateExecTimeout";
         let node = obj.get(NAME)?;

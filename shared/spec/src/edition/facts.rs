@@ -1,4 +1,4 @@
-//! The parts of a document by what they are, whatever its edition calls the lists they stand in.
+//! The parts of a document by their kind, under the names that any edition has for their lists.
 
 use crate::source::Node;
 
@@ -14,13 +14,13 @@ pub(super) enum Part {
     Branch,
     /// `choices`, `dataConditions` and `eventConditions` of a switch.
     Choice,
-    /// What an event state does: `events`, `eventsActions`, `onEvents`.
+    /// An entry of an event state: `events`, `eventsActions`, `onEvents`.
     Entry,
     Action,
     FunctionRef,
     /// Error handlers.
     Handler,
-    /// `stateDataFilter` and the like, of whatever.
+    /// `stateDataFilter` and similar names, of any part.
     StateFilter,
     ActionFilter,
     EventFilter,

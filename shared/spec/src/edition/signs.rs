@@ -1,4 +1,4 @@
-//! What a document has that only some editions have.
+//! Signs in a document that only some editions have.
 
 use super::facts::{Facts, Part};
 use super::{Edition, Edition::*};
@@ -127,8 +127,8 @@ const EVENTS_BY_KIND: &[Edition] = &[V0_5, V0_6, V0_7, V0_8];
 const NAMED: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6, V0_7, V0_9];
 const SLEEP: &[Edition] = &[V0_7, V0_8];
 
-/// What is looked for. A sign counts for each of its editions; the edition with the most of them
-/// is that of the document.
+/// The signs that are looked for. A sign counts for each of its editions; the edition with the most
+/// of them is that of the document.
 pub(super) const SIGNS: &[Sign] = &[
     // The drafts of 2019.
     has(Part::Root, "starts-at", &[V0_1]),
@@ -144,7 +144,7 @@ pub(super) const SIGNS: &[Sign] = &[
     has(Part::Choice, "next-state", KEBAB),
     has(Part::Branch, "wait-for-completion", KEBAB),
     has(Part::Action, "function", KEBAB),
-    // Also in what led to 0.6; there its keys are in camel case.
+    // Also in snapshots before 0.6; there its keys are in camel case.
     sign(Part::State, "start", Test::Bool, &[V0_1Early, V0_6]),
     sign(Part::State, "type", Test::Word("END"), &[V0_1Early]),
     sign(Part::State, "time-delay", Test::Number, &[V0_1Early]),
@@ -303,6 +303,6 @@ pub(super) const SIGNS: &[Sign] = &[
     sign(Part::Function, "type", Test::Word("http"), &[V0_9]),
     sign(Part::Function, "operation", Test::Object, &[V0_9]),
     sign(Part::Root, "key", Test::Expression, &[V0_9]),
-    // In 0.8 something must identify a workflow beside its name.
+    // In 0.8 something must identify a workflow besides its name.
     sign(Part::Root, "name", Test::Alone, NAMED),
 ];

@@ -127,7 +127,7 @@ fn by_shape_though_there_is_a_version() {
             "specVersion: '0.8'\nname: a\nstates: [{name: a, type: inject, end: true}]",
             "0.9",
         ),
-        // 0.9 has no such names: what is missing is the id.
+        // 0.9 has no such names: the missing part is the id.
         (
             "specVersion: '0.8'\nname: a\nstates: [{name: A, type: inject, end: true}]",
             "0.8",
@@ -173,7 +173,7 @@ fn by_shape_though_there_is_a_version() {
             "specVersion: '0.8'\nid: a\nstates: [{name: A, type: inject, data: {}, end: {kind: default}}]",
             "0.8",
         ),
-        // What is of 0.8 alone speaks for 0.8.
+        // A sign of 0.8 alone speaks for 0.8.
         (
             "specVersion: '0.8'\nid: a\nstates: [{name: A, type: operation, start: {kind: default}, actions: [{functionRef: {refName: f, invoke: async}}], end: {kind: default}}]",
             "0.8",

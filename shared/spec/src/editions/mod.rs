@@ -24,11 +24,11 @@ use crate::source::Node;
 /// An edition, as the table has it.
 pub(crate) struct Entry {
     pub edition: Edition,
-    /// What the edition is called.
+    /// The name of the edition.
     pub word: &'static str,
     pub dialect: Dialect,
-    /// Reads a document into the context. Findings go there; a workflow comes of it only if there
-    /// is no error among them.
+    /// Reads a document into the context. Findings go there; there is a workflow only if there is
+    /// no error among them.
     pub read: fn(&mut Ctx<'_>, &Node),
     /// The properties of the definition itself, by the names that the reader compares with.
     pub properties: fn() -> Vec<&'static str>,
@@ -160,7 +160,8 @@ fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
         detected.why
     );
     let (right, version) = version_key(edition);
-    let hint = format!("write '{right}: \"{version}\"', or change what is not of that edition");
+    let hint =
+        format!("write '{right}: \"{version}\"', or change the parts that are not of that edition");
     let place = root.get(property).unwrap_or(root);
     ctx.warn(place, codes::MISLEADING_EDITION, message, hint);
 }

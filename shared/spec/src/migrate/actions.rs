@@ -1,4 +1,4 @@
-//! Actions and what they invoke.
+//! Actions and their invocations.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -75,7 +75,7 @@ impl Writer<'_> {
         data.set_if("toStateData", rule.to.map(|id| self.path(id)));
         self.cannot_if(
             rule.under.is_some(),
-            "an action's result goes under a key of its own",
+            "an action's result goes under its own key",
         );
         self.cannot_if(
             rule.replace,
@@ -88,7 +88,7 @@ impl Writer<'_> {
         data
     }
 
-    /// Sets `functionRef`, `eventRef` or `subFlowRef`. True if nobody waits for it.
+    /// Sets `functionRef`, `eventRef` or `subFlowRef`. Returns true if it isn't waited for.
     fn invocation(&mut self, kind: &ActionKind, data: &mut Data) -> bool {
         match kind {
             ActionKind::Call(call) => {

@@ -35,7 +35,7 @@ fn is_default(policy: &Retry) -> bool {
 
 impl Writer<'_> {
     pub fn error_definitions(&mut self) -> Vec<Data> {
-        // Those that cannot be written are told of where they are used.
+        // Those that cannot be written are reported where they are used.
         let errors = self
             .workflow
             .errors
@@ -98,7 +98,7 @@ impl Writer<'_> {
         match &handler.then {
             Then::Next(next) => self.next(next, &mut data),
             Then::Continue => {
-                self.cannot("after a handled error the state goes on as if there had been none")
+                self.cannot("after a handled error the state continues as if there had been none")
             }
             Then::Rethrow | Then::Throw(_) => self.cannot("a handler of errors throws an error"),
         }
@@ -127,7 +127,7 @@ impl Writer<'_> {
         }
         let by_default = self.auto_retries && !is_plain && is_default(&rule.policy);
         if rule.policy.retries_max.is_none() && !by_default {
-            self.cannot("an action is retried without an end, by a policy of its own");
+            self.cannot("an action is retried without an end, by its own policy");
             return;
         }
         if !by_default {

@@ -76,7 +76,7 @@ impl Writer<'_> {
         data.set_if("toStateData", filter.to.map(|id| self.path(id)));
         self.cannot_if(
             filter.under.is_some(),
-            "an event's payload goes under a key of its own",
+            "an event's payload goes under its own key",
         );
         self.cannot_if(
             filter.or_whole,
@@ -113,15 +113,15 @@ impl Writer<'_> {
         };
         self.cannot_if(
             entry.wait != said,
-            "what an entry waits for is neither any of its events (exclusive) nor all of them (not exclusive)",
+            "an entry waits neither for any of its events (exclusive) nor for all of them (not exclusive)",
         );
         self.cannot_if(
             entry.next.is_some(),
-            "an entry of an event state has a transition of its own",
+            "an entry of an event state has its own transition",
         );
         self.cannot_if(
             entry.timeout.is_some(),
-            "an entry of an event state has a timeout of its own",
+            "an entry of an event state has its own timeout",
         );
         let events = entry.events.iter().map(|id| self.event_name(*id)).collect();
         data.list("eventRefs", events);
@@ -131,7 +131,7 @@ impl Writer<'_> {
     }
 }
 
-/// Each has a name of its own: one that is both consumed and produced stands there twice.
+/// Each has its own name: an event that is both consumed and produced is there twice.
 fn names(events: &[EventDef]) -> Vec<String> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let names = events.iter().map(|event| {

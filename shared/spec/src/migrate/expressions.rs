@@ -1,4 +1,4 @@
-//! Expressions, paths, and values in which they stand.
+//! Expressions, paths, and values that contain them.
 
 use swirl_model::Data;
 use swirl_model::workflow::{ExprId, ExprSource, Language, PathId, Template, TextPart};
@@ -35,7 +35,7 @@ impl Writer<'_> {
         format!("${{ {} }}", source.text)
     }
 
-    /// The action's data itself, where a call has no arguments of its own.
+    /// The action's data itself, where a call has no arguments.
     pub fn whole_data(&self) -> Data {
         Data::string(match self.language {
             Language::JsonPath => "${ $ }",

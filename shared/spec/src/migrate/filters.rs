@@ -1,4 +1,4 @@
-//! Filters after a merge, and what the author says of results.
+//! Filters after a merge, and the author's assumptions about results.
 
 use swirl_model::workflow::{
     ActionKind, ActionList, EventFilter, EventState, ListId, OnEvents, StateKind, Wait, Workflow,
@@ -9,7 +9,7 @@ use super::Assume;
 pub(super) fn simplify(workflow: &mut Workflow, assume: Assume, notes: &mut Vec<String>) {
     let mut replaces = false;
     for action in &mut workflow.actions {
-        // What is ignored replaces nothing.
+        // A result that is ignored replaces nothing.
         let may = std::mem::take(&mut action.results.replace) && !action.results.ignore;
         action.results.replace = may && !assume.objects;
         replaces |= may && assume.objects;

@@ -1,5 +1,4 @@
-//! Branches and iterations that run states: each becomes a sub-workflow, whose output is what the
-//! branch yields.
+//! Branches and iterations that run states: each becomes a sub-workflow, whose output is the branch's result.
 
 use swirl_model::workflow::{
     Action, ActionId, ActionKind, ActionList, Body, Flow, FlowId, ListId, Next, OnParentEnd, State,
@@ -83,8 +82,8 @@ fn put(kind: &mut StateKind, number: usize, list: ListId) {
     }
 }
 
-/// Nothing in it reaches beyond it: a parameter of an iteration, the end of the whole instance,
-/// what is to be compensated, a window of time.
+/// Nothing in it reaches beyond it: a parameter of an iteration, the end of the whole instance, a state to be
+/// compensated, a window of time.
 fn stands_alone(workflow: &Workflow, flow: FlowId) -> bool {
     let compensates = workflow
         .states
@@ -108,8 +107,8 @@ fn stands_alone(workflow: &Workflow, flow: FlowId) -> bool {
         && flow.states.iter().all(|id| ends_itself(workflow, *id))
 }
 
-/// A plain result is what an iteration comes to, and cannot be merged into a sub-workflow's data; an event
-/// goes on with one iteration, and with each sub-workflow.
+/// A plain result is the result of an iteration, and cannot be merged into a sub-workflow's data; an event continues
+/// one iteration, but each sub-workflow.
 fn iterates_alike(workflow: &Workflow, flow: FlowId, assume: Assume) -> bool {
     let waits = |id: &StateId| {
         matches!(

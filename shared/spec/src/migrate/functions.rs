@@ -1,4 +1,4 @@
-//! Functions, and what they authenticate with.
+//! Functions, and their authentication.
 
 use swirl_model::Data;
 use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind, Workflow};
@@ -7,7 +7,7 @@ use super::workflow::metadata;
 use super::writer::{SetIf, Writer};
 use crate::suggest::did_you_mean;
 
-/// What 0.8 reads as a type, or as a type misspelt.
+/// Texts that 0.8 reads as a type, or as a type misspelt.
 const TYPES: [&str; 7] = [
     "rest",
     "asyncapi",

@@ -1,9 +1,9 @@
-//! Canonical workflows to documents of edition 0.8: the inverse of reading, whatever edition the
-//! document was of.
+//! Canonical workflows to documents of edition 0.8: the inverse of reading, for documents of any
+//! edition.
 //!
-//! What 0.8 cannot say is an obstacle, and a workflow with any is not written. That what is written
-//! behaves the same is not taken on trust: the document is read again, and what it is lowered to
-//! must be what was to be written (`same.rs`).
+//! A construct that 0.8 cannot express is an obstacle, and a workflow with any is not written. The
+//! same behaviour is not taken on trust: the written document is read again, and must be lowered to
+//! the workflow that was to be written (`same.rs`).
 
 mod actions;
 mod conditions;
@@ -39,7 +39,7 @@ pub use text::{Format, yaml};
 /// Something that edition 0.8 cannot say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Where it stands in the document that was read.
+    /// Its place in the document that was read.
     pub place: Place,
     /// The state's name.
     pub state: Option<String>,
@@ -51,7 +51,7 @@ pub struct Obstacle {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migrated {
     pub text: String,
-    /// What is said in another way than before.
+    /// The parts that are expressed in another way than before.
     pub notes: Vec<String>,
     /// Definitions that it runs as sub-workflows, and that were part of it.
     pub parts: Vec<Part>,
@@ -64,7 +64,7 @@ pub struct Part {
     pub text: String,
 }
 
-/// What the author knows of the definition, and it doesn't say.
+/// Facts that the author knows of the definition, and it doesn't say.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Assume {
     /// Actions give objects or nothing.
@@ -106,7 +106,7 @@ pub fn migrate(
     }
 }
 
-/// One document, and what is said in another way in it.
+/// One document, and the parts that are expressed in another way in it.
 fn one(
     workflow: &Workflow,
     root: &Node,
@@ -134,7 +134,8 @@ fn one(
     }
 }
 
-/// Reads the document that was written, and says how it differs from what was to be written.
+/// Reads the document that was written, and reports its differences from the workflow that was to
+/// be written.
 fn check(wanted: &Workflow, text: &str, root: &Node) -> Vec<Obstacle> {
     let options = Options {
         provided: wanted

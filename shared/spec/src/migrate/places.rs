@@ -6,7 +6,7 @@ use crate::source::Node;
 /// How deep states are looked for.
 const DEPTH_MAX: usize = 32;
 
-/// The state of this name, wherever it stands; else the document.
+/// The state of this name, at any depth; else the document.
 pub(super) fn of_state(root: &Node, name: &str) -> Place {
     find(root, name, 0).map_or_else(|| root.place(), Node::place)
 }

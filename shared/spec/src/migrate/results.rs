@@ -1,4 +1,4 @@
-//! Results of 0.9: one that is no object goes under a key of its own. In jq the filter can put it
+//! Results of 0.9: one that isn't an object goes under its own key. In jq the filter can put it
 //! there.
 
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
         let id = expression(workflow, text, params);
         workflow.actions[at].results.results = Some(id);
         notes.push(
-            "a result that is no object is put under the action's name by its filter".to_owned(),
+            "a result that is not an object is put under the action's name by its filter"
+                .to_owned(),
         );
     }
 }

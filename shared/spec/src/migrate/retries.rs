@@ -6,7 +6,7 @@ use swirl_model::workflow::{
     Workflow,
 };
 
-/// Errors that a state may raise beside those of its actions' calls.
+/// Errors that a state may raise besides those of its actions' calls.
 const OWN: [&str; 8] = [
     names::EXPRESSION_ERROR,
     names::INVALID_VALUE,
@@ -30,11 +30,11 @@ pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
         moved |= of_state(workflow, at);
     }
     if moved {
-        notes.push("what a handler of errors retried, its actions retry by 'retryRef'".to_owned());
+        notes.push("actions that a handler of errors retried are retried by 'retryRef'".to_owned());
     }
 }
 
-/// The only handler of an action retries it, and lets the error go on in the end.
+/// The only handler of an action retries it, and passes the error on in the end.
 fn of_action(action: &mut Action) -> bool {
     let [handler] = action.on_errors.as_slice() else {
         return false;
@@ -61,8 +61,8 @@ fn of_action(action: &mut Action) -> bool {
     true
 }
 
-/// The first handler of a state repeats it, or what failed in it, or a rule of the state does. With a
-/// single action, and errors that only actions have, that is the same as repeating the action.
+/// The first handler of a state repeats it, or the failed part of it, or a rule of the state does. With a single
+/// action, and errors that only actions have, that is the same as repeating the action.
 fn of_state(workflow: &mut Workflow, at: usize) -> bool {
     let state = &workflow.states[at];
     let Some((rule, list)) = movable(workflow, state) else {

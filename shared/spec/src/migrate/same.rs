@@ -1,9 +1,9 @@
-//! Whether two canonical workflows are the same but for their texts: pools may be in another order,
-//! places may be others, policies and produced events may have other names.
+//! Whether two canonical workflows are the same except for their texts: pools may be in another
+//! order, places may differ, policies and produced events may have other names.
 //!
-//! Each part is written out with all that it refers to by index, and the texts are compared. What a
-//! part holds comes from its `Debug` text, so that a field that is added to the model is compared
-//! too.
+//! Each part is written out with all that it refers to by index, and the texts are compared. The
+//! contents of a part come from its `Debug` text, so that a field that is added to the model is
+//! compared too.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -42,7 +42,7 @@ pub(super) fn differences(wanted: &Workflow, found: &Workflow) -> Vec<Difference
             wanted.map_or("nothing", String::as_str),
             found.map_or("nothing", String::as_str),
         );
-        let message = format!("{what} would be another in 0.8: '{found}' instead of '{wanted}'");
+        let message = format!("{what} would be different in 0.8: '{found}' instead of '{wanted}'");
         differences.push(Difference {
             state: state.clone(),
             message,
@@ -65,7 +65,7 @@ fn around(one: &str, other: &str) -> (String, String) {
     (part(one), part(other))
 }
 
-/// By what they are, and of which state.
+/// By their kind, and by their state.
 type Parts = BTreeMap<(String, Option<String>), String>;
 
 fn parts(workflow: &Workflow) -> Parts {
@@ -143,7 +143,7 @@ impl Shown<'_> {
         self.expanded(&format!("{value:?}"), 0)
     }
 
-    /// Indexes give way to what they stand for.
+    /// Indexes are replaced by the parts that they refer to.
     fn expanded(&self, text: &str, depth: usize) -> String {
         const NAMES: [&str; 10] = [
             "ListId(",

@@ -1,5 +1,5 @@
-//! Shapes that mean the same get one form, the one that edition 0.8 has. Applied to what is written
-//! and to what is read again.
+//! Shapes that mean the same get one form, the one that edition 0.8 has. Applied to the workflow
+//! that is written and to the one that is read again.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -9,7 +9,7 @@ use swirl_model::workflow::{
 
 use super::{conditions, results, retries};
 
-/// The simpler workflow, and what is said in another way than before.
+/// The simpler workflow, and the parts that are expressed in another way than before.
 pub(super) fn simplify(workflow: &Workflow) -> (Workflow, Vec<String>) {
     let mut simple = workflow.clone();
     let mut notes = Vec::new();
@@ -44,7 +44,7 @@ fn metadata(workflow: &mut Workflow) {
     }
 }
 
-/// What continues as another workflow ends its own instance.
+/// A state that continues as another workflow ends its own instance.
 fn ends(workflow: &mut Workflow) {
     each_next(workflow, &mut |next| {
         if let Next::End(end) = next {
@@ -53,7 +53,7 @@ fn ends(workflow: &mut Workflow) {
     });
 }
 
-/// Events that are produced have a definition of their own, with a type.
+/// Produced events have their own definition, with a type.
 fn produced_events(workflow: &mut Workflow, notes: &mut Vec<String>) {
     let old = workflow.events.clone();
     let count = u32::try_from(old.len()).unwrap_or(u32::MAX);
@@ -84,7 +84,7 @@ fn produced_events(workflow: &mut Workflow, notes: &mut Vec<String>) {
     let mut twins: Vec<Option<EventId>> = vec![None; old.len()];
     for (at, event) in old.iter().enumerate() {
         if !produced[at] {
-            // One that nothing uses is what its definition says.
+            // One that nothing uses keeps the kind of its definition.
             workflow.events[at].produced &= !consumed[at];
             continue;
         }
@@ -139,7 +139,7 @@ fn states(workflow: &mut Workflow, notes: &mut Vec<String>) {
                 state.name
             ));
         }
-        // One that injects nothing leaves alone what is no object, too.
+        // One that injects nothing leaves data that isn't an object alone, too.
         if matches!(&state.kind, StateKind::Inject(data) if data.is_null()) {
             let id = ListId(u32::try_from(workflow.lists.len()).unwrap_or(u32::MAX));
             workflow.lists.push(ActionList::default());
@@ -167,7 +167,7 @@ fn waits(event: &mut EventState) {
     }
 }
 
-/// A last handler for all errors takes what the others leave, as `*` does.
+/// A last handler for all errors takes those that the others leave, as `*` does.
 fn all_errors_last(handlers: &mut [Handler]) -> bool {
     let named = |handler: &Handler| matches!(handler.errors, ErrorSet::These(_));
     let Some((last, others)) = handlers.split_last_mut() else {

@@ -32,7 +32,7 @@ impl Writer<'_> {
         data.set("type", Data::string(state.kind.word()));
         self.cannot_if(
             state.flow != Workflow::ROOT,
-            "the state stands inside a branch or an iteration",
+            "the state is inside a branch or an iteration",
         );
         self.cannot_if(!state.retries.is_empty(), "a state is retried as a whole");
         self.cannot_if(
@@ -203,7 +203,7 @@ impl Writer<'_> {
                     self.cannot("a condition asks whether a path finds anything; in 0.8 it must be true or false");
                 }
                 Test::Compare { .. } | Test::All(_) | Test::Any(_) | Test::Not(_) => {
-                    self.cannot("a condition compares what a path finds with a value, and the path has no form in jq here");
+                    self.cannot("a condition compares a path with a value, and the path has no form in jq here");
                 }
             }
             self.next(&condition.next, &mut data);

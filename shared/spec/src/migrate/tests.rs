@@ -43,7 +43,7 @@ states:
 fn a_document_of_0_5() {
     insta::assert_snapshot!(migrated(OF_0_5, Format::Yaml).unwrap().text, @r#"
     # Migrated from edition 0.5.
-    # - what a handler of errors retried, its actions retry by 'retryRef'
+    # - actions that a handler of errors retried are retried by 'retryRef'
     id: order
     name: Order
     version: "1.0.0"
@@ -91,7 +91,7 @@ fn as_json() {
     assert_eq!(value["specVersion"], "0.8");
     assert_eq!(
         json.notes,
-        ["what a handler of errors retried, its actions retry by 'retryRef'"]
+        ["actions that a handler of errors retried are retried by 'retryRef'"]
     );
 }
 
@@ -118,21 +118,21 @@ fn what_is_read_again_is_compared() {
     let text = migrated(OF_0_5, Format::Yaml).unwrap().text;
     assert_eq!(check(&simple, &text, &root), []);
     for (from, to, message) in [
-        ("PT1H", "PT2H", "the state 'Wait' would be another in 0.8"),
+        ("PT1H", "PT2H", "the state 'Wait' would be different in 0.8"),
         (
             "maxAttempts: 3",
             "maxAttempts: 4",
-            "the state 'First' would be another in 0.8",
+            "the state 'First' would be different in 0.8",
         ),
         (
             "order",
             "odour",
-            "the workflow's id would be another in 0.8",
+            "the workflow's id would be different in 0.8",
         ),
         (
             "api.json",
             "other.json",
-            "the function 'f' would be another in 0.8",
+            "the function 'f' would be different in 0.8",
         ),
         (
             "specVersion: \"0.8\"\n",

@@ -2,14 +2,14 @@
 
 use swirl_model::Data;
 
-/// What the text is written in.
+/// The format of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Yaml,
     Json,
 }
 
-/// In YAML the notes stand above it, as comments.
+/// In YAML the notes are above it, as comments.
 pub(super) fn write(document: &Data, format: Format, edition: &str, notes: &[String]) -> String {
     if format == Format::Json {
         let value = serde_json::Value::from(document);
@@ -23,7 +23,7 @@ pub(super) fn write(document: &Data, format: Format, edition: &str, notes: &[Str
     text
 }
 
-/// An object as YAML, each member on a line of its own.
+/// An object as YAML, each member on its own line.
 pub fn yaml(document: &Data) -> String {
     let mut text = String::new();
     members(document, 0, &mut text);
@@ -87,7 +87,7 @@ fn list(items: impl Iterator<Item = Data>, indent: usize, text: &mut String) {
     }
 }
 
-/// A text that can only be read as this text stands bare, all else as JSON has it.
+/// A text that can only be read as this text is written without quotes, all else as in JSON.
 fn scalar(value: &Data) -> String {
     match value.as_str() {
         Some(text) if is_plain(text) => text.to_owned(),

@@ -1,4 +1,4 @@
-//! What all parts of a document are written with.
+//! The tools with which all parts of a document are written.
 
 use swirl_model::Data;
 use swirl_model::workflow::{Count, Language, Period, Retry, StateId, Workflow};
@@ -14,7 +14,7 @@ pub(super) struct Writer<'w> {
     pub notes: Vec<String>,
     /// The state that is being written.
     pub at: Option<StateId>,
-    /// Retry policies so far; their names come of their order.
+    /// Retry policies so far; their names are numbered in this order.
     pub retries: Vec<Retry>,
     /// Names of the events, as they are written.
     pub events: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Writer<'w> {
 }
 
 impl<'w> Writer<'w> {
-    /// `in_jq`: the definition was rewritten in jq, but for paths that have no form there.
+    /// `in_jq`: the definition was rewritten in jq, except for paths that have no form there.
     pub fn new(workflow: &'w Workflow, root: &'w Node, in_jq: bool) -> Writer<'w> {
         let mut sources = workflow.expressions.iter().chain(&workflow.paths);
         let language = match sources.any(|source| source.language == Language::JsonPath) {

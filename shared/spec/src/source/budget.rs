@@ -1,4 +1,4 @@
-//! Counts what a tree needs while it is built, and stops it at the limits.
+//! Counts the memory that a tree needs while it is built, and stops it at the limits.
 
 use super::{Limits, Result_, fatal};
 use crate::codes;
@@ -19,7 +19,7 @@ impl<'l> Budget<'l> {
         }
     }
 
-    /// Room for one more value with so many bytes of text and pointer.
+    /// Room for one more value with this many bytes of text and pointer.
     pub fn take(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
         self.nodes += 1;
         self.bytes(bytes, place)
@@ -34,7 +34,7 @@ impl<'l> Budget<'l> {
                 self.limits.nodes_max, self.limits.expanded_bytes_max
             );
             let mut error = fatal(codes::TOO_MANY_VALUES, place(), message);
-            error.hint = Some("aliases count with all that they stand for".to_owned());
+            error.hint = Some("aliases count with their whole values".to_owned());
             return Err(error);
         }
         Ok(())

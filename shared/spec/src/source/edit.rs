@@ -1,28 +1,28 @@
-//! Changing a tree: what makes a document of one edition into one of another.
+//! Changing a tree, to make a document of one edition into one of another.
 //!
-//! Every value keeps the place that it was read at, and a value that is made takes the place of
-//! the one that it is made for. So findings point into the document as it was written, whatever
-//! became of its tree.
+//! Every value keeps the place that it was read at, and a value that is made takes the place of the
+//! one that it is made for. So findings point into the document as it was written, however its tree
+//! was changed.
 
 use super::node::{Member, Node, Value};
 
 impl Node {
-    /// A text that stands where this value stands.
+    /// A text in the place of this value.
     pub fn text_here(&self, text: impl Into<Box<str>>) -> Node {
         self.here(Value::String(text.into()))
     }
 
-    /// A boolean that stands where this value stands.
+    /// A boolean in the place of this value.
     pub fn bool_here(&self, value: bool) -> Node {
         self.here(Value::Bool(value, value.to_string().into()))
     }
 
-    /// A list that stands where this value stands.
+    /// A list in the place of this value.
     pub fn list_here(&self, items: Vec<Node>) -> Node {
         self.here(Value::Array(items))
     }
 
-    /// An object that stands where this value stands. Its keys stand where their values do.
+    /// An object in the place of this value. Its keys have the places of their values.
     pub fn object_here<'k>(&self, members: impl IntoIterator<Item = (&'k str, Node)>) -> Node {
         let members = members.into_iter().map(|(key, value)| member(key, value));
         self.here(Value::Object(members.collect()))
@@ -64,7 +64,7 @@ impl Node {
         Some(members.remove(at).value)
     }
 
-    /// Puts a member in, in the place of one with the same key. Nothing happens to what is no
+    /// Puts a member in, in the place of one with the same key. Does nothing if this isn't an
     /// object.
     pub fn put(&mut self, key: &str, value: Node) {
         let Some(members) = self.all_members_mut() else {

@@ -142,7 +142,7 @@ impl Parser<'_> {
                 };
                 let message = format!("expected a value, found {}", quoted(&word));
                 let mut error = fatal(codes::SYNTAX_ERROR, place, message);
-                error.hint = Some("texts stand in double quotes".to_owned());
+                error.hint = Some("texts need double quotes".to_owned());
                 Err(error)
             }
         }
@@ -250,12 +250,12 @@ impl Parser<'_> {
                 self.bump();
                 match self.hex()? {
                     low @ 0xdc00..=0xdfff => 0x10000 + ((first - 0xd800) << 10) + (low - 0xdc00),
-                    _ => return Err(self.wrong("the second half of a surrogate pair is wrong")),
+                    _ => return Err(self.wrong("the second half of a surrogate pair is not valid")),
                 }
             }
             code => code,
         };
-        char::from_u32(code).ok_or_else(|| self.wrong("half a surrogate pair stands alone"))
+        char::from_u32(code).ok_or_else(|| self.wrong("half of a surrogate pair is missing"))
     }
 
     fn hex(&mut self) -> Result_<u32> {
@@ -415,7 +415,7 @@ mod tests {
         for text in [
             "{\n// x\n\"a\": 1}",
             "[1 /* x */]",
-            // In YAML these would be keys and values that nobody meant.
+            // In YAML these would be unintended keys and values.
             "{\"a\": 1, // x\n \"b\": 2}",
             "{\"a\": // x\n 2}",
         ] {
@@ -461,10 +461,10 @@ mod tests {
                 "[\"\\ud800\"]",
                 "1:9 half a surrogate pair: the other half is missing",
             ),
-            ("[\"\\udc00\"]", "1:9 half a surrogate pair stands alone"),
+            ("[\"\\udc00\"]", "1:9 half of a surrogate pair is missing"),
             (
                 "[\"\\ud800\\u0041\"]",
-                "1:15 the second half of a surrogate pair is wrong",
+                "1:15 the second half of a surrogate pair is not valid",
             ),
             ("[\"\u{e9}\" 1]", "1:6 expected ',' or ']', found '1'"),
             ("[1e999]", "1:2 the number '1e999' is too large"),

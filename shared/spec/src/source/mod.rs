@@ -1,8 +1,8 @@
-//! JSON and YAML text as a tree that knows where each value stands.
+//! JSON and YAML text as a tree that knows the place of each value.
 //!
-//! Two parsers, one tree: a strict JSON parser of our own, because YAML parsers accept what is no
+//! Two parsers, one tree: our own strict JSON parser, because YAML parsers accept texts that aren't
 //! JSON and bound the length of keys, and YAML 1.2 events. Nothing here knows the language. Every
-//! input ends in a tree or a finding with its place; limits bound what aliases may grow to.
+//! input ends in a tree or a finding with its place; limits bound the growth of aliases.
 
 mod budget;
 mod edit;
@@ -16,14 +16,14 @@ pub use node::{Kind, Member, Node};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 
-/// What a document may need. A larger one is refused with a finding.
+/// The limits of a document. A larger one is refused with a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Of the text.
     pub bytes_max: usize,
     /// Objects and lists inside each other.
     pub depth_max: usize,
-    /// Values, after aliases were replaced by what they stand for.
+    /// Values, after aliases were replaced by their values.
     pub nodes_max: usize,
     /// Bytes of all texts, keys and pointers, after aliases were replaced.
     pub expanded_bytes_max: usize,
@@ -43,7 +43,7 @@ impl Default for Limits {
 /// The outcome of reading a document.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The text, without a byte order mark: what lines and columns refer to.
+    /// The text, without a byte order mark: lines and columns refer to it.
     pub text: String,
     /// `None` if the text has no tree at all. A tree may come with errors (duplicate keys).
     pub root: Option<Node>,
@@ -143,7 +143,7 @@ fn decode(bytes: &[u8], limits: &Limits) -> Result_<String> {
             bytes.len(),
             limits.bytes_max
         );
-        let hint = "move large constants or schemas into documents of their own";
+        let hint = "move large constants or schemas into separate documents";
         let error = Diagnostic::error(codes::DOCUMENT_TOO_LARGE, Place::default(), message);
         return Err(Box::new(error.with_hint(hint)));
     }

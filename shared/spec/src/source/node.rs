@@ -93,8 +93,8 @@ impl Node {
         }
     }
 
-    /// A scalar as the document writes it (of a string, what it stands for): a version `1.0` keeps
-    /// its zero. Empty for lists and objects.
+    /// A scalar as the document writes it (of a string, its value): a version `1.0` keeps its zero.
+    /// Empty for lists and objects.
     pub fn raw(&self) -> &str {
         match &self.value {
             Value::Null(raw) | Value::Bool(_, raw) | Value::Number(raw) | Value::String(raw) => raw,
@@ -157,7 +157,7 @@ impl Node {
         self.members()?.iter().find(|member| &*member.key == key)
     }
 
-    /// The value of a member; `None` too if this is no object.
+    /// The value of a member; `None` too if this isn't an object.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.member(key).map(Member::value)
     }

@@ -6,7 +6,7 @@ use swirl_model::Data;
 
 use super::node::Value;
 
-/// What a plain scalar is.
+/// The meaning of a plain scalar.
 pub(super) enum Plain {
     Value(Value),
     /// Infinity, NaN, or a number that is too large for a float.

@@ -19,7 +19,7 @@ use crate::diagnostic::{Diagnostics, Place};
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
-    // Our own limit comes first, with a finding of its own.
+    // Our own limit comes first, with a separate finding.
     options.flow_nesting_limit = limits.depth_max + 2;
     options.block_nesting_limit = limits.depth_max + 2;
     let events = Parser::new_from_str_with_options(text, options);
@@ -131,7 +131,7 @@ impl<'t> Builder<'t> {
                 Some("put the text in quotes if it has a colon and a space in it")
             }
             _ if info.contains("expected ',' or") => {
-                Some("within '{ }' and '[ ]' a text with braces, brackets or a comma, such as '${ .x }', stands in quotes")
+                Some("within '{ }' and '[ ]' a text with braces, brackets or a comma, such as '${ .x }', needs quotes")
             }
             _ => None,
         }
@@ -148,7 +148,7 @@ impl<'t> Builder<'t> {
                 (_, span) => {
                     let message = "a second document begins here, and a file holds one";
                     let mut error = fatal(codes::SEVERAL_DOCUMENTS, place(&span), message);
-                    error.hint = Some("put each document into a file of its own".to_owned());
+                    error.hint = Some("put each document into its own file".to_owned());
                     return Err(error);
                 }
             }
@@ -226,7 +226,7 @@ impl<'t> Builder<'t> {
 
     fn alias(&mut self, id: usize, span: &Span, depth: usize) -> Result_<Node> {
         let Some((target, height)) = self.anchors.remove(&id) else {
-            let message = "this is not valid YAML: an alias stands inside of what it names";
+            let message = "this is not valid YAML: an alias is inside the value that it names";
             return Err(fatal(codes::SYNTAX_ERROR, place(span), message));
         };
         let copied = self
@@ -385,7 +385,7 @@ mod tests {
                 .iter()
                 .find_map(|found| found.hint.clone());
             assert!(
-                hint.is_some_and(|hint| hint.contains("stands in quotes")),
+                hint.is_some_and(|hint| hint.contains("needs quotes")),
                 "{text}"
             );
         }

@@ -7,7 +7,7 @@ pub fn parse(text: &str) -> Result<IsoDuration, DurationError> {
     IsoDuration::parse(text)
 }
 
-/// What may be meant by a text that is no duration: `15m`, `pt15m`, `2 hours`, `30`.
+/// The duration that may be meant by a text that isn't one: `15m`, `pt15m`, `2 hours`, `30`.
 pub fn suggestion(text: &str) -> Option<String> {
     let text = text.trim();
     let upper = text.to_ascii_uppercase();
@@ -37,7 +37,7 @@ pub fn suggestion(text: &str) -> Option<String> {
     }
 }
 
-/// `PT30D` and `PT1W`: days and weeks behind the 'T'. Gives how it is written, and what it is.
+/// `PT30D` and `PT1W`: days and weeks behind the 'T'. Returns the correct text, and its value.
 pub fn misplaced(text: &str) -> Option<(String, IsoDuration)> {
     let rest = text.trim().strip_prefix("PT")?;
     let at = rest.rfind(['D', 'W'])? + 1;

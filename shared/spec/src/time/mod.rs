@@ -1,4 +1,4 @@
-//! Texts of times in a document. What they mean is in `swirl_model::time` and
+//! Texts of times in a document. Their meaning is in `swirl_model::time` and
 //! `swirl_model::schedule`; here are the checks that only a document needs.
 
 pub mod cron;

@@ -1,4 +1,4 @@
-//! Two workers that take turns over one store: what one enters, the other leaves.
+//! Two workers that take turns over one store: a state that one enters, the other leaves.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Cluster {
     turn: usize,
 }
 
-/// A service that fails once, with what it was sent in its message.
+/// A service that fails once, with the request that it got in its message.
 #[derive(Default)]
 pub struct Outside {
     pub calls: Mutex<Vec<TraceContext>>,

@@ -1,4 +1,4 @@
-//! One trace an instance, whoever had a hand in it.
+//! One trace an instance, whichever processes took part in it.
 
 #![allow(clippy::unwrap_used)] // A test: what fails here fails the test.
 
@@ -64,7 +64,7 @@ async fn one_trace_of_two_workers() {
     let mut cluster = Cluster::new(Some(&endpoint), 0.0);
     cluster.deploy(SHIPPING).await;
     cluster.deploy(ORDER).await;
-    // Whoever starts it has decided that it is kept.
+    // The client that starts it has decided that it is kept.
     let cause: TraceContext = CAUSE.parse().unwrap();
     let id = cluster.start("order", Some(cause)).await;
     cluster.settle().await;
@@ -120,12 +120,12 @@ async fn one_trace_of_two_workers() {
         assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
         if let Some(parent) = by_id.get(&*span.parent_span_id) {
             assert!(parent.start_time_unix_nano <= span.start_time_unix_nano);
-            // An instance goes on after its start.
+            // An instance continues after its start.
             let is_start = parent.name.starts_with("start ");
             assert!(is_start || parent.end_time_unix_nano >= span.end_time_unix_nano);
         }
     }
-    // What the service was sent is what it is found by.
+    // The contexts that were sent to the service are those of the kept spans.
     let mut handed: Vec<String> = cluster
         .outside
         .calls

@@ -1,4 +1,4 @@
-//! Judges what was logged. Each checker stands alone, and knows nothing of engine and driver.
+//! Judges the logs. Each checker is independent, and knows nothing of engine and driver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::faults::Faults;
 use super::outside::Called;
 use super::run::{Planned, Trace, instance_of};
 
-/// An event of the history without what two runs may differ in.
+/// An event of the history without the parts in which two runs may differ.
 pub fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::StateEntered { name, purpose, .. } => format!("enter {name} {purpose:?}"),
@@ -46,7 +46,7 @@ pub fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// All checkers that look at one run.
+/// All checkers of a single run.
 pub fn judge(trace: &Trace, faults: &Faults) -> Vec<String> {
     let mut found = trace.violations.clone();
     if !faults.rollback {
@@ -82,7 +82,7 @@ fn transitions_once(trace: &Trace) -> Vec<String> {
 }
 
 fn inputs_once(trace: &Trace) -> Vec<String> {
-    // A timer that was refused may come again, an operator may say a thing twice.
+    // A timer that was refused may come again, an operator may repeat a command.
     let may_repeat = |id: &str| {
         ["timer-", "cancel", "retry", "skip", "rerun"]
             .iter()
@@ -102,7 +102,7 @@ fn inputs_once(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// Between two joins of a fork stands its extension by a batch.
+/// Between two joins of a fork there is its extension by a batch.
 fn joined_once(trace: &Trace) -> Vec<String> {
     let mut joined: BTreeSet<(&ScopeRef, u32)> = BTreeSet::new();
     let mut done: BTreeMap<&ScopeRef, usize> = BTreeMap::new();
@@ -121,7 +121,7 @@ fn joined_once(trace: &Trace) -> Vec<String> {
                     joined.remove(&(&commit.scope, *fork));
                 }
                 Command::Report(_) => *done.entry(&commit.scope).or_default() += 1,
-                // Of branches that nobody waits for nobody is told.
+                // Nothing is notified of branches that nothing waits for.
                 Command::Fork(Fork {
                     origin: ForkOrigin::Apart(..),
                     ..
@@ -137,7 +137,7 @@ fn joined_once(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// Who joins has heard of as many branches as it needs.
+/// A join happens only after the reports of as many branches as it needs.
 fn joined_with_all(trace: &Trace) -> Vec<String> {
     let mut needed: BTreeMap<(String, String), u32> = BTreeMap::new();
     let mut reported: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
@@ -233,7 +233,7 @@ fn history_in_order(trace: &Trace) -> Vec<String> {
         .collect()
 }
 
-/// What a timer set off came no earlier than its time, but for what clocks may be apart.
+/// A timer fires no earlier than its time, apart from the difference between clocks.
 fn timers_not_early(trace: &Trace, faults: &Faults) -> Vec<String> {
     let mut due: BTreeMap<(&ScopeRef, u32), i64> = BTreeMap::new();
     let mut found = Vec::new();
@@ -258,7 +258,7 @@ fn timers_not_early(trace: &Trace, faults: &Faults) -> Vec<String> {
     found
 }
 
-/// One key stands for one call.
+/// One key belongs to one call.
 fn keys_are_stable(trace: &Trace) -> Vec<String> {
     let mut known: BTreeMap<&str, &Called> = BTreeMap::new();
     let mut found = Vec::new();
@@ -284,7 +284,7 @@ fn accepted_has_effect(trace: &Trace) -> Vec<String> {
     found
 }
 
-/// What two runs of one plan must have in common.
+/// Compares the parts that two runs of one plan must have in common.
 pub fn compare(calm: &Trace, other: &Trace, whole: bool) -> Vec<String> {
     let outcomes = |trace: &Trace| trace.names.lines(&trace.outcomes);
     let mut found = differences("outcome", &outcomes(calm), &outcomes(other));
@@ -304,7 +304,7 @@ pub fn compare(calm: &Trace, other: &Trace, whole: bool) -> Vec<String> {
     for call in after.difference(&before) {
         found.push(format!("call keys: {call:?} is one too many"));
     }
-    // A branch that was cancelled may not have come so far.
+    // A cancelled branch may not have come this far.
     let root = |call: &&Called| call.scope == "r" && call.function != "endless";
     for call in before.difference(&after).filter(root) {
         found.push(format!("calls: {call:?} was never made"));
@@ -339,7 +339,7 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
         let sorted = |lines: &Vec<String>| lines.iter().cloned().collect::<BTreeSet<_>>();
         // Events that several entries of a state wait for come in any order.
         if name.ends_with(" r") {
-            // Told to end when its parent did: it may have begun or not.
+            // Ended with its parent: it may have begun or not.
             let told = |lines: &Vec<String>| {
                 lines
                     .last()
@@ -350,7 +350,7 @@ fn histories(calm: &Trace, other: &Trace) -> Vec<String> {
             }
             return a.len() == b.len() && sorted(a) == sorted(b);
         }
-        // Late beside a branch whose timeout fails the state in any case.
+        // Late next to a branch whose timeout fails the state in any case.
         let timed_out = |lines: &[String]| lines.iter().any(|line| line == "timed out Branch");
         timed_out(a) || timed_out(b) || a.starts_with(b) || b.starts_with(a)
     };

@@ -1,42 +1,42 @@
-//! What goes wrong, by seed, and what is broken on purpose.
+//! The faults of a run, by seed, and the variants that are broken on purpose.
 
 use crate::random::Random;
 
-/// Chances are in thousands of what they say.
+/// Chances are per thousand.
 #[derive(Debug, Clone)]
 pub struct Faults {
     pub seed: u64,
     pub processes: usize,
-    /// How long faults go on, in virtual milliseconds.
+    /// How long faults last, in virtual milliseconds.
     pub until_ms: i64,
     /// Of a message: lost, doubled, delayed.
     pub lost: usize,
     pub doubled: usize,
     pub delayed: usize,
-    /// Of a turn of the scheduler: a process is killed, or stands still for longer than a lease.
+    /// Of a turn of the scheduler: a process is killed, or frozen for longer than a lease.
     pub killed: usize,
     pub paused: usize,
     /// Of a call of the store: it fails before or after it took effect.
     pub refused: usize,
     pub answer_lost: usize,
-    /// Of a commit: the lease runs out just before it.
+    /// Of a commit: the lease expires just before it.
     pub lease_lost: usize,
-    /// How far clocks may be apart from the true time.
+    /// The largest difference of clocks from the true time.
     pub skew_ms: i64,
     /// Of a client's request: it is made twice.
     pub repeated: usize,
-    /// Inputs may come so much later than planned.
+    /// How much later than planned inputs may come.
     pub late_ms: i64,
     /// The store is a folder, opened again when all processes died together.
     pub durable: bool,
     /// The process is killed once, at this turn.
     pub killed_at: Option<usize>,
-    /// All die together once, and the store comes back as it was some time before.
+    /// All die together once, and the store comes back in an earlier state.
     pub rollback: bool,
 }
 
 impl Faults {
-    /// One process after another does what is to be done, at once.
+    /// No faults: one process after another does its work at once.
     pub fn none(seed: u64) -> Faults {
         Faults {
             seed,
@@ -59,7 +59,7 @@ impl Faults {
         }
     }
 
-    /// Each kind of fault is there or not, more or less.
+    /// Each kind of fault is on or off, with a random strength.
     pub fn of_seed(seed: u64) -> Faults {
         let mut random = Random::new(seed ^ 0xfa17);
         let mut some = |most: usize| match random.percent(60) {
@@ -102,7 +102,7 @@ impl Faults {
         }
     }
 
-    /// Faults stop: what is left is bounded by what happened before.
+    /// Faults stop: the rest is bounded by what happened before.
     pub fn over(&self) -> Faults {
         Faults {
             skew_ms: self.skew_ms,
@@ -113,7 +113,7 @@ impl Faults {
     }
 }
 
-/// What a checker must find. Nothing that the system should stand.
+/// Bugs that a checker must find, not faults that the system should tolerate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutant {
     None,
@@ -129,15 +129,15 @@ pub enum Mutant {
     DrawnKeys,
     /// A produced event gets another id each time.
     DrawnEvents,
-    /// Events that nobody waits for yet are forgotten.
+    /// Events that nothing waits for yet are forgotten.
     EarlyEventDropped,
-    /// What a commit leaves to be done is never done by who crashed.
+    /// The effects of a commit are lost when its process crashes.
     LostOutbox,
     /// The history of a commit is written in another order.
     HistoryReordered,
     /// An ended instance is changed.
     EndedChanged,
-    /// Nobody looks for what a lost message left behind.
+    /// Work of lost messages is never recovered.
     NeverSweeps,
     /// An accepted operator command is forgotten.
     LostCommand,

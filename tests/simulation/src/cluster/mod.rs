@@ -2,11 +2,11 @@
 //!
 //! Each process is a worker and a coordinator: the real driver and the real loops for timers,
 //! schedules and the reconciler. In the first phase faults happen; then they stop, and everything
-//! must end within a bound. Unlike in [`crate::rig`] faults cost time here, so only such cases are
-//! run whose outcome doesn't hang on seconds; times are not compared.
+//! must end within a bound. Unlike in [`crate::rig`] faults cost time here, so only cases are run
+//! whose outcome doesn't depend on seconds; times are not compared.
 //!
-//! What is checked is written to a log by the store's wrapper and the outside world, and judged in
-//! [`check`], which knows nothing of the code that it judges.
+//! The store's wrapper and the outside world write a log, which is judged in [`check`]. That knows
+//! nothing of the code that it judges.
 
 pub mod check;
 pub mod faults;

@@ -1,10 +1,10 @@
 //! Names that two runs of one plan have in common.
 //!
-//! The moment at which an instance starts is in the ids of all that it causes: a key may be used again
-//! once its instance was removed, and what the new instance causes is not what the old one did. With
-//! faults an instance starts at another moment than without. So runs are compared by the ids that they
-//! would have if each instance started when the run began. An id gets such a name only if it is the one
-//! that is derived from what caused it: one that is drawn keeps itself, and differs in each run.
+//! The start time of an instance is part of the ids of all its effects: a key may be used again once its
+//! instance was removed, and the new instance's effects differ from the old one's. With faults an instance
+//! starts at another time than without. So runs are compared by the ids that they would have if each
+//! instance started when the run began. An id gets such a name only if it is derived from its cause:
+//! a random id stays as it is, and differs in each run.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use swirl_model::time::Timestamp;
 use super::outside::Called;
 use crate::rig::START;
 
-/// So many sequence numbers of a scope are looked at.
+/// How many sequence numbers of a scope are tried.
 const SEQ_MAX: u32 = 10_000;
 
-/// An event that an instance produced, as its history has it.
+/// An event that an instance produced, from its history.
 #[derive(Debug, Clone)]
 pub struct Produced {
     pub instance: InstanceId,
@@ -35,7 +35,7 @@ pub struct Names {
     started: BTreeMap<String, Timestamp>,
 }
 
-/// An instance as it is, and as it is named.
+/// An instance, and its name.
 struct Known {
     real: Header,
     named: Header,
@@ -61,7 +61,7 @@ impl Known {
 }
 
 impl Names {
-    /// `published` are the produced events that anybody saw.
+    /// `published` are the produced events that were seen outside.
     pub fn of(headers: &[Header], produced: &[Produced], published: &[CloudEvent]) -> Names {
         let mut names = Names::default();
         let mut known: BTreeMap<InstanceId, Known> = BTreeMap::new();
@@ -91,7 +91,7 @@ impl Names {
             if headers.is_empty() {
                 return names;
             }
-            // Nothing that is known caused those that are left: they keep their ids.
+            // The remaining ones have no known cause: they keep their ids.
             let first = headers
                 .iter()
                 .position(|header| header.parent.is_none() && header.continued_from.is_none());
@@ -107,7 +107,7 @@ impl Names {
         known.insert(header.id.clone(), Known::new(header, name));
     }
 
-    /// `None`: nobody knows yet.
+    /// `None`: not known yet.
     fn instance(
         &self,
         header: &Header,
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// An instance with a key, its sub-workflow, what that goes on as, and an instance that is started by
+    /// An instance with a key, its sub-workflow, the continuation of that, and an instance that is started by
     /// an event of the sub-workflow.
     fn run(late_ms: i64, drawn: bool) -> (Names, [String; 5]) {
         let mut main = header(derive(&["key", "w", "1"]), START + late_ms);

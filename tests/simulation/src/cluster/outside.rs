@@ -1,4 +1,4 @@
-//! The outside world: services that are called, and who reads produced events. It outlives every
+//! The outside world: services that are called, and readers of produced events. It outlives every
 //! process.
 
 use std::collections::BTreeMap;
@@ -31,12 +31,12 @@ pub struct Called {
 #[derive(Default)]
 pub struct Seen {
     pub calls: Vec<Called>,
-    /// By id: what it was, and how often it came.
+    /// By id: its content, and how often it came.
     pub produced: BTreeMap<String, (String, usize)>,
     /// The events themselves, each once.
     pub published: Vec<CloudEvent>,
     pub violations: Vec<String>,
-    /// When a call was first made, and which attempt of its like it was.
+    /// When a call was first made, and its attempt among equal calls.
     attempts: BTreeMap<String, (Timestamp, usize)>,
     likes: BTreeMap<(String, String, String, String), usize>,
     drawn: usize,
@@ -61,7 +61,7 @@ impl Outside {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a call; returns when its like was first made, and which attempt it is.
+    /// Records a call; returns when it was first made, and its attempt among equal calls.
     fn note(&self, request: &CallRequest) -> (Timestamp, usize) {
         let now = self.clock.now();
         let mut seen = self.seen();
@@ -95,7 +95,7 @@ impl Outside {
     }
 }
 
-/// A service that keeps what it knows of a key: a repeated call is answered when the first was.
+/// A service that remembers keys: a repeated call is answered at the time of the first.
 #[async_trait]
 impl FunctionCaller for Outside {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
@@ -122,7 +122,7 @@ impl Secrets for NoSecrets {
     }
 }
 
-/// Carries effects out, and notes what is published.
+/// Carries out effects, and records published events.
 pub struct Watch {
     pub service: Service,
     pub outside: Arc<Outside>,

@@ -1,5 +1,5 @@
-//! A process: a worker and a coordinator with a clock of its own. Killing it drops all that it
-//! was doing; what it started from is in the store.
+//! A process: a worker and a coordinator with its own clock. Killing it drops all of its work; the
+//! state is in the store.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use super::outside::{NoSecrets, Outside, Watch};
 use super::queue::Messages;
 use super::store::SharedStore;
 
-/// So far ahead the workers of [`Mutant::TimersEarly`] are, beyond all skew.
+/// How far ahead the workers of [`Mutant::TimersEarly`] are, beyond all skew.
 const AHEAD_MS: i64 = 7_000;
 
 struct SkewedClock {
@@ -98,7 +98,7 @@ impl Process {
             clock.clone(),
             registry,
         )
-        // Some do, as while a setting is changed.
+        // Only some do, as during a change of the setting.
         .carrying_out((skew_ms + life as i64) % 3 != 1);
         let service = system.service();
         let watch = Arc::new(Watch {
@@ -170,7 +170,7 @@ impl Process {
     pub fn drive(&mut self, scope: ScopeRef) {
         let driver = self.driver.clone();
         self.spawn(async move {
-            // What went wrong is for the reconciler.
+            // Errors are left to the reconciler.
             let _ = driver.drive(&scope).await;
         });
     }
@@ -185,7 +185,7 @@ impl Process {
         self.dead_until.is_none() && self.paused_until.is_none_or(|until| until <= now)
     }
 
-    /// Places of the tasks that can go on.
+    /// Places of the tasks that can continue.
     pub fn ready(&self) -> impl Iterator<Item = usize> + '_ {
         let tasks = self.tasks.iter().enumerate();
         tasks

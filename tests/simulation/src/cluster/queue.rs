@@ -1,4 +1,4 @@
-//! Messages between processes: lost, doubled, delayed, and never in order.
+//! Messages between processes: lost, duplicated, delayed, and never ordered.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ pub struct Messages {
 struct Inner {
     faults: Faults,
     random: Random,
-    /// With the moment from which on they can be had.
+    /// With the time from which they are available.
     under_way: Vec<(Timestamp, ScopeRef)>,
 }
 
@@ -44,24 +44,24 @@ impl Messages {
         self.inner().faults = faults;
     }
 
-    /// All that is under way is lost.
+    /// All messages under way are lost.
     pub fn wipe(&self) {
         self.inner().under_way.clear();
     }
 
-    /// How many can be had now.
+    /// How many are available now.
     pub fn due(&self) -> usize {
         let now = self.clock.now();
         let inner = self.inner();
         inner.under_way.iter().filter(|(at, _)| *at <= now).count()
     }
 
-    /// When the next one can be had.
+    /// When the next one is available.
     pub fn next(&self) -> Option<Timestamp> {
         self.inner().under_way.iter().map(|(at, _)| *at).min()
     }
 
-    /// Takes the one in this place of those that can be had.
+    /// Takes the available message at this place.
     pub fn take(&self, place: usize) -> Option<ScopeRef> {
         let now = self.clock.now();
         let mut inner = self.inner();

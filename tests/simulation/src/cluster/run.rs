@@ -1,4 +1,4 @@
-//! The scheduler: one turn after another, chosen by the seed; time goes on when nobody can.
+//! The scheduler: one turn after another, chosen by the seed; time advances when no process can continue.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::reference::Outcome;
 use crate::rig::START;
 use crate::wait::block_on;
 
-/// What clients and operators do.
+/// The actions of clients and operators.
 #[derive(Debug, Clone)]
 pub enum Planned {
     Deploy(String),
@@ -37,7 +37,7 @@ pub enum Planned {
         input: Data,
     },
     Event(CloudEvent),
-    /// Said again until it is taken.
+    /// Repeated until it is accepted.
     Operate {
         workflow: String,
         key: String,
@@ -45,14 +45,14 @@ pub enum Planned {
     },
 }
 
-/// Milliseconds after the beginning, and what is done then.
+/// Actions, with the milliseconds after the beginning.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub documents: Vec<String>,
     pub acts: Vec<(i64, Planned)>,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Default)]
 pub struct Trace {
     pub outcomes: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub struct Trace {
     pub counts: Counts,
     pub accepted: Vec<Planned>,
     pub turns: usize,
-    /// For what is compared with another run.
+    /// For comparing with another run.
     pub names: Names,
 }
 
@@ -78,7 +78,7 @@ type Answer = Arc<Mutex<Option<bool>>>;
 
 enum Progress {
     NotBefore(i64),
-    /// By which process, in which of its lives.
+    /// The process, and which of its lives.
     UnderWay(usize, usize, Answer),
     Done,
 }
@@ -86,7 +86,7 @@ enum Progress {
 struct Act {
     what: Planned,
     progress: Progress,
-    /// It is made once more after it was accepted.
+    /// It is repeated after it was accepted.
     again: bool,
 }
 
@@ -109,7 +109,7 @@ struct Cluster {
     lives: usize,
 }
 
-/// How many turns one moment may take, and a run. More means that it goes round in circles.
+/// The maximum number of turns of one moment, and of a run. More means an endless loop.
 const TURNS_OF_MOMENT_MAX: usize = 100_000;
 const TURNS_MAX: usize = 4_000_000;
 /// In virtual time, after faults stopped.
@@ -194,7 +194,7 @@ fn deployment(text: &str) -> Result<Deployment> {
     })
 }
 
-/// True: it was taken. An error: nobody knows.
+/// True if it was accepted. After an error it is unknown.
 async fn carry_out(service: Service, what: Planned) -> Result<bool> {
     match what {
         Planned::Deploy(text) => {
@@ -226,7 +226,7 @@ async fn carry_out(service: Service, what: Planned) -> Result<bool> {
             let id = instance_of(&workflow, &key);
             let ended = service.store.instance(&id).await?;
             let status = ended.map(|instance| instance.state.status);
-            // Too late: it has ended well.
+            // Too late: it has completed.
             let over = matches!(action, Action::Suspend | Action::Resume)
                 && status.is_some_and(swirl_model::instance::Status::ended);
             if over || status == Some(swirl_model::instance::Status::Completed) {
@@ -293,7 +293,7 @@ impl Cluster {
         }
     }
 
-    /// Something is done, by whoever can do something; false if nobody can.
+    /// Runs a process that can continue; false if none can.
     fn turn(&mut self) -> bool {
         let now = self.now();
         let mut choices: Vec<(usize, Option<usize>)> = Vec::new();
@@ -353,7 +353,7 @@ impl Cluster {
         }
     }
 
-    /// All processes die; where the store is a folder it is opened again.
+    /// All processes die; a store in a folder is opened again.
     fn restart_all(&mut self, how: Restart) -> Result<()> {
         let now = self.now();
         self.processes
@@ -370,7 +370,7 @@ impl Cluster {
         })?;
         if matches!(how, Restart::Back) {
             self.shared.messages.wipe();
-            // Whoever was told that it was taken asks again.
+            // A client whose request was accepted repeats it.
             let at = now.0;
             for act in &mut self.acts {
                 if act.is_done() {
@@ -379,7 +379,7 @@ impl Cluster {
             }
             self.shared.store.state().log.clear();
         }
-        // They begin anew: those of before are gone, and with them the old store.
+        // They are created again: the previous ones are gone, and with them the old store.
         for index in 0..self.processes.len() {
             self.lives += 1;
             let skew = self.skews_ms[index];
@@ -513,7 +513,7 @@ impl Cluster {
                 output: state.output.clone().unwrap_or_default(),
                 error: state.error.as_ref().map(|error| error.name.clone()),
                 at: state.ended_at.map_or(0, |at| at.0 - START),
-                // In clusters only how instances end is compared.
+                // In clusters only the outcomes of instances are compared.
                 warned: 0,
             };
             trace.outputs.insert(id.to_string(), outcome);

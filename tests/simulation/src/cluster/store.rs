@@ -1,5 +1,5 @@
-//! The store that all processes share: leases that run out, calls that fail before or after they
-//! took effect, a folder that is opened again; and a log of what took effect.
+//! The store that all processes share: leases that expire, calls that fail before or after they
+//! took effect, a folder that is opened again; and a log of all effects.
 
 mod broken;
 mod definitions;
@@ -76,11 +76,11 @@ pub struct State {
     faults: Faults,
     random: Random,
     leases: BTreeMap<ScopeRef, (u64, Timestamp)>,
-    /// What came between a look and the commit that took the lease: its holder hasn't seen it.
+    /// Inputs between a read and the commit that took the lease: the holder hasn't seen them.
     unseen: BTreeMap<ScopeRef, Vec<InboxItem>>,
     pub log: Vec<Logged>,
     pub counts: Counts,
-    /// By fork: how many branches said that they were done, and with what.
+    /// By fork: how many branches reported their end.
     reports: BTreeMap<(InstanceId, String), usize>,
     ended: BTreeSet<InstanceId>,
 }
@@ -130,13 +130,13 @@ impl SharedStore {
         self.state().faults = faults;
     }
 
-    /// The process that holds the folder died; another one opens it. `before` comes between.
+    /// The process that holds the folder died; another one opens it. `before` runs in between.
     pub fn reopen(
         &self,
         before: impl FnOnce(&PathBuf) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let Some(folder) = &self.folder else {
-            // In memory nothing but the leases is lost.
+            // In memory only the leases are lost.
             let held: Vec<_> = self.state().leases.keys().cloned().collect();
             held.iter().for_each(|scope| self.run_out(scope));
             return Ok(());
@@ -152,7 +152,7 @@ impl SharedStore {
         Ok(())
     }
 
-    /// A lease is over whether its holder lives or not.
+    /// Ends a lease, whether its holder lives or not.
     fn run_out(&self, scope: &ScopeRef) {
         let Some((token, _)) = self.state().leases.remove(scope) else {
             return;
@@ -187,7 +187,7 @@ impl SharedStore {
         chance > 0 && state.random.below(1000) < chance
     }
 
-    /// A call of the store, with what may go wrong on the way there and back.
+    /// A call of the store, with faults before and after it.
     async fn call<T>(&self, call: impl FnOnce(&Embedded) -> Result<T>) -> Result<T> {
         give_way().await;
         if self.chance(|faults| faults.refused) {
@@ -268,7 +268,7 @@ impl SharedStore {
         committed
     }
 
-    /// What was carried out before it is created is its only commit.
+    /// An instance that was carried out before its creation has only this commit.
     fn create_now(&self, inner: &Embedded, mut new: NewInstance) -> Result<Created> {
         let root = ScopeRef::root(new.header.id.clone());
         let logged = new.whole.as_deref().map(|whole| Logged {
@@ -299,7 +299,7 @@ impl SharedStore {
         created
     }
 
-    /// For the variant that forgets to look at lease and revision.
+    /// For the variant that forgets to check lease and revision.
     fn take_over(&self, inner: &Embedded, commit: &mut Commit) {
         let scope = commit.lease.scope.clone();
         let renewed = block_on(inner.renew(&commit.lease, 1)).unwrap_or_default();
@@ -442,7 +442,7 @@ impl ExecutionStore for SharedStore {
         if self.chance(|faults| faults.lease_lost) {
             self.run_out(&commit.lease.scope);
             if self.chance(|_| 500) {
-                // Somebody else looks at it meanwhile, and is gone again.
+                // Another process acquires and releases it meanwhile.
                 let inner = self.inner();
                 if let Ok(Acquired::Held(held)) = block_on(inner.acquire(&commit.lease.scope, 1)) {
                     let until = self.clock.now().plus_ms(1);
@@ -524,7 +524,7 @@ impl ExecutionStore for SharedStore {
         self.call(|inner| block_on(inner.next_timer())).await
     }
 
-    /// In a cluster nobody tells another process: it looks again soon.
+    /// In a cluster other processes are not notified: they poll soon.
     async fn timers_changed(&self) {
         self.clock.sleep_until(self.clock.now().plus_ms(400)).await;
     }

@@ -12,7 +12,7 @@ use super::flow::{Instance, Path, after};
 use super::world::NEVER;
 use crate::functions::{answer, weight};
 
-/// A result on its way into the data of who forked.
+/// A result that will be merged into the data of the forking path.
 #[derive(Debug, Clone)]
 pub struct Put {
     to: Option<PathId>,
@@ -21,7 +21,7 @@ pub struct Put {
     output: Option<ExprId>,
 }
 
-/// How often something was retried, and how long was waited before the last time.
+/// The number of retries, and the last delay.
 #[derive(Default, Clone, Copy)]
 pub struct Waited {
     retries: u32,
@@ -49,7 +49,7 @@ impl Waited {
 }
 
 impl Instance<'_> {
-    /// An action, as often as it is to be done.
+    /// An action, with all its repetitions.
     pub fn action(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<i64, Fail> {
         let wf = self.wf;
         let Some(repeat) = &wf[id].repeat else {
@@ -97,7 +97,7 @@ impl Instance<'_> {
         path.in_time(now)
     }
 
-    /// Attempt after attempt, until a result has been taken, or a handler goes on without one (then the
+    /// Attempt after attempt, until a result was accepted, or a handler continues without one (then the
     /// second value is true).
     fn attempts(&mut self, id: ActionId, path: &mut Path, at: i64) -> Result<(i64, bool), Fail> {
         let action = &self.wf[id];
@@ -162,7 +162,7 @@ impl Instance<'_> {
         waited[index].next(policy, at)
     }
 
-    /// Where an action's handler leads.
+    /// The target of an action's handler.
     fn handled(&self, id: ActionId, index: usize, fail: Fail) -> Result<(i64, bool), Fail> {
         match &self.wf[id].on_errors[index].then {
             Then::Continue => Ok((fail.at, true)),
@@ -175,7 +175,7 @@ impl Instance<'_> {
         }
     }
 
-    /// The handler that takes a result for a failure.
+    /// The handler that treats a result as a failure.
     fn matched(&self, action: &Action, result: &Data) -> Option<usize> {
         action.on_errors.iter().position(|handler| {
             let text = match &handler.errors {
@@ -297,7 +297,7 @@ impl Instance<'_> {
         Ok(())
     }
 
-    /// What of a result or payload is to be merged.
+    /// The part of a result or payload that is merged.
     pub fn selected(
         &self,
         (filter, under, to): (Option<ExprId>, Option<&Under>, Option<PathId>),
@@ -343,7 +343,7 @@ impl Instance<'_> {
         self.cut(put.output, path)
     }
 
-    /// What a filter selects becomes the data, if it selects anything.
+    /// Replaces the data by the filter's selection, if it selects anything.
     pub fn cut(&self, filter: Option<ExprId>, path: &mut Path) -> Result<(), Fail> {
         if let Some(filter) = filter {
             let found = eval(self.wf, filter, &path.data, &path.params)?;

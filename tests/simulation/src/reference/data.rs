@@ -70,7 +70,7 @@ pub fn template(
     })
 }
 
-/// `$.a.b`, `.a.b` or `$['a']['b']`: generated names have no signs of their own.
+/// `$.a.b`, `.a.b` or `$['a']['b']`: generated names have no special characters.
 fn names(wf: &Workflow, path: PathId) -> Vec<String> {
     let parts = wf[path].text.split(['.', '[', ']', '\'', '$']);
     let names = parts.filter(|part| !part.is_empty());
@@ -103,7 +103,7 @@ fn set(data: &mut Data, names: &[String], value: Data) {
     data.set(name, nested);
 }
 
-/// Merges into the data or what a path names.
+/// Merges into the data or into the place of a path.
 pub fn merge_to(
     wf: &Workflow,
     data: &mut Data,

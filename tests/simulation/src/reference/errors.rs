@@ -1,4 +1,4 @@
-//! Errors: what conditions see of them, which set they fit, and what handlers make of them.
+//! Errors: how conditions see them, which set they match, and how handlers treat them.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -10,17 +10,17 @@ use super::flow::{Instance, Path};
 use super::tests::exists;
 use super::world::NEVER;
 
-/// An error on its way to who handles it.
+/// An error on its way to its handler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fail {
     pub at: i64,
     pub name: String,
     pub code: Option<String>,
-    /// Of errors of functions; what the runtime says of its own is not known here.
+    /// Only of errors of functions: the messages of the runtime's own errors are not known here.
     pub message: Box<str>,
     /// The state in which it arose.
     pub state: Option<Box<str>>,
-    /// An action's handler leads out of the state, by its own way.
+    /// An action's handler leaves the state by its own transition.
     pub left_by: Option<(ActionId, usize)>,
 }
 
@@ -44,7 +44,7 @@ impl Fail {
         }
     }
 
-    /// Type and status, where errors are described.
+    /// Type and status, if errors are described.
     fn described(&self) -> (&'static str, u16) {
         if self.code.as_deref() == Some("timeout") {
             return ("timeout", 408);
@@ -82,7 +82,7 @@ impl Fail {
 }
 
 impl Instance<'_> {
-    /// The first set that an error fits; the one of all errors is asked last.
+    /// The first set that an error matches; the one of all errors is tried last.
     pub fn first_fit<'s>(
         &self,
         sets: impl Iterator<Item = &'s ErrorSet>,
@@ -110,7 +110,7 @@ impl Instance<'_> {
         })
     }
 
-    /// A condition over an error: `error` in the data, and what plain names mean in languages that have them
+    /// A condition over an error: with `error` in the data, and with plain names in languages that have them
     /// (decision 27).
     fn holds_for(&self, test: ExprId, fail: &Fail, path: &Path) -> Result<bool, Fail> {
         let mut error = fail.to_data();
@@ -148,7 +148,7 @@ impl Instance<'_> {
         }
     }
 
-    /// What a handler takes of its error into the data (decision 100).
+    /// Puts the handler's selection of its error into the data (decision 100).
     pub fn keep(&self, filter: &ErrorFilter, fail: &Fail, path: &mut Path) -> Result<(), Fail> {
         let error = fail.to_data();
         let value = match filter.data {

@@ -15,7 +15,7 @@ use super::errors::{Fail, thrown};
 use super::tests::{exists, fits};
 use super::world::{Ended, NEVER, World};
 
-/// A path of its own: the instance, a branch, an iteration.
+/// A path of execution: the instance, a branch, an iteration.
 #[derive(Debug, Clone, Default)]
 pub struct Path {
     pub data: Data,
@@ -26,19 +26,19 @@ pub struct Path {
     pub in_iteration: bool,
     /// The last plain result of an iteration's states, and the data as it was then.
     pub plain: Option<(Data, Data)>,
-    /// What an iteration's actions gave, or what a flow of states came to.
+    /// The result of an iteration's actions, or of a flow of states.
     pub result: Option<Data>,
     pub merges: Vec<Put>,
     /// States that can be compensated, in the order of their ends.
     completed: Vec<StateId>,
     /// How often a function was called with the same arguments.
     pub likes: BTreeMap<(String, String), usize>,
-    /// When what is under way is given up, and by which error.
+    /// When the current work is given up, and with which error.
     pub deadline: Option<(i64, &'static str)>,
 }
 
 impl Path {
-    /// What is done from now on must be done before this; the earlier of two deadlines holds.
+    /// Sets a deadline for all further work; the earlier of two deadlines holds.
     pub fn within(&mut self, deadline: Option<(i64, &'static str)>) {
         self.deadline = match (self.deadline, deadline) {
             (Some(one), Some(other)) => Some(if one.0 <= other.0 { one } else { other }),
@@ -46,7 +46,7 @@ impl Path {
         };
     }
 
-    /// A copy for what goes on at once.
+    /// A copy for concurrent work.
     pub fn split(&self) -> Path {
         Path {
             data: self.data.clone(),
@@ -71,7 +71,7 @@ pub struct Instance<'a> {
     pub path: Path,
     pub with_parent: Vec<String>,
     pub goes_on_as: Option<(String, Data)>,
-    /// Branches that nobody waits for, with when they begin.
+    /// Branches that nothing waits for, with when they begin.
     pub apart: Vec<(Body, Path, i64)>,
     /// How often data didn't fit a schema that only warns.
     pub warned: usize,
@@ -82,7 +82,7 @@ pub fn after(at: i64, period: &Period) -> i64 {
     duration.add_to(Timestamp(at + crate::rig::START)).0 - crate::rig::START
 }
 
-/// Where an attempt at a state led.
+/// The outcome of an attempt at a state.
 enum Attempt<'a> {
     Again,
     Done(Option<&'a Next>),
@@ -127,7 +127,7 @@ impl<'a> Instance<'a> {
         Ended { at, result }
     }
 
-    /// What nobody waits for, as far as it gets until the instance ends: only now is it known when.
+    /// Runs the branches that nothing waits for until the instance ends: only now that time is known.
     fn run_apart(&mut self, until: i64) {
         while let Some((body, mut path, at)) = self.apart.pop() {
             path.within(Some((until, "Cancelled")));
@@ -173,8 +173,8 @@ impl<'a> Instance<'a> {
         worked
     }
 
-    /// A state as a whole, as often as its rules and handlers repeat it (decision 26). What its actions gave stays
-    /// in the data.
+    /// A state as a whole, as often as its rules and handlers repeat it (decision 26). The results of its actions
+    /// stay in the data.
     fn attempts_of(
         &mut self,
         id: StateId,
@@ -289,7 +289,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// What a filter doesn't select leaves the data as it is (decision 11).
+    /// A filter that selects nothing leaves the data as it is (decision 11).
     fn filter(&self, filter: Option<ExprId>, path: &mut Path, at: i64) -> Result<(), Fail> {
         if let Some(filter) = filter {
             let data = eval(self.wf, filter, &path.data, &path.params);
@@ -350,7 +350,7 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// What was completed is undone, last first (decisions 35 and 52).
+    /// Undoes completed states, last first (decisions 35 and 52).
     fn compensate(&mut self, path: &mut Path, mut at: i64) -> Result<i64, Fail> {
         while let Some(state) = path.completed.pop() {
             let Some(mut next) = self.wf[state].compensated_by else {
@@ -390,7 +390,7 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// Windows of generated workflows are long over, or long to go on.
+/// Windows of generated workflows are long over, or stay open for long.
 pub fn is_open(window: &Schedule, at: i64) -> bool {
     let When::Window(text) = &window.when else {
         return true;

@@ -1,9 +1,9 @@
 //! A small interpreter of the language, written from its text and its numbered decisions: no
 //! queues, no records, no steps. Each construct is a function from data and a time to data and a
-//! time; what goes on at once is evaluated one after another and joined by the times.
+//! time; concurrent work is evaluated one after another and joined by the times.
 //!
-//! It uses the canonical workflow and the expression language, and nothing of the engine. It knows
-//! what generated cases use, no more: no `keepActive`, no workflow timeout, no operator.
+//! It uses the canonical workflow and the expression language, and nothing of the engine. It supports
+//! only the features of generated cases: no `keepActive`, no workflow timeout, no operator.
 
 mod actions;
 mod data;

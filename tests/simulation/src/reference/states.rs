@@ -1,4 +1,4 @@
-//! The kinds of states: what each does with the data, and how long it takes.
+//! The kinds of states: their effects on the data, and their durations.
 
 use swirl_model::workflow::{
     Body, Count, EventFilter, EventId, EventState, Foreach, IterationMode, ListId, Next, Parallel,
@@ -18,7 +18,7 @@ type Done<'a> = Result<(i64, Option<&'a Next>), Fail>;
 type Ready = (i64, usize, Vec<(EventId, CloudEvent)>);
 
 impl<'a> Instance<'a> {
-    /// When the state's work is done, and the way if it isn't the state's own.
+    /// When the state's work is done, and the transition if it isn't the state's own.
     pub fn state(&mut self, id: StateId, path: &mut Path, at: i64) -> Done<'a> {
         let wf = self.wf;
         let plain = |at: i64| Ok((at, None));
@@ -191,7 +191,7 @@ impl<'a> Instance<'a> {
         Ok((done, entry.next.as_ref()))
     }
 
-    /// Each begins when its events are there, with the data as it is then; what it gives is there when it ends.
+    /// Each begins when its events are there, with the current data; its result is available at its end.
     fn entries(
         &mut self,
         state: &EventState,
@@ -199,7 +199,7 @@ impl<'a> Instance<'a> {
         path: &mut Path,
         (at, until): (i64, i64),
     ) -> Result<i64, Fail> {
-        // What is under way, by the time of its end; of one instant in the order of the beginnings.
+        // The running entries, by the time of their end; of one instant in the order of their beginnings.
         let mut running: Vec<(i64, Path)> = Vec::new();
         let (mut now, mut all) = (at, true);
         let mut waiting = entries.into_iter().peekable();
@@ -234,7 +234,7 @@ impl<'a> Instance<'a> {
             let mut split = path.split();
             match self.list(entry.actions, &mut split, begins) {
                 Ok(end) => running.push((end, split)),
-                // The first error ends all: what had begun before it is given up with it.
+                // The first error ends all: entries that began before it are given up with it.
                 Err(fail) => return Err(fail),
             }
         }
@@ -242,7 +242,7 @@ impl<'a> Instance<'a> {
         Ok(if all { now } else { now.max(until) })
     }
 
-    /// Runs paths that go on at once; the first error ends all.
+    /// Joins concurrent paths; the first error ends all.
     pub fn join(&mut self, ends: &[Result<i64, Fail>], needed: usize) -> Result<i64, Fail> {
         let mut ends: Vec<&Result<i64, Fail>> = ends.iter().collect();
         let time = |end: &&Result<i64, Fail>| end.as_ref().map_or_else(|fail| fail.at, |at| *at);
@@ -254,13 +254,13 @@ impl<'a> Instance<'a> {
         Ok(last)
     }
 
-    /// What a branch or an iteration runs. A flow yields the data that it ends with.
+    /// Runs the body of a branch or an iteration. A flow yields the data that it ends with.
     pub fn body(&mut self, body: Body, path: &mut Path, at: i64) -> Result<i64, Fail> {
         match body {
             Body::Actions(list) => self.list(list, path, at),
             Body::Flow(flow) => {
                 let end = self.flow(flow, path, at)?;
-                // A plain result that nothing came after is what an iteration came to.
+                // A plain result without anything after it is the result of an iteration.
                 let plain = path.plain.take().filter(|(_, data)| *data == path.data);
                 path.result = Some(plain.map_or_else(|| path.data.clone(), |(plain, _)| plain));
                 Ok(end)
@@ -327,7 +327,7 @@ impl<'a> Instance<'a> {
         Ok(end)
     }
 
-    /// What a path's actions gave is merged where they said.
+    /// Merges the results of a path's actions into their places.
     pub fn replay(&self, from: &Path, path: &mut Path, at: i64) -> Result<(), Fail> {
         for put in &from.merges {
             self.put(put, path).map_err(|fail| fail.at(at))?;
@@ -340,7 +340,7 @@ impl<'a> Instance<'a> {
         let Some(items) = items.as_array() else {
             return Err(Fail::named("CollectionNotArray").at(at));
         };
-        // An iteration that gives nothing leaves null beside its input (decision 87).
+        // An iteration without a result leaves null next to its input (decision 87).
         let gives = match state.body {
             Body::Actions(list) => {
                 let mut actions = self.wf[list].actions.iter();
@@ -392,12 +392,16 @@ impl<'a> Instance<'a> {
         let (mut paths, mut ends) = (Vec::new(), Vec::new());
         for id in &actions.actions {
             let mut split = path.split();
+            split.in_iteration = path.in_iteration;
             ends.push(self.action(*id, &mut split, at));
             paths.push(split);
         }
         let end = path.in_time(self.join(&ends, ends.len())?)?;
         for split in &paths {
             self.replay(split, path, end)?;
+            if let Some((plain, _)) = &split.plain {
+                path.plain = Some((plain.clone(), path.data.clone()));
+            }
         }
         Ok(end)
     }
@@ -449,14 +453,14 @@ fn begins(
         known.push(end.clone()?);
     }
     known.sort_unstable();
-    // So many must be done that there is room for another one.
+    // Enough must be done that there is room for another one.
     Ok(match (index + 1).saturating_sub(window) {
         0 => due,
         done => due.max(known[done - 1]),
     })
 }
 
-/// No entry was ready in time: the last that was waited for leads on, if it says where.
+/// No entry was ready in time: the last awaited one has the transition, if any.
 fn lapsed(state: &EventState, at: i64, until: i64) -> (i64, Option<&Next>) {
     let limits = state.entries.iter().map(|entry| {
         let limit = entry.timeout.map_or(NEVER, |timeout| after(at, &timeout));

@@ -17,7 +17,7 @@ pub fn exists(found: &Data) -> bool {
 
 pub fn holds(wf: &Workflow, test: &Test, data: &Data, params: &Params) -> Result<bool, Fail> {
     let all = |list: &[Test], wanted: bool| {
-        // Those behind the one that decides aren't asked: they might fail.
+        // Conditions after the deciding one aren't evaluated: they might fail.
         for test in list {
             if holds(wf, test, data, params)? != wanted {
                 return Ok(!wanted);
@@ -54,7 +54,7 @@ pub fn holds(wf: &Workflow, test: &Test, data: &Data, params: &Params) -> Result
     }
 }
 
-/// As numbers if both look like them, else as texts.
+/// As numbers if both look like numbers, otherwise as texts.
 fn compares(found: &Data, operator: Comparison, value: &Data, as_text: bool) -> bool {
     let (left, right) = (found.to_text(), value.to_text());
     let numbers = (left.trim().parse::<f64>(), right.trim().parse::<f64>());
@@ -70,7 +70,7 @@ fn compares(found: &Data, operator: Comparison, value: &Data, as_text: bool) -> 
         Comparison::LessOrEqual => less || equal,
         Comparison::Greater => !less && !equal,
         Comparison::GreaterOrEqual => !less,
-        // Generated patterns have no signs but `^`.
+        // Generated patterns have no special characters apart from `^`.
         Comparison::Matches => match right.strip_prefix('^') {
             Some(begin) => left.starts_with(begin),
             None => left.contains(&right),

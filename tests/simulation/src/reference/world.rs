@@ -1,4 +1,4 @@
-//! What there is besides one instance: definitions, events, the other instances.
+//! The world of an instance: definitions, events, the other instances.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl World {
             Ok(output) => ("completed", output.clone(), None),
             Err(fail) => ("faulted", Data::NULL, Some(fail.name.clone())),
         };
-        // What goes on for as long as its parent does.
+        // Children that continue for as long as their parent does.
         for child in std::mem::take(&mut instance.with_parent) {
             self.outcomes.borrow_mut().push(Outcome {
                 workflow: child,
@@ -110,7 +110,7 @@ impl World {
         Some(ended)
     }
 
-    /// An event that is produced starts what it starts, and waits for who waits for it.
+    /// Publishes a produced event: it starts instances, and is kept for later waits.
     pub fn publish(&self, event: CloudEvent, at: i64) {
         *self.produced.borrow_mut() += 1;
         self.events.borrow_mut().push((at, event.clone()));
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// When an event of this definition is there, at `at` or later, and which one.
+    /// The time, at `at` or later, at which an event of this definition is there, and the event.
     pub fn arrival(
         &self,
         wf: &Workflow,

@@ -1,4 +1,4 @@
-//! Instances that events start, and what these events tell of them.
+//! Instances that events start, and the information that these events have about them.
 
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Header;
@@ -11,8 +11,8 @@ use super::shard::Had;
 use crate::Redis;
 
 impl Redis {
-    /// What an instance correlates by that is started by these events: known from the moment on at
-    /// which they were offered, so that no second instance is started meanwhile.
+    /// The correlation values of an instance that is started by these events. They are known as soon as
+    /// the events were offered, so that no second instance is started meanwhile.
     pub(crate) async fn begun(
         &self,
         header: &Header,
@@ -22,7 +22,7 @@ impl Redis {
             .iter()
             .map(|start| event_digest(&start.event))
             .collect();
-        // The one that came last says it, whichever that was.
+        // The event that came last decides it, whichever that was.
         let outcomes = digests.iter().map(|digest| self.open_outcome(digest));
         let outcomes = futures::future::try_join_all(outcomes).await?;
         let mut starts = outcomes
@@ -35,8 +35,8 @@ impl Redis {
             .unwrap_or_default())
     }
 
-    /// An instance was started by these events: it has had them. `correlates`: it does from the
-    /// beginning.
+    /// Records that an instance was started by these events: it has had them. `correlates`: it does so
+    /// from the beginning.
     pub(crate) async fn started(
         &self,
         id: &InstanceId,
@@ -64,7 +64,7 @@ impl Redis {
         if !had_kept {
             return Ok(());
         }
-        // It begins with the last of them, however long its creation takes.
+        // It begins at the last of them, however long its creation takes.
         if correlates && let Some(last) = last {
             let [_, waits, _] = look_keys(self, id);
             let mut cmd = redis::cmd("HSET");

@@ -18,10 +18,10 @@ static LOOK: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/look.
 static DELIVER: Lazy =
     Lazy::new(|| Script::of_instance(&[include_str!("../lua/events/deliver.lua")]));
 
-/// How often an instance is looked at anew because it changed in between.
+/// How often an instance is read again because it changed in between.
 const ATTEMPTS: usize = 50;
 
-/// An event on its way.
+/// An event that is being delivered.
 #[derive(Debug)]
 pub(super) struct Delivery<'a> {
     pub event: &'a CloudEvent,
@@ -32,14 +32,14 @@ pub(super) struct Delivery<'a> {
 }
 
 pub(super) enum Delivered {
-    /// With what the instance waits for now.
+    /// With the current waits of the instance.
     Done(Vec<ScopeRef>, Box<Waiting>),
     Had,
     /// Nothing of the instance fits.
     No,
 }
 
-/// How often an instance is aligned before it is given an event that is new.
+/// How often an instance is aligned before it gets a new event.
 const ALIGNED_MAX: usize = 10;
 
 impl<'a> Delivery<'a> {
@@ -62,7 +62,7 @@ enum Tried {
 }
 
 impl Redis {
-    /// What an instance waits for, and whether it had an event.
+    /// Reads the waits of an instance, and whether it had an event.
     pub(super) async fn look_waiting(
         &self,
         instance: &InstanceId,
@@ -75,8 +75,8 @@ impl Redis {
         Ok((Waiting::read(instance, mark, fields)?, had))
     }
 
-    /// Gives an event to the first wait of an instance that it fits: of these, or of all. An instance
-    /// that has begun to wait and hasn't got what is kept for it gets that first: it came earlier.
+    /// Delivers an event to the first matching wait of an instance: of these, or of all. An instance
+    /// that has begun to wait and hasn't got its kept events gets those first: they came earlier.
     pub(super) async fn deliver(
         &self,
         instance: &InstanceId,
@@ -126,7 +126,7 @@ impl Redis {
         )))
     }
 
-    /// Gives an event to the wait that was read; false if that has changed.
+    /// Delivers an event to the wait that was read; false if that has changed.
     pub(super) async fn put_early(
         &self,
         instance: &InstanceId,
@@ -153,7 +153,7 @@ impl Redis {
     ) -> Result<Tried> {
         let payload = crate::events::shard::json(&place.item.input, "an event")?;
         let after = wait.without(place)?;
-        // Nobody asks for older ones: they are neither known nor kept any more.
+        // Older ones are not needed: they are neither known nor kept any more.
         let options = self.options();
         let window_ms = options
             .retain_ms

@@ -19,7 +19,7 @@ static UNSEAT: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/uns
 /// How many kept events are fetched at once.
 const FETCH: usize = 16;
 
-/// A kept event that stands in a bucket.
+/// A kept event in a bucket.
 #[derive(Debug)]
 pub(super) struct Candidate {
     digest: String,
@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     valued: bool,
 }
 
-/// Where a bucket is to be read on.
+/// The place from which to read more of a bucket.
 struct NextPage {
     bucket: String,
     valued: bool,
@@ -50,8 +50,8 @@ impl Candidate {
 }
 
 impl Redis {
-    /// Gives an instance the first kept event that fits one of its waits. Returns what it waits for
-    /// then; nothing if there is no such event.
+    /// Delivers the first kept event that matches one of the instance's waits. Returns its waits after
+    /// that; None if there is no such event.
     pub(super) async fn match_kept(
         &self,
         instance: &InstanceId,
@@ -75,7 +75,7 @@ impl Redis {
                 for (candidate, found) in chunk.iter().zip(bodies) {
                     let kept = match found {
                         Some((generation, kept)) if generation == candidate.generation => kept,
-                        // It was forgotten: a crash left it there, or it is offered anew.
+                        // It was forgotten: a crash left it there, or it is offered again.
                         _ => {
                             self.unseat(candidate).await?;
                             continue;
@@ -173,8 +173,8 @@ impl Redis {
         Ok(new)
     }
 
-    /// Without those that came before the instance began, and that others had already. Claiming says
-    /// it for sure; this spares it where many are left of a value.
+    /// Removes those that came before the instance began and that others had already. Only claiming is
+    /// certain; this saves claims if many events of a value are left.
     async fn not_others(
         &self,
         instance: &InstanceId,
@@ -204,7 +204,7 @@ impl Redis {
         Ok(candidates)
     }
 
-    /// Takes an event out of a bucket, unless it has come there anew.
+    /// Takes an event out of a bucket, unless it was put there again.
     async fn unseat(&self, candidate: &Candidate) -> Result<()> {
         let key = BucketKeys::new(self.keys(), &candidate.bucket).kept;
         let args = [&candidate.digest, &candidate.generation];
@@ -224,7 +224,7 @@ impl Redis {
         self.take_from_kinds(&candidate.digest, kept).await
     }
 
-    /// Gives one kept event to the first wait that it fits.
+    /// Delivers one kept event to the first matching wait.
     async fn give(
         &self,
         instance: &InstanceId,
@@ -264,7 +264,7 @@ impl Redis {
                 self.note_had(digest, generation, Had::Free, instances)
                     .await?;
             }
-            // Changed meanwhile: all is looked at once more.
+            // Changed meanwhile: everything is read again.
             let (after, had) = self.look_waiting(instance, digest).await?;
             let had = had.as_ref() == Some(generation);
             if after.mark.is_some() && (had || after.mark != waiting.mark) {
@@ -274,7 +274,7 @@ impl Redis {
         Ok(None)
     }
 
-    /// When an instance began, in the time of generations. One that events start begins with them.
+    /// When an instance began, in the time of generations. One that is started by events begins with them.
     async fn born(&self, instance: &InstanceId, waiting: &Waiting) -> Result<u64> {
         let place: Option<String> = match &waiting.born {
             Some(born) => return Ok(born.parse().unwrap_or_default()),

@@ -59,7 +59,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Out of the buckets first: a crash leaves what says where the event stands.
+    /// Out of the buckets first: after a crash the record still says which buckets have the event.
     async fn forget(&self, keys: &EventKeys, digest: &str, record: &str) -> Result<()> {
         if !record.is_empty() {
             let (_, kept) = read_body(record)?;

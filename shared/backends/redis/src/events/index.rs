@@ -1,4 +1,4 @@
-//! Where instances stand: their waits in the buckets, their values among those of active instances.
+//! The index of instances: their waits in the buckets, their values among those of active instances.
 
 use futures::StreamExt;
 use futures::stream;
@@ -20,14 +20,14 @@ pub(super) static BUCKET: Lazy =
 
 /// How many calls of one operation are under way at once.
 pub(super) const AT_ONCE: usize = 64;
-/// How many kept events of a bucket are looked at together.
+/// How many kept events of a bucket are read together.
 pub(super) const PAGE: usize = 500;
-/// Each round gives the instance an event, or sees that somebody else changed it.
+/// Each round delivers an event to the instance, or sees that another process changed it.
 const ROUNDS: usize = 10_000;
 
 impl Redis {
-    /// Brings the index of who waits for which events in line with an instance that a script
-    /// marked as dirty, and gives it the events that came early.
+    /// Updates the index of waits for an instance that a script marked as dirty, and delivers the
+    /// events that came early.
     pub(crate) async fn reindex(
         &self,
         instance: &InstanceId,
@@ -37,7 +37,7 @@ impl Redis {
         self.align(instance, waiting, woken).await
     }
 
-    /// As [`Redis::reindex`], with the mark and the fields as a script gave them.
+    /// As [`Redis::reindex`], with the mark and the fields that a script returned.
     pub(crate) async fn index_waits(
         &self,
         instance: &InstanceId,
@@ -53,7 +53,7 @@ impl Redis {
         self.align(instance, waiting, woken).await
     }
 
-    /// As [`Redis::reindex`], for an instance that has been looked at.
+    /// As [`Redis::reindex`], for an instance that has been read.
     pub(super) async fn align(
         &self,
         instance: &InstanceId,
@@ -62,7 +62,7 @@ impl Redis {
     ) -> Result<()> {
         for _ in 0..ROUNDS {
             if waiting.mark.is_none() {
-                // Somebody else has done it.
+                // Another process has done it.
                 return Ok(());
             }
             let stands = waiting.stands();
@@ -81,12 +81,12 @@ impl Redis {
             }
             return self.settle(instance, &waiting, &stands, &actives).await;
         }
-        // Still dirty: the reconciler goes on.
+        // Still dirty: the reconciler continues.
         Ok(())
     }
 
-    /// Notes what is to be indexed. True: the instance has changed and was read anew, or its notes
-    /// have.
+    /// Writes notes of what is to be indexed. True if the instance has changed and was read again, or if
+    /// its notes have.
     async fn plan(
         &self,
         instance: &InstanceId,
@@ -128,7 +128,7 @@ impl Redis {
         Ok(true)
     }
 
-    /// Puts waits where events look for them, and gives what is kept there.
+    /// Puts waits into the buckets where events look for them, and delivers the events kept there.
     async fn stand(
         &self,
         instance: &InstanceId,
@@ -158,7 +158,7 @@ impl Redis {
         Ok(all)
     }
 
-    /// Notes the instance among the active ones with its values.
+    /// Adds the instance to the active ones with its values.
     async fn stand_among(
         &self,
         instance: &InstanceId,
@@ -167,7 +167,7 @@ impl Redis {
     ) -> Result<()> {
         let fresh = |active: &&String| waiting.notes.get(&format!("a:{active}")) == Some(&false);
         let additions = actives.iter().filter(fresh).map(|active| {
-            // A set of one takes half as much where it is sorted.
+            // A set of one member takes half as much memory if it is sorted.
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(StartKeys::new(self.keys(), active).active)
                 .arg(0)
@@ -178,7 +178,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Takes the instance away from where it shouldn't stand, and the mark if nothing has changed.
+    /// Removes the instance from buckets where it shouldn't be, and the mark if nothing has changed.
     async fn settle(
         &self,
         instance: &InstanceId,
@@ -215,7 +215,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The command that takes back what a note says.
+    /// The command that undoes what a note says.
     fn removal(&self, instance: &InstanceId, note: &str) -> Option<redis::Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
             let mut cmd = redis::cmd("ZREM");
@@ -232,7 +232,7 @@ impl Redis {
         Some(cmd)
     }
 
-    /// Looks after instances that a crash left dirty.
+    /// Handles instances that a crash left dirty.
     pub(crate) async fn settle_dirty(&self, limit: usize, woken: &mut Vec<ScopeRef>) -> Result<()> {
         let grace_us = self.options().grace_ms.saturating_mul(1_000);
         let shards = self.shards();
@@ -254,7 +254,7 @@ impl Redis {
         let now_us = time.0 * 1_000_000 + time.1;
         found.sort_by(|a, b| a.1.total_cmp(&b.1));
         for (instance, since) in found.into_iter().take(limit) {
-            // Who marked it is at it.
+            // The process that marked it may still be working on it.
             if now_us.saturating_sub(since as u64) >= grace_us {
                 self.reindex(&InstanceId::new(instance), woken).await?;
             }

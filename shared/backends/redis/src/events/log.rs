@@ -61,7 +61,7 @@ impl EventLog for Redis {
         let noted = self
             .finish_event(&digest, &generation, &outcome, &claims)
             .await?;
-        // Where another process was faster, what it says came of the event holds.
+        // If another process was faster, its outcome of the event counts.
         let noted = match noted {
             Some(noted) => noted,
             None => {

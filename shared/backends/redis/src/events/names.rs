@@ -1,5 +1,5 @@
-//! Keys of events. They carry hash tags of their own: what an event concerns is spread over all
-//! shards.
+//! Keys of events. They have their own hash tags: the instances that an event concerns are spread over
+//! all shards.
 
 use swirl_model::CloudEvent;
 use swirl_model::ids::InstanceId;
@@ -8,7 +8,7 @@ use swirl_ports::matching::Correlation;
 use crate::Redis;
 use crate::keys::{Keys, Span};
 
-/// Into how many parts what is known of events is divided. Fixed for ever.
+/// The number of parts of the event records. Fixed for ever.
 pub const SHARDS: u16 = 64;
 
 /// A name of fixed length for something of any length. The store's scripts make the same of an
@@ -72,7 +72,7 @@ impl BucketKeys {
     }
 }
 
-/// What starts with these values are named by.
+/// The name of starts with these values.
 pub fn start_digest(workflow: &str, values: &Correlation) -> String {
     let mut text = workflow.to_owned();
     for (name, value) in values {
@@ -97,7 +97,7 @@ impl StartKeys {
     }
 }
 
-/// The keys of an instance that matching looks at: dirty, what it waits for, what it had.
+/// The keys of an instance that matching reads: dirty, its waits, the events that it had.
 pub fn look_keys(redis: &Redis, instance: &InstanceId) -> [String; 3] {
     let mut keys = redis.keys().of(instance, Span::Waits).into_iter().skip(3);
     std::array::from_fn(|_| keys.next().unwrap_or_default())
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn names_are_fixed() {
-        // As the store's scripts have it: sha1hex, cut.
+        // Like the store's scripts: sha1hex, truncated.
         assert_eq!(digest("abc"), "a9993e364706816aba3e25717850c26c");
         let keys = Keys::new("ns", 64);
         let of = EventKeys::of(&keys, &digest("abc"));

@@ -1,5 +1,5 @@
-//! What is known of an event: whether it was here, what came of it, and the event itself while it is
-//! kept for those who come later.
+//! The record of an event: whether it was offered, its outcome, and the event itself while it is
+//! kept for later waits.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ static FINISH: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/fin
 static CONFIRM: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/confirm.lua")]));
 static HAD: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/had.lua")]));
 
-/// An event that is kept, and by which attributes somebody may look for it.
+/// An event that is kept, and the attributes by which waits may look for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub event: CloudEvent,
@@ -32,7 +32,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Digests of the buckets where it stands: of its kinds, while nobody had it, and of its values.
+    /// Digests of its buckets: of its kinds, while no instance had it, and of its values.
     pub fn buckets(&self) -> (Vec<String>, Vec<String>) {
         let (kinds, values) = buckets_of(&self.event, self.attributes.iter().map(|name| &**name));
         let digests = |names: Vec<Arc<str>>| names.iter().map(|name| digest(name)).collect();
@@ -50,10 +50,10 @@ pub(super) enum Begun {
     },
 }
 
-/// What is done with the list of those who had an event.
+/// The operations on the list of instances that had an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Had {
-    /// If nobody else had it.
+    /// If no other instance had it.
     Claim,
     Yes,
     Free,
@@ -75,7 +75,7 @@ pub(super) fn read_body(text: &str) -> Result<(String, Kept)> {
 }
 
 impl Redis {
-    /// The first thing that becomes of an event. `keep`: what is to be kept of it.
+    /// Begins the record of an event. `keep`: the event as it is to be kept.
     pub(super) async fn begin_event(
         &self,
         digest: &str,
@@ -113,8 +113,8 @@ impl Redis {
         })
     }
 
-    /// Notes what came of an event. Returns what holds: what was noted first, or nothing where
-    /// another process has done it all.
+    /// Records the outcome of an event. Returns the valid outcome: the one that was recorded first, or None
+    /// if another process has done it all.
     pub(super) async fn finish_event(
         &self,
         digest: &str,
@@ -137,7 +137,8 @@ impl Redis {
         }
     }
 
-    /// All is done. Returns where claims are to be given up before, if that wasn't said.
+    /// Confirms that all is done. Returns the groups in which claims must be given up first, if they weren't
+    /// given.
     pub(super) async fn confirm_event(
         &self,
         digest: &str,
@@ -153,7 +154,7 @@ impl Redis {
         Ok(claims.map(str::to_owned).collect())
     }
 
-    /// What came of an event that isn't confirmed yet.
+    /// The outcome of an event that isn't confirmed yet.
     pub(super) async fn open_outcome(&self, digest: &str) -> Result<Option<Outcome>> {
         let keys = EventKeys::of(self.keys(), digest);
         let mut cmd = redis::cmd("HGET");
@@ -165,7 +166,7 @@ impl Redis {
             .transpose()
     }
 
-    /// Whether somebody is at an event, or was and hasn't confirmed it.
+    /// Whether an event is being processed, or was and isn't confirmed.
     pub(super) async fn is_open(&self, digest: &str) -> Result<bool> {
         let keys = EventKeys::of(self.keys(), digest);
         let mut cmd = redis::cmd("HEXISTS");
@@ -181,7 +182,7 @@ impl Redis {
         found.map(|text| read_body(&text)).transpose()
     }
 
-    /// Notes who had a kept event. True: a claim holds, or nobody has it any more.
+    /// Records which instances had a kept event. True if a claim succeeded, or if no instance has it any more.
     pub(super) async fn note_had(
         &self,
         digest: &str,
@@ -205,7 +206,7 @@ impl Redis {
         Ok(answer == Some(1))
     }
 
-    /// Nobody who knows no value is to get the event any more.
+    /// Removes the event from the buckets of its kinds: waits without a value must not get it any more.
     pub(super) async fn take_from_kinds(&self, digest: &str, kept: &Kept) -> Result<()> {
         let (kinds, _) = kept.buckets();
         self.take_out(digest, &kinds).await

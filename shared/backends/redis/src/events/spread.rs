@@ -1,4 +1,4 @@
-//! An event to all who wait for it.
+//! Delivers an event to all waits for it.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ use super::names::{BucketKeys, digest};
 use super::shard::Kept;
 use crate::Redis;
 
-/// What became of an event.
+/// The results of delivering an event.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
     pub had: Vec<InstanceId>,
 }
 
-/// A wait that stands in a bucket.
+/// A wait in a bucket.
 type Member = (String, String);
 
 impl Redis {
-    /// Gives an event to all who wait for it now, and leaves it where later waits look for it.
+    /// Delivers an event to all current waits, and leaves it where later waits look for it.
     pub(super) async fn spread(
         &self,
         delivery: &Delivery<'_>,
@@ -79,7 +79,7 @@ impl Redis {
         Ok(done)
     }
 
-    /// Puts the event into its buckets, if it is kept, and gives who waits there.
+    /// Puts the event into its buckets, if it is kept, and returns the waits there.
     async fn enter(
         &self,
         delivery: &Delivery<'_>,
@@ -105,7 +105,7 @@ impl Redis {
             Ok::<_, swirl_ports::Error>((bucket, found))
         });
         let mut pages = futures::future::try_join_all(entries).await?;
-        // Where the event doesn't stay it is enough to look.
+        // If the event isn't kept, reading is enough.
         let looks: Vec<Cmd> = looked.iter().map(|bucket| self.look_at(bucket)).collect();
         pages.extend(looked.into_iter().zip(self.read_all(&looks).await?));
         Ok(pages)
@@ -118,8 +118,8 @@ impl Redis {
         cmd
     }
 
-    /// Those that come after the pages that were full. Waits that begin meanwhile come last: they
-    /// get an event that is kept by themselves, and another one isn't for them.
+    /// The waits after the pages that were full. Waits that begin meanwhile come last: they find a kept
+    /// event by themselves, and other events aren't for them.
     async fn next_waits(
         &self,
         pages: Vec<(String, Vec<Member>)>,
@@ -138,7 +138,7 @@ impl Redis {
                 .arg(0)
                 .arg(2 * PAGE)
                 .arg("WITHSCORES");
-            // Those of the same instant may stand on either side of the border.
+            // Waits of the same instant may be on either side of the border.
             let mut found: Vec<Member> = self.query(cmd).await?;
             found.retain(|member| !page.contains(member));
             next.push((bucket, found));
@@ -163,11 +163,11 @@ impl Redis {
                 self.align(instance, *after, &mut done.woken).await
             }
             Delivered::Had => {
-                // A crash may have come before it was found out what else the event does.
+                // A crash may have come before the other effects of the event were known.
                 done.had.push(instance.clone());
                 self.reindex(instance, &mut done.woken).await
             }
-            // Waits that are over, and still stand there, go with the mark of their instance.
+            // Waits that are over but still in the bucket are removed with the mark of their instance.
             Delivered::No => Ok(()),
         }
     }

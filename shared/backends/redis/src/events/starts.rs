@@ -1,4 +1,4 @@
-//! What events start: alone, in sets, and only where no active instance is meant.
+//! The instances that events start: by one event or by sets, and only if no active instance is addressed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::script::{Lazy, Script};
 
 static SWAP: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/swap.lua")]));
 
-/// How often a record that others change is tried again.
+/// How often a change of a record is retried when other processes change it.
 const ATTEMPTS: u64 = 100;
 /// Sets of the same values that are not complete: each change writes all of them.
 const GROUP_MAX: usize = 1_000;
 
-/// What is under way to be started with the same values.
+/// The starts under way with the same values.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Group {
-    /// Counts the changes: no two states are alike.
+    /// Counts the changes, so that no two states are equal.
     rev: u64,
     /// Not complete yet, in the order of their beginning.
     sets: Vec<Set>,
-    /// By the event that made them complete: until that is confirmed, they stand for the instance.
+    /// By the event that completed them: until that is confirmed, they represent the instance.
     begun: BTreeMap<String, Begun>,
     /// Events that are in a set, or were, and aren't confirmed: offered again, they are not put into
     /// another one.
     #[serde(default)]
     placed: BTreeSet<String>,
-    /// Events that are being confirmed: who is late with them does nothing. When this is gone they
+    /// Events that are being confirmed: late processes do nothing with them. When this is gone they
     /// aren't open any more.
     #[serde(default)]
     done: BTreeSet<String>,
@@ -45,19 +45,19 @@ struct Group {
 /// How a claim is given up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GiveUp {
-    /// What it was for is there; the event is still open.
+    /// The instance exists; the event is still open.
     Done,
     /// The event isn't open any more.
     All,
 }
 
-/// What an event may start by one trigger.
+/// A possible start of an event by one trigger.
 struct Chance<'a> {
     trigger: &'a Trigger,
     event: &'a CloudEvent,
     digest: &'a str,
     roles: Vec<Role>,
-    /// Sets and claims stand under these.
+    /// The values under which sets and claims are kept.
     group: Correlation,
     at: Timestamp,
 }
@@ -69,13 +69,13 @@ enum Claim {
 }
 
 enum Change {
-    /// Nothing is to be written.
+    /// Nothing needs to be written.
     Found(Option<Begun>),
     Write(Option<Begun>),
 }
 
 impl Redis {
-    /// What an event starts, and where claims were made for it.
+    /// The starts of an event, and the groups in which claims were made for it.
     pub(super) async fn begin_starts(
         &self,
         event: &CloudEvent,
@@ -127,7 +127,7 @@ impl Redis {
         let Claim::Made(begun) = claim else {
             return Ok(None);
         };
-        // Looked at after the claim: whoever was being started before is active by now.
+        // Checked after the claim: an instance that was being started before is active by now.
         if begun.is_some() && self.is_meant(chance).await? {
             self.give_up_claim(&key, chance.digest, GiveUp::All).await?;
             return Ok(None);
@@ -160,8 +160,8 @@ impl Redis {
         Ok(taken.map_or(Claim::Made(begun), Claim::Taken))
     }
 
-    /// Drops claims of events that nobody is at any more: they were confirmed, or forgotten before
-    /// anybody confirmed them. True: there were some.
+    /// Drops claims of events that are no longer processed: they were confirmed, or forgotten before
+    /// they were confirmed. True if there were some.
     async fn drop_stale(&self, key: &str, claims: &[String]) -> Result<bool> {
         let mut dropped = false;
         for digest in claims {
@@ -190,7 +190,7 @@ impl Redis {
         Ok(())
     }
 
-    /// What an event started is there, or will never be.
+    /// Gives up claims: the instances that an event started exist, or never will.
     pub(super) async fn give_up_claims(
         &self,
         digest: &str,
@@ -203,9 +203,9 @@ impl Redis {
         Ok(())
     }
 
-    /// Reads a group, changes it, writes it: as one step. `open`: only while this event is open.
-    /// That is looked at after reading: what confirms the event changes the group before, so the
-    /// write fails.
+    /// Reads, changes and writes a group as one step. `open`: only while this event is open.
+    /// That is checked after reading: confirming the event changes the group first, so the write
+    /// fails.
     async fn change_group(
         &self,
         digest: &str,
@@ -268,7 +268,7 @@ impl Redis {
         for list in lists {
             all.retain(|instance| list.contains(instance));
         }
-        // One that has ended may not have been taken out yet.
+        // An ended instance may still be in the index.
         let checks = all.iter().map(|instance| {
             let id = swirl_model::ids::InstanceId::new(instance.as_str());
             let keys = self.keys().of(&id, Span::Ready);
@@ -277,7 +277,7 @@ impl Redis {
             self.query::<Option<String>>(cmd)
         });
         let statuses = futures::future::try_join_all(checks).await?;
-        // One that has faulted is over, unless it is tried again.
+        // A faulted instance counts as ended, unless it is retried.
         Ok(statuses.iter().any(|status| status.as_deref() == Some("r")))
     }
 }
@@ -300,7 +300,7 @@ fn alone(trigger: &Trigger, event: &CloudEvent, role: &Role) -> Begun {
 }
 
 impl Group {
-    /// Who else is starting the instance that is meant.
+    /// The events that are already starting the addressed instance.
     fn taken(&self, chance: &Chance<'_>) -> Option<Vec<String>> {
         if self.begun.contains_key(chance.digest) {
             return None;
@@ -345,8 +345,8 @@ impl Group {
             && self.done.is_empty()
     }
 
-    /// Puts an event into the first set that has a free place for it, else into a new one
-    /// (decision 75); sets whose time is over are dropped first.
+    /// Puts an event into the first set that has a free place for it, otherwise into a new one
+    /// (decision 75); expired sets are dropped first.
     fn fill(&mut self, chance: &Chance<'_>) -> Result<Option<Begun>> {
         let Chance {
             trigger,

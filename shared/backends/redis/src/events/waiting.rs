@@ -1,4 +1,4 @@
-//! What one instance waits for, as it was read, and which place an event would take.
+//! The waits of one instance, as they were read, and the slot that an event would fill.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,7 +12,7 @@ use super::names::{digest, start_digest};
 use crate::connect::damaged;
 
 /// Fields of the hash: `w:<scope>:<wait>` a wait, `c:<attribute>` a value, `W` the workflow, `over`,
-/// `F` events were given back, `B` the generation of the event that started it, `x:<bucket>:<scope>:<wait>` and `a:<start>` where it stands: `0` it
+/// `F` events were given back, `B` the generation of the event that started it, `x:<bucket>:<scope>:<wait>` and `a:<start>` its places in the index: `0` it
 /// will, `1` it does.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
@@ -24,9 +24,9 @@ pub(super) struct Waiting {
     pub workflow: String,
     pub over: bool,
     pub freed: Option<String>,
-    /// Where an event started it, and it correlates from the beginning.
+    /// Set if an event started it, and it correlates from the beginning.
     pub born: Option<String>,
-    /// Notes of where it stands, and whether it does.
+    /// Notes of its places in the index, and whether it is there already.
     pub notes: HashMap<String, bool>,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Place {
     pub item: InboxItem,
     pub learnt: Correlation,
     pub fit: Fit,
-    /// What the instance must still know: name, and `=value` or nothing.
+    /// Values that the instance must still have: name, and `=value` or nothing.
     pub expected: Vec<(String, String)>,
 }
 
-/// Where a wait is to stand.
+/// A place in the index where a wait belongs.
 #[derive(Debug)]
 pub(super) struct Stand {
     pub note: String,
@@ -98,7 +98,7 @@ impl Waiting {
         Ok(found)
     }
 
-    /// Where its waits are to stand.
+    /// The places in the index where its waits belong.
     pub fn stands(&self) -> Vec<Stand> {
         let mut stands = Vec::new();
         for (index, wait) in self.waits.iter().enumerate() {
@@ -119,7 +119,7 @@ impl Waiting {
         stands
     }
 
-    /// Under which values it stands among the active instances of its workflow.
+    /// The values under which it is listed among the active instances of its workflow.
     pub fn actives(&self) -> Vec<String> {
         if self.over || self.workflow.is_empty() {
             return Vec::new();
@@ -145,7 +145,7 @@ impl Waiting {
         wait.slots.iter().enumerate().find_map(|(index, slot)| {
             let fits = |filter: &EventMatch| {
                 let fit = fit(filter, &self.correlation, event);
-                // Whether it is untouched is found out by claiming it.
+                // Claiming shows whether it is still free.
                 let fits = match early {
                     true => fit.early(true, true),
                     false => fit != Fit::No,
@@ -198,7 +198,7 @@ impl Wait {
         })
     }
 
-    /// The field's value once a slot is filled; nothing where that was the last one.
+    /// The field's value once a slot is filled; None if that was the last one.
     pub fn without(&self, place: &Place) -> Result<String> {
         let mut slots = self.slots.clone();
         slots.remove(place.slot);

@@ -32,6 +32,7 @@ local function consume()
   if size == 0 then return timers end
   for _, item in ipairs(box) do
     if wanted[item[2]] then
+      weigh(-kib_of_item(SCOPE, item))
       erase('i:' .. SCOPE .. ':' .. item[1])
       if item[3] == 't' then
         timers[string.match(item[2], '^timer%-(%d+)$') or ''] = true

@@ -60,8 +60,13 @@ end
 
 local adds = tonumber(ARGV[16])
 if adds > 0 then
-  local before = kib_of('r:' .. SCOPE)
-  local others, most = math.max((tonumber(read('z')) or 0) - before, 0), tonumber(ARGV[17])
+  local before, consumed, ids = kib_of('r:' .. SCOPE), 0, {}
+  for at = 19, 18 + tonumber(ARGV[18]) do ids[ARGV[at]] = true end
+  for _, item in ipairs(box_of(SCOPE)) do
+    if ids[item[2]] then consumed = consumed + kib_of_item(SCOPE, item) end
+  end
+  local others = math.max((tonumber(read('z')) or 0) - before - consumed, 0)
+  local most = tonumber(ARGV[17])
   if adds > before and others + adds > most then
     return { 'full', string.format('%d', math.max(most - others, before)) }
   end

@@ -7,6 +7,6 @@ local size = #box_of(SCOPE)
 if size >= tonumber(ARGV[7]) then return -size end
 -- It has fired: until the engine refuses it, it is not due once more.
 if ARGV[8] ~= '' and not disarm(SCOPE, ARGV[8]) then return 0 end
-inbox_add(SCOPE, ARGV[4], ARGV[5], ARGV[6])
+inbox_add(SCOPE, ARGV[4], ARGV[5], ARGV[6], true)
 wake(SCOPE)
 return 1

@@ -122,7 +122,7 @@ local function main(KEYS, ARGV)
     return GENERAL
   end
 
-  -- How much the instance holds, as in scopes.lua.
+  -- How much the instance holds, as in prelude.lua.
   local weight, by = tonumber(held) or 0, 0
   if held or #ARGV[6] >= KIB then
     local before = mark and kib(call('HSTRLEN', K, 'r:' .. S)) or 0
@@ -141,6 +141,10 @@ local function main(KEYS, ARGV)
     if has(letters, 'q') or #items > WIDE then return GENERAL end
     for _, item in ipairs(items) do
       if not wanted[item[2]] or item[3] == 't' then return GENERAL end
+      -- As kib_of_item in prelude.lua.
+      if held and find(item[2], 'fork-', 1, true) ~= 1 and call('HSTRLEN', K, 'i:' .. S .. ':' .. item[1]) >= KIB then
+        return GENERAL
+      end
     end
   end
   if gone and call('EXISTS', KEYS[3]) == 1 then return GENERAL end

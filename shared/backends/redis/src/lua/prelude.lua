@@ -11,7 +11,7 @@
 -- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
 -- hn lines of history that are kept, hd lines that are gone,
 -- a:<scope> attempts that may have ended a worker (attempts.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children,
--- nk the key of the key that people call it by, z how much it holds (KiB, scopes.lua).
+-- nk the key of the key that people call it by, z how much it holds (KiB).
 
 local KEYS, ARGV
 local K, READY, TIMERS, DIRTY, EVENTS, HAD
@@ -342,11 +342,35 @@ local function knows(scope, id)
   return seen and string.find(seen, '\1' .. short(id) .. '\1', 1, true) and true
 end
 
--- Adds an input, at most once for its id. 1: it was added, 0: it was there before.
-local function inbox_add(scope, id, kind, payload)
+-- How much the instance holds, in KiB: the records of its scopes, what its forks begin with, their results, and what came
+-- from outside and waits. What is smaller than one counts nothing, so that most instances have no such field.
+local function kib(bytes) return math.floor(bytes / 1024) end
+
+local function weigh(by)
+  if by == 0 then return end
+  local weight = math.max((tonumber(read('z')) or 0) + by, 0)
+  if weight > 0 then write('z', string.format('%d', weight)) else erase('z') end
+end
+
+local function kib_of(field)
+  local value = known[field]
+  if value == nil then return kib(call('HSTRLEN', K, field)) end
+  return value and kib(#value) or 0
+end
+
+-- Of an item that waits in an inbox; results of branches count where they are kept.
+local function kib_of_item(scope, item)
+  if not read('z') or string.find(item[2], 'fork-', 1, true) == 1 then return 0 end
+  return kib_of('i:' .. scope .. ':' .. item[1])
+end
+
+-- Adds an input, at most once for its id. 1: it was added, 0: it was there before. What comes from outside counts;
+-- results of branches do already.
+local function inbox_add(scope, id, kind, payload, outside)
   if knows(scope, id) then return 0 end
   local number = next_number()
   local box = box_of(scope)
+  if outside then weigh(kib(#payload)) end
   box[#box + 1] = { number, id, kind, '' }
   put_box(scope)
   write('i:' .. scope .. ':' .. number, payload)

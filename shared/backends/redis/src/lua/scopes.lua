@@ -90,22 +90,6 @@ local function correlate(name, value)
   end
 end
 
--- How much the instance holds, in KiB: the records of its scopes, what its forks begin with, and their results. What
--- is smaller than one counts nothing, so that most instances have no such field.
-local function kib(bytes) return math.floor(bytes / 1024) end
-
-local function kib_of(field)
-  local value = known[field]
-  if value == nil then return kib(call('HSTRLEN', K, field)) end
-  return value and kib(#value) or 0
-end
-
-local function weigh(by)
-  if by == 0 then return end
-  local weight = math.max((tonumber(read('z')) or 0) + by, 0)
-  if weight > 0 then write('z', string.format('%d', weight)) else erase('z') end
-end
-
 -- The record and its marks; a branch that has one is counted by its fork.
 local function put_scope(scope, record, rev, flags)
   if #record >= 1024 or read('z') then weigh(kib(#record) - kib_of('r:' .. scope)) end
@@ -129,6 +113,7 @@ local function empty_scope(scope)
   drop_waits(scope)
   local box = box_of(scope)
   for _, item in ipairs(box) do
+    weigh(-kib_of_item(scope, item))
     erase('i:' .. scope .. ':' .. item[1])
     local key = item[3] == 'e' and string.match(item[2], '^event%-%d+%-%d+%-(.*)$')
     if key then

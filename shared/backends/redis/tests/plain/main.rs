@@ -1,5 +1,5 @@
-//! Commits that take the short way leave what the general way leaves: the same random operations on
-//! two namespaces, one for each, compared after every step by all that Redis holds.
+//! Commits on the fast path leave the same data as on the general path: the same random operations run on
+//! two namespaces, one for each, and all of Redis is compared after every step.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod side;
@@ -22,7 +22,7 @@ use swirl_servers::RedisServer;
 
 use crate::side::{Dice, Side, masked};
 
-/// What is known of the instance: enough to do things that make sense, and some that don't.
+/// The test's knowledge of the instance: enough for operations that make sense, and some that don't.
 #[derive(Default)]
 struct Known {
     forks: Vec<(u32, u32)>,
@@ -66,7 +66,7 @@ fn some_data(dice: &mut Dice) -> Data {
     Data::string("x".repeat(dice.roll(7_000) as usize))
 }
 
-/// A step of a held scope. `true`: its holder goes on.
+/// A step of a held scope. `true`: its holder continues.
 fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> Commit {
     let name = held.lease.scope.scope.clone();
     let is_root = name.as_str() == "r";
@@ -203,7 +203,7 @@ fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool) -> 
     }
 }
 
-/// How it came out, without tokens.
+/// The outcome, without tokens.
 fn told(committed: &Committed) -> String {
     match committed {
         Committed::Done {
@@ -233,9 +233,9 @@ fn named(command: &Command) -> &'static str {
 struct Pair {
     general: Side,
     plain: Side,
-    /// What took the short way: commands, and whether the lease was held.
+    /// The commits on the fast path: commands, and whether the lease was held.
     seen: BTreeSet<String>,
-    /// How many didn't fit into what the instance may hold.
+    /// How many exceeded the size limit of the instance.
     full: u32,
 }
 
@@ -273,7 +273,7 @@ impl Pair {
         }
     }
 
-    /// Whether the holder goes on.
+    /// Returns whether the holder continues.
     async fn commit(
         &mut self,
         seed: u64,
@@ -356,7 +356,7 @@ impl Pair {
     }
 }
 
-/// What is carried out before it is created leaves what its creation and its end would have left.
+/// An instance carried out before its creation leaves the same data as creation and end in two steps.
 #[tokio::test]
 async fn one_step_leaves_what_two_leave() {
     for entries in [0, 5, 1200] {
@@ -481,7 +481,7 @@ async fn the_short_way_leaves_what_the_general_one_leaves() {
                     let scope = some_scope(&mut dice, &known);
                     let lazily = dice.roll(3) > 0;
                     if let Some(held) = pair.hold(&scope, lazily).await {
-                        // Somebody else may be faster.
+                        // Another process may be faster.
                         let other = if dice.one_in(8) {
                             pair.hold(&scope, true).await
                         } else {

@@ -1,4 +1,4 @@
-//! A namespace of its own, looked at from outside, and dice.
+//! A separate namespace, inspected from outside, and dice.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl Dice {
     }
 }
 
-/// Keys that fit a pattern, their types and values, in one trip.
+/// Keys that match a pattern, their types and values, in one round trip.
 const ALL: &str = "local all = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local kind, values = redis.call('TYPE', key).ok
@@ -63,7 +63,7 @@ impl Side {
         }
     }
 
-    /// The numbers of leases and effects begin with a time, which differs between the sides. Here they begin anew.
+    /// The numbers of leases and effects begin with a time, which differs between the sides. Here they restart.
     pub fn count_from_one(&mut self, instance: &str) {
         let key = format!("{{{}:0}}:i:{instance}", self.namespace);
         let set: redis::RedisResult<i64> = redis::cmd("HSET")
@@ -74,7 +74,7 @@ impl Side {
         set.unwrap();
     }
 
-    /// All keys with their values, without what is of a time, a process or the namespace.
+    /// All keys with their values, without times, processes and the namespace.
     pub fn dump(&mut self) -> Vec<String> {
         let pattern = format!("{{{}:*", self.namespace);
         let all = redis::cmd("EVAL")

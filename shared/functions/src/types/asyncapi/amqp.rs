@@ -27,13 +27,13 @@ use crate::egress::Gate;
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection stands.
+/// Until a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// After how long without a word both sides take a connection for broken.
 const HEARTBEAT_S: u16 = 30;
 
-/// What brokers take from this machine alone, unless they are told otherwise.
+/// The credentials that brokers accept from this machine alone, unless configured otherwise.
 const GUEST: &str = "guest";
 
 /// Closes a channel or a connection in good order.
@@ -53,7 +53,7 @@ struct Key {
     login: Option<(String, Secret)>,
 }
 
-/// A connection, and what it goes by.
+/// A connection, with everything that it needs.
 struct Link {
     connection: Connection,
     /// Over TLS.

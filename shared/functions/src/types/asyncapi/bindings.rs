@@ -1,4 +1,4 @@
-//! What a document says of the protocol itself: the bindings of channels, operations and messages.
+//! Protocol settings in a document: the bindings of channels, operations and messages.
 
 use reqwest::Method;
 
@@ -15,7 +15,7 @@ pub(super) struct Bindings {
     pub(super) qos: u8,
     /// MQTT.
     pub(super) retain: bool,
-    /// NATS: of those who wait in one group, one gets a message.
+    /// NATS: of the waits in one group, one gets a message.
     pub(super) group: Option<String>,
     pub(super) amqp: Amqp,
     /// Kafka: goes before the channel's address.
@@ -89,7 +89,9 @@ impl Bindings {
                 }
                 if let Some(method) = own.text("method") {
                     self.method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
-                        .map_err(|_| format!("{}: `{method}` is no HTTP method", own.at))?;
+                        .map_err(|_| {
+                            format!("{}: `{method}` is not a valid HTTP method", own.at)
+                        })?;
                 }
             }
             Protocol::Mqtt { .. } => {

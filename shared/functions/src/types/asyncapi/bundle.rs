@@ -1,6 +1,6 @@
 //! References to other documents.
 //!
-//! What an operation refers to is taken into the first document, each one whole and under its URI, and the
+//! Documents that an operation refers to are taken into the first document, each one whole and under its URI, and the
 //! references to it are rewritten. After that all references lie within one document.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ const PLACE: &str = "x-swirl-documents";
 /// How many documents one may lead to.
 const DOCUMENTS_MAX: usize = 64;
 
-/// Why not all documents are at hand.
+/// Why not all documents are available.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The URI of one that isn't there.
@@ -26,7 +26,7 @@ pub(super) enum Refused {
     Wrong(String),
 }
 
-/// `begin`: JSON pointers to what is looked into first. `get` gives a document's text.
+/// `begin`: JSON pointers to the places that are looked into first. `get` gives a document's text.
 pub(super) fn bundle<'a>(
     root: &mut Value,
     uri: &str,
@@ -56,7 +56,7 @@ pub(super) fn bundle<'a>(
             Some((_, whole)) => whole,
             None => &mut *root,
         };
-        // What points to nothing is told by whoever follows it.
+        // A dangling reference is reported when it is followed.
         let Some(value) = whole.pointer_mut(&pointer) else {
             continue;
         };

@@ -14,7 +14,7 @@ impl Resolve for Document {
     }
 }
 
-/// What a call would be refused for before anything is sent.
+/// The reasons for refusing a call before anything is sent.
 pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Known) -> Vec<Misfit> {
     let members = match arguments {
         Known::Unknown => return Vec::new(),
@@ -76,7 +76,7 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
     found
 }
 
-/// Why a payload that is waited for is none of the operation's.
+/// Why a payload that arrived isn't a message of the operation.
 pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -> Vec<String> {
     messages(fits(document, sending, payload, "", Form::Answered))
 }

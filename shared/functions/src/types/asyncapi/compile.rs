@@ -10,21 +10,21 @@ use super::message::Message;
 use super::server::{self, Protocol, Server};
 use crate::types::rest::Node;
 
-/// An operation, but for its arguments.
+/// An operation without its arguments.
 #[derive(Debug)]
 pub(super) struct Sending {
     pub(super) id: String,
     pub(super) side: Side,
     pub(super) server: Server,
     pub(super) address: Address,
-    /// The first that fits is sent, or is what came.
+    /// The first that fits is sent, or is the one that came.
     pub(super) messages: Vec<Message>,
     pub(super) bindings: Bindings,
     /// Whether the service's reply is the result.
     pub(super) reply: bool,
 }
 
-/// What a function does with an operation.
+/// The direction of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// It sends a message.
@@ -33,7 +33,7 @@ pub(super) enum Side {
     Subscribe,
 }
 
-/// The key of a function's `metadata` that goes before what the document says of the side.
+/// The key of a function's `metadata` that takes precedence over the document's side.
 const SIDE: &str = "action";
 
 pub(super) fn sending(document: &Document, id: &str, metadata: &Data) -> Result<Sending, String> {
@@ -107,7 +107,7 @@ fn messages(document: &Document, found: &Found<'_>) -> Result<Vec<Message>, Stri
     nodes
         .into_iter()
         .map(|(name, node)| {
-            // What a reference ends in is a name too.
+            // The last part of a reference is a name, too.
             let referred = node.text("$ref").and_then(|to| to.rsplit('/').next());
             let name = Some(name).filter(|name| !name.is_empty()).or(referred);
             let node = document.resolve(node.clone())?;

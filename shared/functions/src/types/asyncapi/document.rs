@@ -23,13 +23,14 @@ pub(super) struct Document {
     pub(super) version: Version,
 }
 
-/// Where an operation stands.
+/// An operation and its place.
 pub(super) struct Found<'a> {
     pub(super) operation: Node<'a>,
     pub(super) channel: Node<'a>,
     /// With `{parameters}`.
     pub(super) address: &'a str,
-    /// By the document: what the service takes is published, and what it sends is subscribed to.
+    /// As the document says: messages that the service takes are published, and messages that it
+    /// sends are subscribed to.
     pub(super) side: Side,
 }
 
@@ -49,7 +50,7 @@ impl Document {
         let version = match root.get("asyncapi") {
             Some(Value::String(version)) => version.clone(),
             Some(Value::Number(version)) => version.to_string(),
-            _ => return Err("no AsyncAPI document: it has no `asyncapi` at the top".to_owned()),
+            _ => return Err("not an AsyncAPI document: it has no `asyncapi` at the top".to_owned()),
         };
         let version = match version.split('.').next() {
             Some("2") => Version::V2,

@@ -213,7 +213,7 @@ fn read(sending: &Sending, came: &Came, what: &str) -> Result<Data, CallError> {
     let reason = refused.unwrap_or_default();
     let message = match sending.messages.len() {
         1 => format!("{what}: {reason}"),
-        many => format!("{what}: it is none of the {many} messages; the first: {reason}"),
+        many => format!("{what}: it fits none of the {many} messages; the first: {reason}"),
     };
     Err(CallError::new(CallErrorKind::Response, message))
 }

@@ -1,10 +1,9 @@
-//! A way out for clients that choose by themselves whom they connect to.
+//! A way out for clients that choose by themselves which servers they connect to.
 //!
-//! The brokers of Kafka name each other, so a broker could send a client anywhere. The client connects
-//! through a SOCKS5 proxy (RFC 1928) of our own, in this process and on the loopback interface, which
-//! connects only where calls may lead.
+//! The brokers of Kafka name each other, so a broker could send a client anywhere. The client connects through our own
+//! SOCKS5 proxy (RFC 1928), in this process and on the loopback interface, which connects only where calls may lead.
 //!
-//! A client without TLS of its own connects to a relay of the same kind, which leads to one server.
+//! A client without its own TLS connects to a relay of the same kind, which leads to one server.
 
 use std::io;
 use std::net::SocketAddr;

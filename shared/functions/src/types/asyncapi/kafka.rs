@@ -38,10 +38,10 @@ const TOPICS_MAX: usize = 1024;
 /// How long one round over the partitions of a topic may wait for a message, in milliseconds.
 const ROUND_MS: usize = 500;
 
-/// Beside the payload a batch holds keys, headers and what is compressed.
+/// Besides the payload a batch holds keys, headers and compressed data.
 const BATCH_BYTES_BESIDE: usize = 1024 * 1024;
 
-/// Until a wait whose broker doesn't answer asks again.
+/// The pause before a wait whose broker doesn't answer asks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -173,7 +173,7 @@ impl Kafka {
                         if error.kind != CallErrorKind::Connection {
                             return Err(error);
                         }
-                        // What comes meanwhile is kept, and the offset stays.
+                        // Messages that come meanwhile are kept, and the offset stays.
                         tokio::time::sleep(PAUSE).await;
                     }
                 }
@@ -258,7 +258,7 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-/// `refused`: what may not be connected to, if the client tried.
+/// `refused`: the address that may not be connected to, if the client tried.
 fn failed(what: &str, error: &Error, refused: Option<String>) -> CallError {
     let text = error.to_string();
     let kind = match error {

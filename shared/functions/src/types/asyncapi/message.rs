@@ -11,7 +11,7 @@ use super::document::Document;
 use crate::types::rest::media::body_kind;
 use crate::types::rest::{BodyKind, Node};
 
-/// What stands as it is in a JSON pointer that is part of a reference.
+/// Characters that stay unescaped in a JSON pointer that is part of a reference.
 pub(super) const POINTER: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'~')
@@ -26,7 +26,7 @@ pub(super) struct Message {
     kind: BodyKind,
     payload: Option<JsonSchema>,
     headers: Option<JsonSchema>,
-    /// The names of the payload's properties, as far as its schema tells.
+    /// The names of the payload's properties, as far as its schema gives them.
     properties: Vec<String>,
     /// Whether its Kafka binding says that it has a key.
     pub(super) has_key: bool,
@@ -123,7 +123,7 @@ impl Message {
     /// The payload as it came.
     ///
     /// # Errors
-    /// It isn't what its content type says, or doesn't fit its schema. Values aren't shown.
+    /// It doesn't match its content type or its schema. Values aren't shown.
     pub(super) fn decode(&self, payload: &[u8]) -> Result<Data, String> {
         let content_type = &self.content_type;
         let data = match self.kind {
@@ -184,7 +184,7 @@ fn schema<'a>(
     let Some(found) = document.trait_member(message, key)? else {
         return Ok(None);
     };
-    // AsyncAPI 3 may give the format beside the schema.
+    // AsyncAPI 3 may give the format next to the schema.
     let own = found.text("schemaFormat");
     let inner = match own {
         Some(_) => document.member(&found, "schema")?,
@@ -203,16 +203,17 @@ fn schema<'a>(
     Ok(Some(found))
 }
 
-/// The schema at this place. It may refer to others of the document, so all of that is at hand.
+/// The schema at this place. It may refer to others of the document, so the whole document is
+/// available to it.
 fn validator(document: &Document, at: &Node<'_>) -> Result<JsonSchema, String> {
     let pointer = at.at.trim_start_matches('#');
     let mut all = document.root.clone();
     all["$ref"] = json!(format!("#{}", utf8_percent_encode(pointer, POINTER)));
     JsonSchema::compile_draft7(&all)
-        .map_err(|error| format!("{}: this is no schema: {error}", at.at))
+        .map_err(|error| format!("{}: this is not a valid schema: {error}", at.at))
 }
 
-/// Arguments, told apart.
+/// Arguments, split into their parts.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) parameters: Map<String, Value>,

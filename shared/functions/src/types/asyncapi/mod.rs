@@ -1,8 +1,7 @@
 //! `asyncapi` functions: messages to a service that an AsyncAPI document describes.
 //!
-//! Language 0.8, "Using Functions for Async API Service Invocations". `operation` is
-//! `<URI of an AsyncAPI document>#<operation id>`. The document (2.x and 3.x) is read at deployment:
-//! a call only fills in what was found.
+//! Language 0.8, "Using Functions for Async API Service Invocations". `operation` is `<URI of an AsyncAPI
+//! document>#<operation id>`. The document (2.x and 3.x) is read at deployment: a call only fills in the arguments.
 //!
 //! # What is sent
 //!
@@ -25,9 +24,8 @@
 //!
 //! # Results
 //!
-//! Over HTTP what the service answers, as for `rest`; where the operation has a `reply` over NATS or
-//! WebSocket, the reply; the payload of the message that was waited for; else null, once the broker
-//! has taken the message.
+//! Over HTTP the service's answer, as for `rest`; where the operation has a `reply` over NATS or WebSocket, the reply;
+//! for a wait, the payload of the message; else null, once the broker has taken the message.
 
 mod address;
 mod amqp;

@@ -1,8 +1,8 @@
 //! Messages over MQTT 3.1.1 and 5.
 //!
-//! A call has a connection for itself while it lasts, and leaves it for the next one; so whoever
-//! drops a call drops its message with it. A message counts as taken when the broker has
-//! acknowledged it (quality of service 1, the default, and 2) or it has been written (0).
+//! A call has a connection for itself while it lasts, and leaves it for the next one; so dropping a
+//! call drops its message, too. A message counts as taken when the broker has acknowledged it
+//! (quality of service 1, the default, and 2) or it has been written (0).
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,22 +30,22 @@ const CONNECTIONS_MAX: usize = 256;
 /// How many connections are kept for the next call.
 const IDLE_MAX: usize = 64;
 
-/// How long one is kept. Nobody answers the broker meanwhile.
+/// How long one is kept. The broker gets no answers meanwhile.
 const IDLE: Duration = Duration::from_secs(15);
 
 /// After half as long again without a word the broker gives a connection up.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Until a connection stands, in seconds.
+/// Until a connection is made, in seconds.
 const CONNECT_TIMEOUT_S: u64 = 5;
 
 /// The largest packet of MQTT.
 const PACKET_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How much a connection may have to tell that was kept.
+/// How many waiting events of a kept connection are read.
 const EVENTS_MAX: usize = 32;
 
-/// What a broker says to a sender is short.
+/// A broker's answers to a sender are short.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Mqtt {
             return Err(CallError::arguments(message));
         }
         let key = Key::of(&sending.server, auth, tls, version, what)?;
-        // The semaphore is never closed; if it were, nothing would be lost by going on.
+        // The semaphore is never closed; if it were, nothing would be lost by continuing.
         let _place = self.places.acquire().await.ok();
         // The broker may have given it up meanwhile. A message is never repeated here.
         let mut kept = self.take(&key);
@@ -220,7 +220,7 @@ pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
 impl Session {
     /// As far as it is known at this moment.
     async fn is_alive(&mut self) -> bool {
-        // What has come in is seen then.
+        // Events that have come in are then visible.
         tokio::task::yield_now().await;
         for _ in 0..EVENTS_MAX {
             let ended = match self {

@@ -1,8 +1,8 @@
 //! Messages over NATS.
 //!
 //! A message counts as taken when the server has worked through the connection up to it: a message
-//! of our own to an inbox of our own, sent after it, comes back. A server that refuses either says
-//! so on the connection.
+//! to our own inbox, sent after it, comes back. A server that refuses either says so on the
+//! connection.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use crate::auth::{Auth, Hints, Secret, Tokens};
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection stands.
+/// Until a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// By which a server drops repeats of what it has in a stream.
+/// The header by which a server drops repeats of messages that it has in a stream.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 
 #[derive(Debug, Default)]
@@ -54,9 +54,9 @@ struct Connection {
 
 #[derive(Debug, Clone)]
 enum News {
-    /// What was sent before may be lost.
+    /// Messages that were sent before may be lost.
     Disconnected,
-    /// What the server says is wrong.
+    /// The server's error message.
     Refused(String),
 }
 
@@ -270,7 +270,7 @@ impl Connection {
             .map_err(|error| outgoing.broken(&error.to_string()))?;
         loop {
             tokio::select! {
-                // What is wrong with the message was said before the echo was sent.
+                // An error about the message was sent before the echo.
                 biased;
                 said = news.recv() => match said {
                     Ok(News::Disconnected) => return Err(outgoing.broken("the connection broke")),

@@ -1,7 +1,7 @@
 //! Waiting for one message over the protocol of its server.
 //!
-//! Nothing is kept of a wait: a worker that dies while it waits, or before the message is recorded,
-//! has another one wait anew. What the broker sent meanwhile is gone, unless it keeps messages itself.
+//! Nothing is kept of a wait: a worker that dies while it waits, or before the message is recorded, has another one
+//! wait anew. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,8 +21,7 @@ use crate::{CallError, CallErrorKind};
 /// How many calls wait at once; further ones wait for a place, which counts as their time.
 const WAITS_MAX: usize = 256;
 
-/// How long it takes until a wait whose connection broke is taken up again: the first time, and at
-/// most.
+/// The pause before a wait whose connection broke is taken up again: the first time, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
@@ -42,7 +41,7 @@ pub(super) struct Incoming<'a> {
     pub(super) address: String,
     /// For protocols that begin with a request.
     pub(super) headers: Vec<(String, String)>,
-    /// Cut out of what is answered.
+    /// Cut out of answers.
     pub(super) secrets: &'a [String],
     pub(super) bytes_max: usize,
     is_waiting: AtomicBool,
@@ -90,7 +89,7 @@ impl Incoming<'_> {
     }
 }
 
-/// What came.
+/// A message that came.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Came {
     pub(super) payload: Vec<u8>,
@@ -104,17 +103,17 @@ impl Came {
     }
 }
 
-/// Waits without an end of its own.
+/// Waits without its own time limit.
 ///
 /// # Errors
-/// The broker cannot be reached, or doesn't let us wait. A connection that breaks later is no error.
+/// The broker cannot be reached, or doesn't let us wait. A connection that breaks later isn't an error.
 pub(super) async fn receive(
     clients: &Clients,
     sending: &Sending,
     incoming: &Incoming<'_>,
     auth: Option<&Auth>,
 ) -> Result<Came, CallError> {
-    // The semaphore is never closed; if it were, nothing would be lost by going on.
+    // The semaphore is never closed; if it were, nothing would be lost by continuing.
     let _place = clients.brokers.waits.0.acquire().await.ok();
     let mut pause = PAUSE_MIN;
     loop {

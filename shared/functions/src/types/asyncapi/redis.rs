@@ -1,7 +1,7 @@
 //! Messages over the channels of Redis.
 //!
-//! Redis keeps none: who isn't subscribed when one is sent doesn't get it, and there is no place in it
-//! for headers or for the idempotency key.
+//! Redis keeps none: a client that isn't subscribed when one is sent doesn't get it, and there is no place in it for
+//! headers or for the idempotency key.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::auth::{Auth, Secret};
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection stands.
+/// Until a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Until the server has answered a command.
@@ -62,8 +62,12 @@ impl Key {
             true => format!("[{}]", self.host),
             false => self.host.clone(),
         };
-        let mut url = Url::parse(&format!("{scheme}://{host}:{}", self.port))
-            .map_err(|_| (ErrorKind::InvalidClientConfig, "the address is no URL"))?;
+        let mut url = Url::parse(&format!("{scheme}://{host}:{}", self.port)).map_err(|_| {
+            (
+                ErrorKind::InvalidClientConfig,
+                "the address is not a valid URL",
+            )
+        })?;
         if let Some((user, password)) = &self.login {
             // A URL with a host takes both.
             let _ = url.set_username(user);

@@ -45,12 +45,13 @@ pub(super) struct Outgoing<'a> {
     pub(super) partition_key: Option<String>,
     /// The same for each repeat of the call.
     pub(super) key: &'a str,
-    /// Cut out of what is answered.
+    /// Cut out of answers.
     pub(super) secrets: &'a [String],
 }
 
 impl Outgoing<'_> {
-    /// As it goes out. The key of the message is among the headers, whatever its broker calls it.
+    /// The message in its final form. Its key is among the headers, under any name that its broker
+    /// has for it.
     pub(super) fn seen(&self, server: &Server) -> watch::Sending {
         let own = [
             ("content-type", Some(self.content_type.as_str())),
@@ -69,7 +70,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// A request to a subject, for who isn't described by a document.
+/// A request to a subject that no document describes.
 pub(crate) struct Asking<'a> {
     /// `nats` or `tls`, with the credentials that hold if no others do.
     pub(crate) server: &'a Url,
@@ -84,10 +85,10 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Brokers {
-    /// Asks whoever replies on a subject; gives the reply's JSON, or its text.
+    /// Asks the service that replies on a subject; gives the reply's JSON, or its text.
     ///
     /// # Errors
-    /// `connection` if nobody is there.
+    /// `connection` if no service replies.
     pub(crate) async fn ask(
         &self,
         asking: Asking<'_>,

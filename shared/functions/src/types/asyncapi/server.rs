@@ -7,7 +7,7 @@ use url::Url;
 use super::document::{Document, Version};
 use crate::types::rest::Node;
 
-/// What stands as it is in a part of a path.
+/// Characters that stay unescaped in a part of a path.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -58,7 +58,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn host(&self) -> String {
-        // `[::1]` stands in brackets in a URL only.
+        // `[::1]` is in brackets in a URL only.
         let host = self.url.host_str().unwrap_or_default();
         host.trim_matches(['[', ']']).to_owned()
     }
@@ -80,7 +80,7 @@ impl Server {
 }
 
 impl Protocol {
-    /// As OpenTelemetry names what passes messages on.
+    /// OpenTelemetry's name of the messaging system.
     pub(super) fn system(self) -> Option<&'static str> {
         Some(match self {
             Protocol::Amqp { .. } => "rabbitmq",
@@ -127,7 +127,7 @@ impl Protocol {
         })
     }
 
-    /// A parameter's value as it stands in an address; it must stay within its place.
+    /// A parameter's value as written in an address; it must stay within its place.
     pub(super) fn parameter(self, value: &str) -> Result<String, String> {
         let forbidden: &[char] = match self {
             Protocol::Http | Protocol::Ws => {
@@ -302,7 +302,12 @@ impl Named {
         let url = Url::parse(&text).ok().filter(Url::has_host);
         let mut url = url
             .filter(|url| url.host_str().is_some_and(|host| !host.is_empty()))
-            .ok_or_else(|| format!("the server `{name}`: `{}` is no URL with a host", self.url))?;
+            .ok_or_else(|| {
+                format!(
+                    "the server `{name}`: `{}` is not a URL with a host",
+                    self.url
+                )
+            })?;
         let version = self.version.as_deref();
         let protocol = Protocol::parse(url.scheme(), version)
             .or_else(|| Protocol::parse(&self.protocol, version))

@@ -1,6 +1,6 @@
 //! Messages over WebSocket.
 //!
-//! A call has a connection of its own. A message counts as taken when the service has answered the
+//! Each call has its own connection. A message counts as taken when the service has answered the
 //! end of the conversation, which it reads after the message.
 
 use std::sync::Arc;
@@ -31,13 +31,13 @@ use crate::types::rest::media::body_kind;
 use crate::types::service::IDEMPOTENCY_KEY;
 use crate::{CallError, CallErrorKind};
 
-/// Until a connection stands.
+/// Until a connection is made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Until a service has answered the end of a conversation.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How soon a connection that stands without a word is found to have broken.
+/// How soon a silent connection is found to have broken.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
@@ -124,7 +124,7 @@ pub(super) async fn receive(
     let (mut socket, secrets) = open(clients, sending, &opening, auth).await?;
     incoming.is_waiting();
     let came = next(&mut socket, what, &secrets).await?;
-    // Whether the service hears of the end makes no difference to what came.
+    // Whether the service hears of the end makes no difference to the message.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.close(None)).await;
     Ok(came)
 }
@@ -162,7 +162,7 @@ fn reply(came: &Came) -> Data {
         .unwrap_or_else(|_| Data::string(String::from_utf8_lossy(&came.payload).into_owned()))
 }
 
-/// A connection, and what is to be cut out of what comes over it.
+/// A connection, and the secrets to cut out of everything that comes over it.
 async fn open(
     clients: &Clients,
     sending: &Sending,
@@ -232,7 +232,7 @@ async fn connect(
         CallError::new(CallErrorKind::Connection, format!("{what}: {reason}"))
     };
     if addresses.is_empty() {
-        return Err(broken(&"nobody knows the host"));
+        return Err(broken(&"the host is unknown"));
     }
     let stream = TcpStream::connect(&addresses[..]).await;
     let stream = stream.map_err(|error| broken(&error))?;

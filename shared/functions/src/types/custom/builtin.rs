@@ -16,7 +16,7 @@ use crate::types::rest::{
 use crate::types::service::{TRACEPARENT, service_url};
 use crate::types::{Clients, CompileResult, Compiled, CompiledFunction, Context};
 
-/// What an answer may be.
+/// The content types that an answer may have.
 const ACCEPT: &str = "application/json, text/plain;q=0.9, */*;q=0.8";
 
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
@@ -28,7 +28,7 @@ const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR"]
 const PREFIXES: [(&str, Location); 2] =
     [("HEADER_", Location::Header), ("QUERY_", Location::Query)];
 
-/// Whether the operation logs, and so calls nobody.
+/// Whether the operation logs, and so doesn't call a service.
 pub fn is_sysout(operation: &str) -> bool {
     let word = operation.split(':').next().unwrap_or_default();
     word.trim().eq_ignore_ascii_case("sysout")
@@ -80,7 +80,7 @@ impl CompiledFunction for Sysout {
         let message = message
             .unwrap_or_else(|| request.arguments.clone())
             .to_text();
-        // What is logged is the runtime's own writing: secrets are cut out (decision 84).
+        // Log entries are the runtime's own writing: secrets are cut out (decision 84).
         let message = request.secrets.text(&message);
         let workflow = &request.definition.workflow;
         match self.level {
@@ -157,7 +157,7 @@ fn has_body(method: &str) -> bool {
     !matches!(method, "DELETE" | "GET" | "HEAD" | "OPTIONS")
 }
 
-/// Nothing but what the arguments say.
+/// An operation that has only its arguments.
 fn operation(id: &str, method: &str, server: &str, path: &str) -> Operation {
     Operation {
         id: id.to_owned(),

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::connectors::Subject;
 use super::exec::{self, Finished};
-use super::wire::{self, Given};
+use super::wire::{self, Given, Hidden};
 use crate::auth::{Auth, Authorization, Tokens};
 use crate::http::{Answer, Http, shown};
 use crate::types::rest::answer;
@@ -20,7 +20,7 @@ use crate::types::{Clients, Context, asyncapi};
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
-/// The header that tells a receiver which calls are the same one.
+/// The header that shows a receiver which calls are the same one.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// How many commands run at once; further calls wait, which counts as their time.
@@ -32,7 +32,7 @@ pub(crate) struct CustomCaller {
     http: Http,
     tokens: Tokens,
     places: Semaphore,
-    /// Variables that commands get beside the usual ones.
+    /// Variables that commands get besides the usual ones.
     environment: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl CustomCaller {
         let exchange = async {
             let Some(auth) = auth else {
                 let answer = self.send(url, &call, request, None, &what).await?;
-                return result(&answer, &what, request.secrets.expose());
+                return result(&answer, &what, Hidden::secrets(request.secrets.expose()));
             };
             let mut authorization = Authorization::of(auth, &self.tokens, None).await?;
             let mut answer = self
@@ -72,8 +72,11 @@ impl CustomCaller {
                     .send(url, &call, request, Some(&authorization), &what)
                     .await?;
             }
-            let secrets = [&authorization.secrets[..], request.secrets.expose()].concat();
-            result(&answer, &what, &secrets)
+            let hidden = Hidden {
+                credentials: &authorization.secrets,
+                secrets: request.secrets.expose(),
+            };
+            result(&answer, &what, hidden)
         };
         in_time(timeout, &what, exchange).await
     }
@@ -112,7 +115,7 @@ impl CustomCaller {
         self.http.send_on(&Method::POST, url, what, make).await
     }
 
-    /// Asks whoever replies on a subject.
+    /// Asks the service that replies on a subject.
     pub(super) async fn ask(
         &self,
         name: &str,
@@ -142,7 +145,7 @@ impl CustomCaller {
                 None => Ok(data),
                 Some(given) => {
                     let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed"));
-                    Err(given.apply(error, &what, request.secrets.expose()))
+                    Err(given.apply(error, &what, Hidden::secrets(request.secrets.expose())))
                 }
             }
         };
@@ -162,7 +165,7 @@ impl CustomCaller {
         let call = self.call(request, &what)?;
         let limit = self.http.config().response_bytes_max;
         let run = async {
-            // The semaphore is never closed; if it were, nothing would be lost by going on.
+            // The semaphore is never closed; if it were, nothing would be lost by continuing.
             let _place = self.places.acquire().await.ok();
             watch::sending(|| Sending {
                 protocol: "exec",
@@ -172,7 +175,7 @@ impl CustomCaller {
             })
             .await;
             let finished = exec::run(words, &self.environment, &call, limit, &what).await?;
-            finished_result(&finished, &what, request.secrets.expose())
+            finished_result(&finished, &what, Hidden::secrets(request.secrets.expose()))
         };
         in_time(timeout, &what, run).await
     }
@@ -209,7 +212,7 @@ impl CustomCaller {
                 None => Ok(data),
                 Some(given) => {
                     let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed"));
-                    Err(given.apply(error, &what, request.secrets.expose()))
+                    Err(given.apply(error, &what, Hidden::secrets(request.secrets.expose())))
                 }
             }
         };
@@ -245,28 +248,30 @@ async fn in_time(
 }
 
 /// The result of a service's answer. An error may come with any status.
-fn result(answer: &Answer, what: &str, secrets: &[String]) -> Result<Data, CallError> {
-    if let Some(exact) = wire::exact(answer, secrets) {
+fn result(answer: &Answer, what: &str, hidden: Hidden<'_>) -> Result<Data, CallError> {
+    if let Some(exact) = wire::exact(answer, hidden) {
         let mut error = CallError::new(CallErrorKind::Failed, format!("{what}: {exact}"));
         error.exact = Some(Box::new(exact));
         return Err(error);
     }
-    match answer::data(answer, what, secrets, "") {
+    match answer::data(answer, what, &hidden.all(), "") {
         Ok(data) => match Given::of(&data) {
             None => Ok(data),
             Some(given) => {
                 let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed"));
-                Err(given.apply(error, what, secrets))
+                Err(given.apply(error, what, hidden))
             }
         },
-        Err(error) => Err(match error.body.as_ref().and_then(Given::of) {
-            Some(given) => given.apply(error, what, secrets),
-            None => error,
-        }),
+        Err(error) => Err(
+            match Data::parse(&answer.body).ok().as_ref().and_then(Given::of) {
+                Some(given) => given.apply(error, what, hidden),
+                None => error,
+            },
+        ),
     }
 }
 
-fn finished_result(finished: &Finished, what: &str, secrets: &[String]) -> Result<Data, CallError> {
+fn finished_result(finished: &Finished, what: &str, hidden: Hidden<'_>) -> Result<Data, CallError> {
     let answer = if finished.stdout.trim_ascii().is_empty() {
         Ok(Data::NULL)
     } else {
@@ -282,16 +287,16 @@ fn finished_result(finished: &Finished, what: &str, secrets: &[String]) -> Resul
         let message = format!("{what}: {}{said}", finished.status);
         let error = CallError::new(CallErrorKind::Exit(finished.status.code()), message);
         return Err(match given {
-            Some(given) => given.apply(error, what, secrets),
+            Some(given) => given.apply(error, what, hidden),
             None => error,
         });
     }
     if let Some(given) = given {
         let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed{said}"));
-        return Err(given.apply(error, what, secrets));
+        return Err(given.apply(error, what, hidden));
     }
     answer.map_err(|error| {
-        let message = format!("{what}: what it wrote to stdout is no JSON: {error}");
+        let message = format!("{what}: its standard output is not valid JSON: {error}");
         CallError::new(CallErrorKind::Response, message)
     })
 }

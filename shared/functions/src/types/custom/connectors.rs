@@ -1,4 +1,4 @@
-//! What the operator of a runtime says of custom function types.
+//! The operator's settings for custom function types.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ const EXEC: &str = "exec:";
 /// How a WebAssembly module begins.
 const WASM: &str = "wasm:";
 
-/// What carries out a custom function type.
+/// The implementation of a custom function type.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Connector {
     /// A service that takes a call as a POST of JSON.
     Http(Url),
     /// A command that takes a call as JSON on stdin; its words, the program first.
     Exec(Vec<String>),
-    /// Whoever replies on a subject of a NATS server.
+    /// The service that replies on a subject of a NATS server.
     Nats(Subject),
     /// A WebAssembly module that takes a call as JSON in its memory.
     #[cfg(feature = "wasm")]
@@ -49,7 +49,7 @@ impl Subject {
         let subject = percent_encoding::percent_decode_str(path)
             .decode_utf8()
             .ok()?;
-        // What a client may not publish to: empty parts, spaces and wildcards.
+        // Parts that a client may not publish to: empty ones, spaces and wildcards.
         let good = |part: &str| {
             !part.is_empty()
                 && part != "*"
@@ -100,7 +100,7 @@ impl Connectors {
     /// first counts.
     ///
     /// # Errors
-    /// [`ConnectorError`] for the first entry that is none.
+    /// [`ConnectorError`] for the first entry that is not valid.
     pub fn parse(entries: &[impl AsRef<str>]) -> Result<Connectors, ConnectorError> {
         let entries = entries.iter().map(|text| entry(text.as_ref()));
         entries.collect::<Result<_, _>>().map(Connectors)
@@ -171,7 +171,7 @@ fn module(_: &str) -> Result<Connector, String> {
     Err("this build has no WebAssembly; build it with `--features wasm`".to_owned())
 }
 
-/// Without what may be a secret: a URL's user and query, a command's arguments.
+/// Without parts that may be secret: a URL's user and query, a command's arguments.
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -12,11 +12,12 @@ use tokio::process::{Child, Command};
 use crate::secrets::PREFIX;
 use crate::{CallError, CallErrorKind};
 
-/// How much of stderr is kept, in bytes: its end says what went wrong.
+/// How much of stderr is kept, in bytes: its end names the failure.
 const STDERR_BYTES_MAX: usize = 4 * 1024;
 
-/// The variables that a command gets: where programs, files and certificates are, how texts are written, and which proxy
-/// is to be used. What else this process was told, such as passwords of its servers, is none of a connector's business.
+/// The variables that a command gets: where programs, files and certificates are, how texts are written, and which
+/// proxy is to be used. Other variables of this process, such as passwords of its servers, are none of a connector's
+/// business.
 const ENVIRONMENT: [&str; 24] = [
     "PATH",
     "HOME",
@@ -47,7 +48,7 @@ const ENVIRONMENT: [&str; 24] = [
 /// How many of its last lines an error shows.
 const STDERR_LINES_MAX: usize = 5;
 
-/// What a command answered.
+/// A command's answer.
 pub(super) struct Finished {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
@@ -55,8 +56,8 @@ pub(super) struct Finished {
     pub(super) stderr: String,
 }
 
-/// Runs a command to its end; it has ended when its output is closed as well. `environment`: variables that it gets beside
-/// the usual ones. `what` names it in errors.
+/// Runs a command to its end; it has ended when its output is closed as well. `environment`: variables that it gets
+/// besides the usual ones. `what` names it in errors.
 pub(super) async fn run(
     words: &[String],
     environment: &[String],
@@ -114,7 +115,7 @@ fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    // The command is told a call's arguments, not the secrets of all workflows.
+    // The command gets a call's arguments, not the secrets of all workflows.
     command.env_clear();
     let named = environment.iter().map(String::as_str);
     let named = named.filter(|name| !name.starts_with(PREFIX));
@@ -197,7 +198,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.leader {
-            // It fails if the group is gone, which is what is wanted.
+            // It fails if the group is gone, as it should be.
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! Custom types as a function type: what carries one out is found at deployment.
+//! Custom types as a function type: the connector of a type is found at deployment.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         }
         let Some((name, connector)) = connectors.find(kind, &function.operation) else {
             return Err(format!(
-                "nothing here carries out functions of type `{kind}` with the operation `{}`: name what \
-                 does with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
+                "nothing here carries out functions of type `{kind}` with the operation `{}`: name a \
+                 connector with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
                  or `--connector {kind}=exec:program`",
                 function.operation
             ));
@@ -52,8 +52,8 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         };
         if let Some(what) = what.filter(|_| function.auth.is_some()) {
             return Err(format!(
-                "the connector `{name}` is {what}, which takes no `authRef`: hand it what it \
-                 needs as arguments"
+                "the connector `{name}` is {what}, which takes no `authRef`: pass the \
+                 credentials as arguments"
             ));
         }
         Ok(Arc::new(CustomFunction {

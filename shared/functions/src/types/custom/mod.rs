@@ -1,10 +1,9 @@
 //! Custom function types: every `type` that the language doesn't define.
 //!
-//! Language 0.8, "Defining custom function types". What carries such a type out is a *connector*
-//! that the operator of a runtime names ([`Connectors`]): a service that takes calls as JSON over
-//! HTTP, a command that takes them on stdin, a subject of NATS, or a WebAssembly module. A definition can choose among connectors, but not
-//! say what one does. A type without a connector is refused at deployment, but for what is built in:
-//! `sysout`, `rest:METHOD:URL` and `http`.
+//! Language 0.8, "Defining custom function types". Such a type is carried out by a *connector* that the operator of a
+//! runtime names ([`Connectors`]): a service that takes calls as JSON over HTTP, a command that takes them on stdin, a
+//! subject of NATS, or a WebAssembly module. A definition can choose among connectors, but not define one. A type
+//! without a connector is refused at deployment, except for the built-in ones: `sysout`, `rest:METHOD:URL` and `http`.
 
 mod builtin;
 mod caller;

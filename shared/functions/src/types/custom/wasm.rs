@@ -5,15 +5,15 @@
 //! It imports nothing: no WASI, no files, no network, no clock. It exports
 //!
 //! - `memory`, its first memory;
-//! - `alloc(length: i32) -> i32`: the address of so many bytes that the call is written to;
+//! - `alloc(length: i32) -> i32`: the address of this many bytes, to which the call is written;
 //! - `call(address: i32, length: i32) -> i64`: the call's JSON in, and the address (upper 32 bits) and the length
 //!   (lower 32 bits) of the result's JSON out; no length is null.
 //!
 //! # What a call may cost
 //!
-//! It gets an instance of its own, with [`MEMORY_BYTES_MAX`] of memory and [`FUEL_MAX`] of fuel (about one
-//! for each instruction), and ends with its time. Calls run beside the runtime's own work, so many at once as there
-//! are processors.
+//! It gets its own instance, with [`MEMORY_BYTES_MAX`] of memory and [`FUEL_MAX`] of fuel (about one for each
+//! instruction), and ends with its time. Calls run next to the runtime's own work, as many at once as there are
+//! processors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much a call may do.
 const FUEL_MAX: u64 = 10_000_000_000;
 
-/// After how much it is looked whether anybody still waits for it.
+/// The fuel between two checks whether anybody still waits for it.
 const FUEL_AT_ONCE: u64 = 10_000_000;
 
 /// How deep calls within a module may go.
@@ -120,7 +120,7 @@ impl Program {
         answer_bytes_max: usize,
         what: &str,
     ) -> Result<Vec<u8>, CallError> {
-        // The semaphore is never closed; if it were, nothing would be lost by going on.
+        // The semaphore is never closed; if it were, nothing would be lost by continuing.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (module, ended) = (self.module.clone(), Arc::new(AtomicBool::new(false)));
         let _guard = Guard(Arc::clone(&ended));
@@ -148,7 +148,7 @@ fn is_func(module: &Module, name: &str) -> bool {
     }
 }
 
-/// Tells a run that nobody waits for it any more.
+/// Notifies a run that nobody waits for it any more.
 struct Guard(Arc<AtomicBool>);
 
 impl Drop for Guard {
@@ -228,7 +228,7 @@ fn run(
     let end = address.saturating_add(length);
     let answer = memory.data(&store).get(address..end);
     answer.map(<[u8]>::to_vec).ok_or_else(|| {
-        let reason = "its answer lies outside of its memory".to_owned();
+        let reason = "its answer is outside of its memory".to_owned();
         (CallErrorKind::Failed, reason)
     })
 }

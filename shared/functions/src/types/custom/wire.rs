@@ -11,7 +11,7 @@ use crate::http::Answer;
 /// How much of a given message an error shows, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// What a connector is told of a call. `key` is the idempotency key: a repeat after a crash has the
+/// A connector's input for a call. `key` is the idempotency key: a repeat after a crash has the
 /// same, a retry another.
 pub(super) fn call(request: &CallRequest) -> Vec<u8> {
     let function = &request.function;
@@ -34,20 +34,45 @@ pub(super) fn call(request: &CallRequest) -> Vec<u8> {
 /// The media type of an error as a definition is to see it.
 const EXACT: &str = "application/vnd.swirl.error+json";
 
+/// Texts that errors don't show.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hidden<'a> {
+    /// What was sent to be let in: cut out of everything.
+    pub(super) credentials: &'a [String],
+    /// The values of the workflow's secrets. Handlers match by name and code, so these are as they came.
+    pub(super) secrets: &'a [String],
+}
+
+impl<'a> Hidden<'a> {
+    pub(super) fn secrets(secrets: &'a [String]) -> Hidden<'a> {
+        Hidden {
+            credentials: &[],
+            secrets,
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<String> {
+        [self.credentials, self.secrets].concat()
+    }
+}
+
 /// The error of an answer with the media type [`EXACT`]: `name` and `message`, and where they are
-/// there, `code` and `status`.
-pub(super) fn exact(answer: &Answer, secrets: &[String]) -> Option<WorkflowError> {
+/// there, `code` and `status`. Only credentials are cut out of it, and secrets of a message that is shortened.
+pub(super) fn exact(answer: &Answer, hidden: Hidden<'_>) -> Option<WorkflowError> {
     let kind = answer.header("content-type")?.split(';').next()?;
     if !kind.trim().eq_ignore_ascii_case(EXACT) {
         return None;
     }
     let mut error: WorkflowError = serde_json::from_slice(&answer.body).ok()?;
-    error.message = redact(&error.message, secrets)
-        .chars()
-        .take(MESSAGE_CHARS_MAX)
-        .collect();
-    error.name = redact(&error.name, secrets);
-    error.code = error.code.map(|code| redact(&code, secrets));
+    let credentials = hidden.credentials;
+    error.message = redact(&error.message, credentials);
+    // A cut through a secret would leave a piece of it that nothing recognises afterwards.
+    if error.message.chars().nth(MESSAGE_CHARS_MAX).is_some() {
+        let message = redact(&error.message, hidden.secrets);
+        error.message = message.chars().take(MESSAGE_CHARS_MAX).collect();
+    }
+    error.name = redact(&error.name, credentials);
+    error.code = error.code.map(|code| redact(&code, credentials));
     error.state = None;
     Some(error)
 }
@@ -62,8 +87,8 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// `{"error": {"name": ..., "code": ..., "message": ..., "retryable": ...}}`, with nothing
-    /// beside it; any of the four may be missing, but not all of the first three.
+    /// `{"error": {"name": ..., "code": ..., "message": ..., "retryable": ...}}`, with nothing next
+    /// to it; any of the four may be missing, but not all of the first three.
     pub(super) fn of(answer: &Data) -> Option<Given> {
         let Value::Object(answer) = Value::from(answer) else {
             return None;
@@ -85,10 +110,10 @@ impl Given {
         says.then_some(given)
     }
 
-    /// What the connector says goes before what we found ourselves.
-    pub(super) fn apply(self, mut error: CallError, what: &str, secrets: &[String]) -> CallError {
+    /// The connector's words go before ours.
+    pub(super) fn apply(self, mut error: CallError, what: &str, hidden: Hidden<'_>) -> CallError {
         if let Some(message) = self.message {
-            let message: String = redact(&message, secrets)
+            let message: String = redact(&message, &hidden.all())
                 .chars()
                 .take(MESSAGE_CHARS_MAX)
                 .map(|c| if c.is_control() { ' ' } else { c })
@@ -96,8 +121,9 @@ impl Given {
             error.message = format!("{what}: {message}");
         }
         error.can_retry = self.can_retry.unwrap_or(error.can_retry);
-        error.given_name = self.name.map(|name| redact(&name, secrets).into());
-        error.given_code = self.code.map(|code| redact(&code, secrets).into());
+        let as_it_came = |text: String| redact(&text, hidden.credentials).into_boxed_str();
+        error.given_name = self.name.map(as_it_came);
+        error.given_code = self.code.map(as_it_came);
         error
     }
 }
@@ -130,16 +156,30 @@ mod tests {
         let answer = data!({"error": {"name": "Full", "code": 7, "message": "s3cret!\n", "retryable": false}});
         let own = CallError::new(CallErrorKind::Status(503), "own");
         let given = Given::of(&answer).unwrap();
-        let error = given.apply(own.clone(), "call", &["s3cret".to_owned()]);
+        let secrets = ["s3cret".to_owned()];
+        let error = given.apply(own.clone(), "call", Hidden::secrets(&secrets));
         assert_eq!((error.name(), error.code().as_str()), ("Full", "7"));
         assert_eq!((error.status(), error.can_retry), (Some(503), false));
         assert_eq!(error.message, "call: ***! ");
         let given = Given::of(&data!({"error": {"code": "busy"}})).unwrap();
-        let error = given.apply(own, "call", &[]);
+        let error = given.apply(own, "call", Hidden::secrets(&[]));
         assert_eq!(
             (error.name(), error.message.as_str()),
             ("FunctionError", "own")
         );
         assert!(error.can_retry);
+    }
+
+    #[test]
+    fn names_and_codes_lose_credentials_only() {
+        let own = || CallError::new(CallErrorKind::Failed, "own");
+        let answer = data!({"error": {"name": "admin only", "code": "token-1", "message": "admin, token-1"}});
+        let hidden = Hidden {
+            credentials: &["token-1".to_owned()],
+            secrets: &["admin".to_owned()],
+        };
+        let error = Given::of(&answer).unwrap().apply(own(), "call", hidden);
+        assert_eq!((error.name(), error.code().as_str()), ("admin only", "***"));
+        assert_eq!(error.message, "call: ***, ***");
     }
 }

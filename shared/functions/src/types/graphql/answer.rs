@@ -27,7 +27,9 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
         Some(data) => Ok(Data::from(data.clone())),
         None => Err(CallError::new(
             CallErrorKind::Response,
-            format!("{what}: the answer is none of GraphQL: it has neither `data` nor `errors`"),
+            format!(
+                "{what}: the answer is not a GraphQL answer: it has neither `data` nor `errors`"
+            ),
         )),
     }
 }
@@ -38,7 +40,7 @@ pub(super) fn is_refused(error: &CallError) -> bool {
     body.is_some_and(|body| body.get("errors").is_some() && body.get("data").is_none())
 }
 
-/// The first error says what happened; all of them are the error's body.
+/// The first error gives the message; all of them are the error's body.
 fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallError {
     let status = reply.answer.status;
     let first = &errors[0];
@@ -69,7 +71,7 @@ fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallErr
     let message = redact(&format!("{what}: {message}"), &reply.secrets);
     let mut error = CallError::new(kind, message);
     error.given_code = match &first["extensions"]["code"] {
-        Value::String(code) if !code.is_empty() => Some(redact(code, &reply.secrets)),
+        Value::String(code) if !code.is_empty() => Some(redact(code, &reply.credentials)),
         Value::Number(code) => Some(code.to_string()),
         _ => None,
     }

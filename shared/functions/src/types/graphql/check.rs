@@ -10,7 +10,7 @@ use crate::types::fits::{self, did_you_mean, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::{Known, Misfit};
 
-/// What the service would refuse, by the types that the definition gives. Arguments without a type are left
+/// The values that the service would refuse, by the types that the definition gives. Arguments without a type are left
 /// to it.
 pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<Misfit> {
     let inputs = types.iter().map(|(name, of)| {
@@ -27,7 +27,7 @@ pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<M
     check.arguments(&inputs.collect(), arguments)
 }
 
-/// What the service would refuse, by its schema.
+/// The values that the service would refuse, by its schema.
 pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Vec<Misfit> {
     let check = Check {
         schema: Some(schema),
@@ -36,7 +36,7 @@ pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Ve
     check.arguments(&field.arguments, arguments)
 }
 
-/// The same for what is selected of a field's value.
+/// The same for the selections of a field's value.
 pub(super) fn selection(
     schema: &Schema,
     name: &str,
@@ -55,7 +55,7 @@ pub(super) fn selection(
 }
 
 struct Check<'a> {
-    /// `None`: what it isn't known to have may be there all the same.
+    /// `None`: members that it isn't known to have may be there all the same.
     schema: Option<&'a Schema>,
     found: Vec<Misfit>,
 }
@@ -75,7 +75,7 @@ impl Check<'_> {
         self.found
     }
 
-    /// `before`: what stands before a name in messages. `at`: where the members are.
+    /// `before`: the prefix of a name in messages. `at`: where the members are.
     fn members(&mut self, inputs: &Inputs, members: &[(String, Known)], before: &str, at: &str) {
         let mut meant = Vec::new();
         for (name, input) in inputs {
@@ -108,7 +108,7 @@ impl Check<'_> {
         }
     }
 
-    /// Scalars of the language, lists, and what the schema tells; scalars of the service are its own.
+    /// Scalars of the language, lists, and types from the schema; scalars of the service are its own.
     fn value(&mut self, of: &str, value: &Known, what: &str, at: &str) {
         let of = of.trim();
         let (bare, needed) = match of.strip_suffix('!') {
@@ -223,7 +223,7 @@ impl Check<'_> {
                         Some(Type::Fields(fields)) => fields,
                         Some(Type::Union) => {
                             self.refuse(format!(
-                                "`{of}` is a union: `{name}` stands in a fragment, `... on TYPE {{ {name} }}`"
+                                "`{of}` is a union: put `{name}` into a fragment, `... on TYPE {{ {name} }}`"
                             ));
                             continue;
                         }
@@ -417,7 +417,7 @@ mod tests {
             (
                 "pets",
                 "{ name }",
-                "`Any` is a union: `name` stands in a fragment, `... on TYPE { name }`",
+                "`Any` is a union: put `name` into a fragment, `... on TYPE { name }`",
             ),
             ("pets", "{ ... on Dog { barks } }", ""),
             ("count", "", ""),
@@ -435,14 +435,14 @@ mod tests {
     #[test]
     fn an_answer_without_a_schema_says_so() {
         for (answer, reason) in [
-            ("<html>", "no JSON"),
+            ("<html>", "its answer is not valid JSON"),
             (
                 r#"{"errors": [{"message": "off"}]}"#,
-                "doesn't tell its schema",
+                "doesn't give its schema",
             ),
             (
                 r#"{"data": {"__schema": {"queryType": null}}}"#,
-                "doesn't tell its schema",
+                "doesn't give its schema",
             ),
         ] {
             let error = Schema::read(answer).unwrap_err();

@@ -26,7 +26,8 @@ const WRAPPINGS: usize = 7;
 
 type Known = Arc<HashMap<String, String>>;
 
-/// The types of one field's arguments, as GraphQL writes them. What isn't in it isn't known.
+/// The types of one field's arguments, as GraphQL writes them. Arguments that aren't in it are
+/// unknown.
 #[derive(Debug)]
 pub(super) struct Types {
     given: Option<Known>,
@@ -34,7 +35,7 @@ pub(super) struct Types {
     asked: Mutex<Option<(Known, Instant)>>,
 }
 
-/// Who is asked for what.
+/// An introspection query: its endpoint, field and credentials.
 pub(super) struct Question<'a> {
     pub(super) services: &'a Services,
     pub(super) endpoint: &'a Url,
@@ -58,13 +59,14 @@ impl Types {
         }
     }
 
-    /// What the definition says.
+    /// The types that the definition gives.
     pub(super) fn told(&self) -> Option<&HashMap<String, String>> {
         self.given.as_deref()
     }
 
     /// # Errors
-    /// The service cannot be reached, or asks to try again later. That it doesn't tell is no error.
+    /// The service cannot be reached, or asks to try again later. A service that doesn't give its
+    /// schema isn't an error.
     pub(super) async fn get(&self, question: &Question<'_>) -> Result<Known, CallError> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
@@ -122,7 +124,7 @@ impl Question<'_> {
         };
         let answer = match self.services.ask(&ask, self.auth).await {
             Ok(reply) => reply.answer,
-            // A schema that is too large to be read is one that isn't told.
+            // A schema that is too large to be read counts as one that isn't given.
             Err(error) if error.kind == CallErrorKind::Limit => {
                 return Ok(Told::Types(HashMap::new()));
             }
@@ -156,7 +158,7 @@ fn root(kind: Kind) -> &'static str {
     }
 }
 
-/// Nothing if the service doesn't tell.
+/// Empty if the service doesn't give its schema.
 fn types(body: &[u8], field: &str) -> HashMap<String, String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let schema = answer.pointer("/data/__schema").unwrap_or(&Value::Null);

@@ -66,7 +66,7 @@ pub(super) fn body(
     Ok(body.to_string().into_bytes())
 }
 
-/// JSON's strings and numbers are GraphQL's too. Fails with a key that is no name.
+/// JSON's strings and numbers are GraphQL's too. Fails with a key that isn't a name.
 fn literal(value: &Value, out: &mut String) -> Result<(), String> {
     match value {
         Value::Array(items) => {

@@ -1,5 +1,4 @@
-//! A service's schema, as introspection tells it: which fields there are, with which arguments, and what
-//! objects are made of.
+//! A service's schema, as introspection gives it: the fields, their arguments, and the members of objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 use super::introspection::written;
 use super::query::Kind;
 
-/// How deep types are asked for: `[[T!]!]!`. What is wrapped deeper isn't checked.
+/// How deep types are asked for: `[[T!]!]!`. Types that are wrapped deeper aren't checked.
 const WRAPPINGS: usize = 5;
 
 #[derive(Debug)]
@@ -33,7 +32,7 @@ pub(super) type Inputs = BTreeMap<String, Input>;
 
 #[derive(Debug)]
 pub(super) struct Input {
-    /// As GraphQL writes it; `None`: too deep to be told.
+    /// As GraphQL writes it; `None`: nested too deep to be given.
     pub of: Option<String>,
     pub has_default: bool,
 }
@@ -64,8 +63,8 @@ impl Schema {
     /// Why the answer holds none, as a clause about the service.
     pub fn read(answer: &str) -> Result<Schema, String> {
         let answer: Value =
-            serde_json::from_str(answer).map_err(|_| "it answers with no JSON".to_owned())?;
-        let untold = || "it doesn't tell its schema (introspection)".to_owned();
+            serde_json::from_str(answer).map_err(|_| "its answer is not valid JSON".to_owned())?;
+        let untold = || "it doesn't give its schema (introspection)".to_owned();
         let schema = answer.pointer("/data/__schema").ok_or_else(untold)?;
         let root = |name: &str| Some(schema.get(name)?.get("name")?.as_str()?.to_owned());
         let all = schema.get("types").and_then(Value::as_array);
@@ -102,7 +101,7 @@ pub(crate) fn readable(answer: &str) -> Result<(), String> {
     Schema::read(answer).map(|_| ())
 }
 
-/// The type itself, without what wraps it.
+/// The type itself, without its wrapping.
 pub(super) fn inner(of: &str) -> &str {
     of.trim_matches(|c: char| matches!(c, '[' | ']' | '!') || c.is_whitespace())
 }

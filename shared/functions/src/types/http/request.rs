@@ -12,7 +12,7 @@ use crate::types::misfit::below;
 use crate::types::service::service_url;
 use crate::types::{Known, Misfit};
 
-/// The arguments that don't stand in the URI.
+/// The arguments that aren't in the URI.
 const PLACES: [&str; 3] = ["body", "headers", "cookies"];
 
 /// An operation as the definition has it.
@@ -45,7 +45,7 @@ impl Template {
         let method = text("method")?.to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| format!("`{method}` is not an HTTP method"))?;
-        // What the names stand for is not known yet; the address must not depend on it.
+        // The values of the names are not known yet; the address must not depend on them.
         let filled = fill(&uri, |_| Ok("0".to_owned()))?;
         service_url(&filled, "the uri")?;
         let before = uri.find('{').map_or(uri.as_str(), |at| &uri[..at]);
@@ -62,7 +62,7 @@ impl Template {
     }
 }
 
-/// What [`make`] would refuse, as far as the arguments are known.
+/// The arguments that [`make`] would refuse, as far as they are known.
 pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
     let mut names = Vec::new();
     // The template was read, so it can be filled.

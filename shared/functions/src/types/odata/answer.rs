@@ -19,7 +19,7 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
             return error;
         };
         error.given_code = match &told["code"] {
-            Value::String(code) if !code.is_empty() => Some(redact(code, &reply.secrets)),
+            Value::String(code) if !code.is_empty() => Some(redact(code, &reply.credentials)),
             Value::Number(code) => Some(code.to_string()),
             _ => None,
         }

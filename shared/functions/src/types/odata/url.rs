@@ -4,7 +4,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
 use url::Url;
 
-/// What stands as it is in a part of the path: all that a key predicate is made of but slashes.
+/// Characters that stay unescaped in a part of the path: all that occur in a key predicate except
+/// slashes.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -16,7 +17,7 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b',')
     .remove(b'=');
 
-/// What stands as it is in the value of an option.
+/// Characters that stay unescaped in the value of an option.
 const OPTION: &AsciiSet = &PATH
     .remove(b'/')
     .remove(b':')
@@ -65,7 +66,7 @@ pub(super) fn entity_set(mut service: Url, set: &str) -> Url {
 }
 
 /// # Errors
-/// What in the arguments doesn't fit the schema.
+/// The arguments that don't fit the schema.
 pub(super) fn query(base: &Url, arguments: &Value) -> Result<Url, String> {
     let nothing = Map::new();
     let arguments = object(arguments, &nothing).ok_or("the arguments must be an object")?;
@@ -130,7 +131,7 @@ fn option(value: &Value, kind: Kind) -> Result<Option<String>, &'static str> {
     }))
 }
 
-/// What stands between the parentheses.
+/// The text between the parentheses.
 fn predicate(key: &Value) -> Result<String, String> {
     let refused = "`key` must be a text, a number, or an object of these";
     match key {
@@ -139,7 +140,7 @@ fn predicate(key: &Value) -> Result<String, String> {
             for (name, value) in members {
                 let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
                 if !is_name || name.is_empty() {
-                    return Err(format!("`{name}` in `key` is no property's name"));
+                    return Err(format!("`{name}` in `key` is not the name of a property"));
                 }
                 parts.push(format!("{name}={}", literal(value).ok_or(refused)?));
             }
@@ -268,7 +269,7 @@ mod tests {
             ),
             (json!({"key": []}), "`key` must be"),
             (json!({"key": ""}), "`key` must be"),
-            (json!({"key": {"a=1,b": 2}}), "no property's name"),
+            (json!({"key": {"a=1,b": 2}}), "not the name of a property"),
         ] {
             let error = sent(arguments).unwrap_err();
             assert!(error.contains(reason), "{error}");

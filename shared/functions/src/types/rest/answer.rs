@@ -18,7 +18,7 @@ use crate::{CallError, CallErrorKind};
 const EXCERPT_CHARS_MAX: usize = 500;
 
 /// The data of an answer with a status of 2xx; any other is an error. `what` names the request,
-/// `secrets` are cut out of what an error shows, `hint` is added to a 401 or 403.
+/// `secrets` are cut out of errors, `hint` is added to a 401 or 403.
 pub(crate) fn data(
     answer: &Answer,
     what: &str,
@@ -72,7 +72,10 @@ fn failure(answer: &Answer, what: &str, secrets: &[String], hint: &str) -> CallE
         }
         cleaned = Some(text);
     } else {
-        message.push_str(&format!(": {} bytes that are no UTF-8", answer.body.len()));
+        message.push_str(&format!(
+            ": {} bytes that are not valid UTF-8",
+            answer.body.len()
+        ));
     }
     let body = Answer {
         status: answer.status,
@@ -83,7 +86,7 @@ fn failure(answer: &Answer, what: &str, secrets: &[String], hint: &str) -> CallE
         CallErrorKind::Status(answer.status),
         redact(&message, secrets),
     );
-    // What isn't what it says is still shown, as text.
+    // A body that doesn't match its content type is still shown, as text.
     error.body = Some(
         read(&body)
             .unwrap_or_else(|_| Data::string(String::from_utf8_lossy(&body.body).into_owned())),
@@ -108,8 +111,9 @@ fn read(answer: &Answer) -> Result<Data, String> {
         return Ok(guess(bytes));
     };
     match body_kind(media) {
-        BodyKind::Json => Data::parse(bytes)
-            .map_err(|error| format!("the body is no JSON, though `{media}` says so: {error}")),
+        BodyKind::Json => Data::parse(bytes).map_err(|error| {
+            format!("the body is not valid JSON, though `{media}` says so: {error}")
+        }),
         BodyKind::Text | BodyKind::Form => text(bytes, media).map(Data::string),
         BodyKind::Multipart | BodyKind::Binary => Ok(Data::string(STANDARD.encode(bytes))),
     }
@@ -199,7 +203,7 @@ mod tests {
         assert!(
             result("application/json", b"{")
                 .unwrap_err()
-                .contains("the body is no JSON")
+                .contains("the body is not valid JSON")
         );
         assert!(
             result("text/plain", b"\xff")

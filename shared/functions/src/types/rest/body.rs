@@ -28,7 +28,7 @@ pub(crate) struct Part {
 }
 
 impl Body {
-    /// In bytes, without what separates the parts of a form.
+    /// In bytes, without the separators between the parts of a form.
     pub(crate) fn len(&self) -> usize {
         match self {
             Body::Empty => 0,
@@ -41,7 +41,7 @@ impl Body {
 /// Makes the body of the arguments that no parameter took.
 ///
 /// # Errors
-/// What is wrong, as the end of a sentence that names the operation.
+/// The misfit, as the end of a sentence that names the operation.
 pub(crate) fn build(operation: &Operation, arguments: Map<String, Value>) -> Result<Body, String> {
     let Some(body) = &operation.body else {
         return match arguments.is_empty() {
@@ -100,7 +100,7 @@ fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option
         if !arguments.is_empty() {
             let others = names(&arguments);
             return Err(format!(
-                "`{name}` is the whole body, so {others} cannot be sent beside it"
+                "`{name}` is the whole body, so {others} cannot be sent with it"
             ));
         }
         if body.kind == BodyKind::Json || !value.is_null() {
@@ -111,8 +111,10 @@ fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option
     if !arguments.is_empty() && !body.members {
         let others = names(&arguments);
         return Err(match whole {
-            Some(whole) => format!("its body is no object: give it as `{whole}`, not as {others}"),
-            None => format!("its body is no object, so {others} cannot be its members"),
+            Some(whole) => {
+                format!("its body is not an object: give it as `{whole}`, not as {others}")
+            }
+            None => format!("its body is not an object, so {others} cannot be its members"),
         });
     }
     let needs_check = body.properties.iter().any(|property| property.required);
@@ -129,7 +131,7 @@ fn value(body: &RequestBody, mut arguments: Map<String, Value>) -> Result<Option
     Ok(Some(Value::Object(arguments)))
 }
 
-/// A form's member: its name, its value and what is known of it.
+/// A form's member: its name, its value and its known property.
 type Member<'a> = (&'a str, &'a Value, Option<&'a Property>);
 
 /// A form's members in their order, nulls left out.
@@ -297,7 +299,7 @@ mod tests {
         let error = sent(JSON, json!({"body": 1, "b": 2})).unwrap_err();
         assert_eq!(
             error,
-            "`body` is the whole body, so `b` cannot be sent beside it"
+            "`body` is the whole body, so `b` cannot be sent with it"
         );
         let optional = "{content: {application/json: {schema: {type: object}}}}";
         assert_eq!(text(optional, json!({})), "");
@@ -315,7 +317,7 @@ mod tests {
         assert_eq!(text(array, json!({"body": [1]})), "[1]");
         assert_eq!(
             sent(array, json!({"a": 1})).unwrap_err(),
-            "its body is no object: give it as `body`, not as `a`"
+            "its body is not an object: give it as `body`, not as `a`"
         );
         assert_eq!(
             sent(array, json!({})).unwrap_err(),

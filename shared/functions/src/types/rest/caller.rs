@@ -17,7 +17,7 @@ use crate::http::{Answer, Http, shown};
 use crate::watch;
 use crate::{CallError, CallErrorKind};
 
-/// The header that tells a receiver which calls are the same one.
+/// The header that shows a receiver which calls are the same one.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// Calls operations over a shared client; keeps OAuth2 tokens.
@@ -27,7 +27,7 @@ pub struct RestCaller {
     tokens: Tokens,
 }
 
-/// What a call has beside its arguments.
+/// The parts of a call besides its arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct CallContext<'a> {
     /// Sent as `Idempotency-Key`, the same for each repeat of the call.
@@ -37,7 +37,7 @@ pub struct CallContext<'a> {
     pub auth: Option<&'a Auth>,
     /// Further headers, such as `traceparent`. Those of the operation win.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Cut out of what the service answers, beside the credentials of `auth`.
+    /// Cut out of the service's answers, besides the credentials of `auth`.
     pub secrets: &'a [String],
 }
 
@@ -169,8 +169,9 @@ impl RestCaller {
     }
 
     async fn send(&self, request: &Request, what: &str) -> Result<Answer, CallError> {
-        let method = Method::from_bytes(request.method.as_bytes())
-            .map_err(|_| CallError::arguments(format!("`{}` is no HTTP method", request.method)))?;
+        let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
+            CallError::arguments(format!("`{}` is not a valid HTTP method", request.method))
+        })?;
         let headers = request.all_headers()?;
         let has_type = headers.contains_key(CONTENT_TYPE);
         if let Body::Multipart(parts) = &request.body {
@@ -200,7 +201,7 @@ impl RestCaller {
     }
 }
 
-/// The parts of a body, one a line, for who watches the call. Contents of texts are shown, files are not.
+/// The parts of a body, one a line, for a watched call. Contents of texts are shown, files are not.
 fn described(parts: &[Part]) -> String {
     let line = |part: &Part| {
         let kind = part.content_type.as_deref().unwrap_or("no content type");
@@ -221,9 +222,9 @@ fn form(parts: &[Part]) -> Result<multipart::Form, CallError> {
     for part in parts {
         let mut made = multipart::Part::bytes(part.bytes.clone());
         if let Some(content_type) = &part.content_type {
-            made = made
-                .mime_str(content_type)
-                .map_err(|_| CallError::arguments(format!("`{content_type}` is no media type")))?;
+            made = made.mime_str(content_type).map_err(|_| {
+                CallError::arguments(format!("`{content_type}` is not a valid media type"))
+            })?;
         }
         if let Some(file_name) = &part.file_name {
             made = made.file_name(file_name.clone());

@@ -17,7 +17,7 @@ impl Resolve for OpenApi {
 
 type Members<'a> = Vec<(&'a str, &'a Known)>;
 
-/// What a call with these arguments would fail for.
+/// The reasons why a call with these arguments would fail.
 pub(super) fn arguments(
     document: &OpenApi,
     operation: &Operation,
@@ -35,7 +35,7 @@ pub(super) fn arguments(
             return vec![message.into()];
         }
     };
-    // The document was compiled, so what is looked up here is there.
+    // The document was compiled, so this operation is there.
     let Ok(found) = document.find(&operation.id) else {
         return Vec::new();
     };
@@ -148,7 +148,7 @@ fn body(
             .filter(|other| other != name);
         let others: Vec<String> = others.map(|name| format!("`{name}`")).collect();
         let message = format!(
-            "`{name}` is the whole body, so {} cannot be sent beside it",
+            "`{name}` is the whole body, so {} cannot be sent with it",
             others.join(", ")
         );
         return vec![message.into()];
@@ -167,7 +167,7 @@ fn body(
             let message = match names.is_empty() {
                 true => format!("the argument `{whole}`, the body, is missing"),
                 false => format!(
-                    "the body is no object: give it as `{whole}`, not as {}",
+                    "the body is not an object: give it as `{whole}`, not as {}",
                     names.join(", ")
                 ),
             };
@@ -187,7 +187,7 @@ fn body(
     let form = match body.kind {
         BodyKind::Json => Form::Sent,
         BodyKind::Form => Form::Text,
-        // Files are lists of parts, or bytes; only who is there counts.
+        // Files are lists of parts, or bytes; only their presence counts.
         BodyKind::Multipart => {
             let missing = body.properties.iter().filter(|known| {
                 let given = value.get(&known.name);
@@ -237,7 +237,8 @@ fn body_schema<'a>(
     }
 }
 
-/// What the service would not answer: of any status of success that has a schema, one must fit.
+/// The parts of an answer that the service would not give: of any status of success that has a
+/// schema, one must fit.
 pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String> {
     let Ok(found) = document.find(id) else {
         return Vec::new();
@@ -263,7 +264,7 @@ pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String
             }
         };
         if schemas.is_empty() {
-            // Nothing is said of the answer, or there is none: null, or whatever it is.
+            // The document doesn't describe the answer, or there is none: null, or any value.
             return Vec::new();
         }
         for schema in schemas {

@@ -237,7 +237,7 @@ pub(crate) fn is_success(status: &str) -> bool {
     status.starts_with('2') || status == "default"
 }
 
-/// What holds for both formats: API keys are parameters too, some headers are ours, and the path's
+/// Rules for both formats: API keys are parameters too, some headers are ours, and the path's
 /// variables are declared.
 pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Operation, Error> {
     for scheme in operation.security.iter().flatten() {

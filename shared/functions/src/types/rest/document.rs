@@ -36,7 +36,9 @@ pub enum Error {
     /// Nothing of it is quoted: it may be anything that the process which fetched it can read.
     #[error("the OpenAPI document is neither JSON nor YAML{at}")]
     Syntax { at: String },
-    #[error("no OpenAPI document: it has neither `openapi: 3.x` nor `swagger: \"2.0\"` at the top")]
+    #[error(
+        "not an OpenAPI document: it has neither `openapi: 3.x` nor `swagger: \"2.0\"` at the top"
+    )]
     NotOpenApi,
     #[error("OpenAPI version {version} is not supported; use 3.0, 3.1 or Swagger 2.0")]
     Version { version: String },
@@ -54,7 +56,7 @@ pub enum Error {
     #[error("there is no operation `{id}` in the OpenAPI document; {hint}")]
     UnknownOperation { id: String, hint: String },
     #[error(
-        "the operation id `{id}` stands twice in the OpenAPI document: at {first} and {second}"
+        "the operation id `{id}` is used twice in the OpenAPI document: at {first} and {second}"
     )]
     DoubledOperation {
         id: String,
@@ -89,7 +91,7 @@ pub struct OpenApi {
     name: String,
     uri: Option<Url>,
     pub(crate) format: Format,
-    /// What it refers to, by URI.
+    /// The documents that it refers to, by URI.
     others: BTreeMap<String, Value>,
     /// Bytes of all documents.
     bytes: usize,
@@ -127,7 +129,7 @@ impl OpenApi {
     /// Takes in a document that [`Error::MissingDocument`] named: OpenAPI, or any part of it.
     ///
     /// # Errors
-    /// It is no JSON or YAML, or together they are too many or too large.
+    /// It is neither JSON nor YAML, or together they are too many or too large.
     pub fn add(&mut self, uri: &str, bytes: &[u8]) -> Result<(), Error> {
         let invalid = |message| Error::invalid(uri, message);
         if self.others.len() >= OTHERS_MAX {
@@ -150,7 +152,7 @@ impl OpenApi {
     /// The operation with this `operationId`, with all that a call needs.
     ///
     /// # Errors
-    /// [`Error::UnknownOperation`] with near or available ids, or what is wrong with it.
+    /// [`Error::UnknownOperation`] with near or available ids, or the error in the operation.
     pub fn operation(&self, id: &str) -> Result<Operation, Error> {
         self.operation_at(id, None)
     }
@@ -287,7 +289,7 @@ impl OpenApi {
         }
         match (found, unread) {
             (Some(found), _) => Ok(found),
-            // What is behind a reference that cannot be followed may be what is looked for.
+            // The operation may be behind a reference that cannot be followed.
             (None, Some(error)) => Err(error),
             (None, None) => Err(Error::UnknownOperation {
                 id: id.to_owned(),
@@ -297,7 +299,7 @@ impl OpenApi {
     }
 }
 
-/// Where an operation stands.
+/// An operation and its place.
 pub(crate) struct Found<'a> {
     pub(crate) path: String,
     pub(crate) method: String,
@@ -344,8 +346,8 @@ mod tests {
             // Nothing of it is quoted.
             ("[core] s3cret = {", "neither JSON nor YAML (line"),
             ("a: [", "neither JSON nor YAML"),
-            ("[]", "no OpenAPI document"),
-            ("just text", "no OpenAPI document"),
+            ("[]", "not an OpenAPI document"),
+            ("just text", "not an OpenAPI document"),
             ("openapi: 4.0.0", "version 4.0.0 is not supported"),
             ("openapi: 3.2.0", "version 3.2.0 is not supported"),
             ("swagger: 1.2", "version 1.2 is not supported"),
@@ -469,7 +471,7 @@ paths:
             error.starts_with(at) && error.ends_with("leads back to itself"),
             "{error}"
         );
-        // An operation that cannot be read doesn't stand in the way of others, ...
+        // An operation that cannot be read doesn't affect others, ...
         let elsewhere =
             "openapi: 3.0.0\npaths: {/x: {$ref: 'x.yaml'}, /a: {get: {operationId: a}}}";
         assert!(operation(elsewhere, "a").is_ok());
@@ -523,7 +525,7 @@ x-own: {name: q, in: query}
             (names, found.server.as_str()),
             (vec!["id", "q"], "https://example.org/v1")
         );
-        // Round and round in another document is told, too.
+        // A circle of references in another document is reported, too.
         let node = Node {
             value: &serde_json::json!({"$ref": "common.yaml#/parameters/loop"}),
             ..document.root()

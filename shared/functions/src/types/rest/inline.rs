@@ -1,9 +1,8 @@
-//! OpenAPI paths that stand in the definition itself (language 0.9, "Using Functions for OpenAPI
-//! Service Invocations").
+//! OpenAPI paths that are written in the definition itself (language 0.9, "Using Functions for OpenAPI Service
+//! Invocations").
 //!
-//! They say nothing of where the service is, unless an operation or a path has `servers`. The
-//! function's `metadata.server` does otherwise; a function with neither is deployed, and each call of
-//! it is an error.
+//! They don't say where the service is, unless an operation or a path has `servers`. Otherwise the function's
+//! `metadata.server` does; a function with neither is deployed, and each call of it is an error.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use crate::types::{Clients, CompileResult, CompiledFunction, Context};
 /// The key of a function's `metadata` with the service's address.
 const SERVER: &str = "server";
 
-/// What the one operation is called, where it has no id of its own.
+/// The id of the one operation, where it doesn't have its own.
 const ID: &str = "inline";
 
 pub(super) fn is_inline(function: &Function) -> bool {
@@ -74,7 +73,7 @@ pub(super) fn compile(function: &Function) -> CompileResult {
     Ok(Arc::new(NoServer(function.name.to_string())))
 }
 
-/// Deployed, but nobody knows where the service is.
+/// Deployed, but the server of the service is unknown.
 struct NoServer(String);
 
 #[async_trait]

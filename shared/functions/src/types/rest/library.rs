@@ -63,7 +63,7 @@ impl Library {
         }
     }
 
-    /// What was read, for who looks into it again.
+    /// The documents that were read, to be shared with later readers.
     pub(crate) fn shared(self) -> HashMap<String, Arc<OpenApi>> {
         let read = self.read.into_iter();
         read.filter_map(|(uri, document)| Some((uri, Arc::new(document.ok()?))))

@@ -7,12 +7,13 @@
 //!
 //! # Arguments
 //!
-//! - An argument goes to the parameter of its name. Where a name stands in two places, it is
-//!   qualified: `path.id`, `query.id` (`header.`, `cookie.`), which is allowed everywhere.
+//! - An argument goes to the parameter of its name. Where a name is in two places, it is qualified:
+//!   `path.id`, `query.id` (`header.`, `cookie.`), which is allowed everywhere.
 //! - A null argument of a parameter counts as not given. Defaults of schemas are not sent.
-//! - What is left over is the request body, as an object. The argument `body` is the whole body,
-//!   of any kind, unless a parameter or a property of the body's schema has that name (in Swagger
-//!   2.0 the body parameter's own name does the same). An operation without a body refuses it.
+//! - The remaining arguments are the request body, as an object. The argument `body` is the whole
+//!   body, of any kind, unless a parameter or a property of the body's schema has that name (in
+//!   Swagger 2.0 the body parameter's own name does the same). An operation without a body refuses
+//!   it.
 //! - An API key that the document asks for may be given as an argument too.
 //! - Of several media types the first of JSON, form, multipart, text, anything else is sent. Files
 //!   and other binary values are base64 strings here and bytes on the wire.

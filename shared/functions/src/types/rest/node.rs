@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Node<'a> {
     pub(crate) value: &'a Value,
     pub(crate) at: String,
-    /// The document that it stands in; none for the first.
+    /// The document that it is in; none for the first.
     pub(crate) document: Option<&'a str>,
 }
 

@@ -17,7 +17,8 @@ pub struct Operation {
     pub body: Option<RequestBody>,
     /// The `Accept` header.
     pub accept: String,
-    /// Alternatives, each a list of what is needed together. An empty one allows a call without.
+    /// Alternatives, each a list of schemes that are needed together. An empty one allows a call
+    /// without.
     pub security: Vec<Vec<Scheme>>,
 }
 
@@ -90,7 +91,7 @@ pub struct RequestBody {
     pub whole: Vec<String>,
     /// Whether the remaining arguments may be its members: not for an array or a text.
     pub members: bool,
-    /// What is known of the members of a form. Empty for other kinds.
+    /// The known members of a form. Empty for other kinds.
     pub properties: Vec<Property>,
 }
 
@@ -116,7 +117,7 @@ pub struct Property {
     pub style: Option<(Style, bool)>,
 }
 
-/// What a security scheme asks for.
+/// The requirement of a security scheme.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Scheme {

@@ -1,4 +1,4 @@
-//! From bytes to a document, and what to say of operations that aren't in it.
+//! From bytes to a document, and the message for operations that aren't in it.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, Error> {
     };
     // A document that opens as JSON may still be YAML in flow style, but its errors are JSON's.
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
-    // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` is no boolean.
+    // By YAML 1.2, as OpenAPI says: a parameter named `y` or `no` isn't a boolean.
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_slice_with_options(bytes, options).map_err(|yaml| {
         let place = match yaml.location() {

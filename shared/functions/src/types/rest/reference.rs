@@ -13,8 +13,8 @@ pub(crate) fn is_http(uri: &str) -> bool {
     })
 }
 
-/// The URI of `reference`, which stands in the document at `base`. Both are URLs, or files in the ways
-/// that definitions name files.
+/// The URI of `reference`, which is in the document at `base`. Both are URLs, or files in the ways that definitions
+/// name files.
 ///
 /// # Errors
 /// A document on the web refers to something else than the web.
@@ -22,7 +22,7 @@ pub(crate) fn join(base: &str, reference: &str) -> Result<String, String> {
     if is_http(base) {
         let joined = Url::parse(base).and_then(|base| base.join(reference));
         let joined = joined
-            .map_err(|error| format!("the reference `{reference}` is no URL: {error}"))?
+            .map_err(|error| format!("the reference `{reference}` is not a valid URL: {error}"))?
             .to_string();
         return match is_http(&joined) {
             true => Ok(joined),

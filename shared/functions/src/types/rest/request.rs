@@ -31,7 +31,7 @@ pub(crate) struct Request {
     pub(crate) body: Body,
     /// The API keys that were given as arguments: their parameters.
     pub(crate) keys_given: Vec<(Location, String)>,
-    /// What must not be seen in an error.
+    /// Values that must not be seen in an error.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Request {
             return Err(format!("the header `{name}` cannot be set"));
         }
         let field = HeaderName::from_bytes(lower.as_bytes())
-            .map_err(|_| format!("`{name}` is no header name"))?;
+            .map_err(|_| format!("`{name}` is not a valid header name"))?;
         let mut value = HeaderValue::from_bytes(value.as_bytes())
             .map_err(|_| format!("the value of the header `{name}` has a control character"))?;
         value.set_sensitive(secret);
@@ -78,8 +78,9 @@ impl Request {
                 .iter()
                 .map(|(k, v)| format!("{k}={v}"))
                 .collect();
-            let mut value = HeaderValue::from_str(&pairs.join("; "))
-                .map_err(|_| CallError::arguments("a cookie has a character that none can have"))?;
+            let mut value = HeaderValue::from_str(&pairs.join("; ")).map_err(|_| {
+                CallError::arguments("a cookie has a character that is not allowed")
+            })?;
             value.set_sensitive(true);
             headers.insert(COOKIE, value);
         }
@@ -125,7 +126,7 @@ pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, 
 
 type Given<'a> = Vec<(&'a Parameter, Value)>;
 
-/// Takes the parameters' values out of the arguments; what stays is the body.
+/// Takes the parameters' values out of the arguments; the rest is the body.
 fn assign<'a>(
     operation: &'a Operation,
     arguments: &mut Map<String, Value>,
@@ -144,7 +145,7 @@ fn assign<'a>(
         let qualified = qualified(parameter);
         if !is_only && arguments.contains_key(name) {
             return Err(format!(
-                "`{name}` stands for several parameters; say `{}`",
+                "`{name}` is the name of several parameters; write `{}`",
                 namesakes.join("` or `")
             ));
         }
@@ -189,12 +190,12 @@ fn url(operation: &Operation, given: &Given<'_>) -> Result<Url, String> {
         path.push_str(&filled);
     }
     let mut url = Url::parse(&format!("{}{path}", operation.server))
-        .map_err(|error| format!("the URL `{}{path}` is none: {error}", operation.server))?;
+        .map_err(|error| format!("the URL `{}{path}` is not valid: {error}", operation.server))?;
     url.set_fragment(None);
     Ok(url)
 }
 
-/// Replaces the `{parameters}` of a path segment; tells which they were.
+/// Replaces the `{parameters}` of a path segment; returns their names.
 fn fill<'a>(segment: &'a str, given: &Given<'_>) -> Result<(String, Vec<&'a str>), String> {
     let (mut filled, mut names, mut rest) = (String::new(), Vec::new(), segment);
     while let Some((before, after)) = rest.split_once('{') {
@@ -329,7 +330,7 @@ paths:
         for (arguments, expected) in [
             (
                 data!({"id": 1}),
-                "operation `both`: `id` stands for several parameters; say `path.id` or `query.id`",
+                "operation `both`: `id` is the name of several parameters; write `path.id` or `query.id`",
             ),
             (
                 data!({"path.id": 1}),

@@ -1,6 +1,6 @@
-//! What a call needs to know of a body's schema: which members it has and which are bytes.
+//! The parts of a body's schema that a call needs: the members and which of them are bytes.
 //!
-//! This is no validation: the service does that.
+//! This doesn't validate: the service does.
 
 use std::collections::HashSet;
 

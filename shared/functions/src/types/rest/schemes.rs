@@ -1,4 +1,4 @@
-//! The `security` of a document: what an operation asks for.
+//! The `security` of a document: the requirements of an operation.
 
 use super::document::{Error, Found, OpenApi};
 use super::node::Node;

@@ -1,4 +1,4 @@
-//! Where credentials go: the document says how, the workflow's `auth` says what.
+//! Where credentials go: the document gives the place, the workflow's `auth` the credentials.
 //!
 //! A document that asks for a mechanism has its way (language 0.8, "Function Definition"); the
 //! definition's credentials feed it where they fit: a user and password HTTP basic, a token bearer
@@ -120,7 +120,7 @@ fn is_given(request: &Request, scheme: &Scheme) -> bool {
         if request.keys_given.iter().any(|(l, n)| l == location && n == name))
 }
 
-/// What the operation asks for, as a phrase; empty if it asks for nothing.
+/// The operation's security requirements, as a phrase; empty if it has none.
 pub(crate) fn wanted(operation: &Operation) -> String {
     if operation.security.iter().any(Vec::is_empty) {
         return String::new();
@@ -140,7 +140,7 @@ pub(crate) fn wanted(operation: &Operation) -> String {
         .join(" or ")
 }
 
-/// Puts a user and password, or a token (`user` is none), into a request.
+/// Puts a user and password, or a token (without `user`), into a request.
 pub(crate) fn place(
     request: &mut Request,
     carrier: &Carrier,

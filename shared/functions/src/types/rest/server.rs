@@ -7,7 +7,8 @@ use super::document::{Error, Found, OpenApi};
 use super::node::Node;
 
 /// The first server of the operation, else of its path, else of the document, else the one that is
-/// given, else `/`. What is relative is so to where the document came from, else to the given one.
+/// given, else `/`. A relative URL is resolved against the document's own, else against the given
+/// one.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let first = [&found.operation, &found.item, &root]
@@ -128,7 +129,7 @@ fn absolute(
         Err(error) => {
             return Err(Error::invalid(
                 at,
-                format!("the server URL `{server}` is none: {error}"),
+                format!("the server URL `{server}` is not valid: {error}"),
             ));
         }
     };

@@ -39,7 +39,7 @@ fn encode_value(text: &str, allow_reserved: bool) -> String {
     if !allow_reserved {
         return encode(text);
     }
-    // What is percent-encoded already stays so.
+    // Percent-encoded characters stay so.
     let mut pieces = text.split('%');
     let first = pieces.next().unwrap_or_default();
     let mut encoded = utf8_percent_encode(first, ENCODED_RESERVED).to_string();
@@ -51,7 +51,7 @@ fn encode_value(text: &str, allow_reserved: bool) -> String {
     encoded
 }
 
-/// A scalar's text, or why there is none.
+/// A scalar's text, or why it has none.
 fn scalar(value: &Value) -> Result<String, String> {
     match value {
         Value::Null => Ok(String::new()),
@@ -88,7 +88,7 @@ fn list(
     }
 }
 
-/// What stands in the path instead of `{name}`.
+/// The text in the path instead of `{name}`.
 pub(crate) fn path(parameter: &Parameter, value: &Value) -> Result<String, String> {
     if parameter.json {
         return Ok(encode(&value.to_string()));
@@ -210,7 +210,7 @@ mod tests {
             .join("&")
     }
 
-    /// The table of the specification ("Style Examples"), and what percent-encoding adds to it.
+    /// The table of the specification ("Style Examples"), with percent-encoding.
     #[test]
     fn the_styles_of_the_specification() {
         let scalar = json!("blue");

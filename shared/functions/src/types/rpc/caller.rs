@@ -26,17 +26,17 @@ use crate::types::service::TRACEPARENT;
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
 
-/// The metadata that tells a receiver which calls are the same one.
+/// The metadata that shows a receiver which calls are the same one.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const AUTHORIZATION: &str = "authorization";
 
-/// The longest deadline that a server is told; the header has eight digits.
+/// The longest deadline that is sent to a server; the header has eight digits.
 const DEADLINE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A server that gives up this shortly before our own limit does so because of it.
 const DEADLINE_SLACK: Duration = Duration::from_millis(100);
 
-/// What a message of a stream counts beside its bytes: empty ones take memory too.
+/// The overhead of a message of a stream besides its bytes: empty ones take memory too.
 const MESSAGE_COST: usize = 64;
 
 /// A method, and where it is called.
@@ -47,14 +47,14 @@ pub(super) struct Method {
     pub(super) server: Server,
 }
 
-/// What a call has beside its arguments.
+/// The parts of a call besides its arguments.
 pub(super) struct CallContext<'a> {
     pub(super) idempotency_key: &'a str,
     pub(super) trace: Option<TraceContext>,
     /// For the whole call, connection and token included.
     pub(super) timeout: Duration,
     pub(super) auth: Option<&'a Auth>,
-    /// Cut out of what the server answers, beside the credentials of `auth`.
+    /// Cut out of the server's answers, besides the credentials of `auth`.
     pub(super) secrets: &'a [String],
 }
 

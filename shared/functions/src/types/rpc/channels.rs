@@ -17,10 +17,10 @@ use crate::egress::Gate;
 use crate::{CallError, CallErrorKind};
 
 /// How many connections are kept; beyond it the one that was used longest ago goes. A call that is
-/// under way on it goes on.
+/// under way on it continues.
 const CHANNELS_MAX: usize = 256;
 
-/// How often a silent connection is probed, so that one whose other end is gone is found out.
+/// How often a silent connection is probed, so that a broken one is noticed.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::types::{Known, Misfit};
 /// How deep messages are looked into.
 const DEPTH_MAX: usize = 64;
 
-/// What a call would be refused for before anything is sent.
+/// The reasons for refusing a call before anything is sent.
 pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Misfit> {
     if let Some(whole) = arguments.whole() {
         // All of it is known: the call's own reading says it.
@@ -53,7 +53,7 @@ pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Mis
     found
 }
 
-/// What the service would not answer.
+/// The parts of an answer that the service would not give.
 pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
     let message = method.output();
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
     messages(found)
 }
 
-/// Where a value stands: as messages name it, and as a JSON pointer below the arguments.
+/// The place of a value: as messages name it, and as a JSON pointer below the arguments.
 struct At {
     name: String,
     pointer: String,
@@ -315,9 +315,9 @@ mod tests {
         ] {
             assert_eq!(found("Add", value.clone()), expected, "{value}");
         }
-        // What only the call's own reading sees.
+        // Errors that only the call's own reading finds.
         assert!(found("Add", json!({"since": "yesterday"})).contains("since"));
-        // One value that isn't known doesn't hide what is wrong with another.
+        // One unknown value doesn't hide an error in another.
         let partly = Known::Object(vec![
             ("userName".to_owned(), Known::Unknown),
             ("age".to_owned(), Known::Text(Some("old".to_owned()))),

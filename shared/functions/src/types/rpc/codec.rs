@@ -1,5 +1,5 @@
 //! Messages pass as bytes: they are encoded before a call and decoded after it, where errors can be
-//! told and sizes be counted.
+//! reported and sizes counted.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;

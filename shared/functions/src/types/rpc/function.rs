@@ -25,7 +25,7 @@ pub(crate) const TYPE: FunctionType = FunctionType {
     compile,
 };
 
-/// Stands where nothing is called.
+/// The placeholder for a server where nothing is called.
 const UNKNOWN_SERVER: &str = "grpc://server.invalid:443";
 
 /// The key of a function's `metadata` with the server's address.
@@ -36,13 +36,13 @@ fn document(function: &Function) -> Option<&str> {
 }
 
 /// The URIs of files that a function's proto file imports and that aren't among the documents, as
-/// far as those that are there tell.
+/// far as the available ones show.
 pub(crate) fn imports(function: &Function, documents: &Documents<'_>) -> Vec<String> {
     let sources = parts(function).and_then(|(uri, _, _)| {
         let text = documents.get(uri).unwrap_or_default();
         Sources::read(uri, text, |uri| documents.get(uri))
     });
-    // What is wrong is told when the function is compiled.
+    // Errors are reported when the function is compiled.
     sources.map(|sources| sources.missing).unwrap_or_default()
 }
 
@@ -82,7 +82,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             service.full_name(),
             service.name(),
         ) {
-            // Who only checks calls nothing; where services listen is often the operator's word.
+            // A check calls nothing; the operator often says where services listen.
             Err(_) if documents.for_checks => UNKNOWN_SERVER
                 .parse::<Server>()
                 .map_err(|error| error.to_string())?,

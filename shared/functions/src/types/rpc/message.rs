@@ -6,15 +6,15 @@ use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, Seriali
 use serde_json::Value;
 use swirl_model::Data;
 
-/// The argument that holds what isn't an object: the messages of a stream, a message whose JSON
-/// form is a string, a number or a list.
+/// The argument that holds values which aren't objects: the messages of a stream, a message whose
+/// JSON form is a string, a number or a list.
 pub(super) const MESSAGES: &str = "messages";
 pub(super) const VALUE: &str = "value";
 
-/// How deep arguments may be nested: readers of protobuf refuse what is deeper, and ours recurses.
+/// How deep arguments may be nested: readers of protobuf refuse deeper ones, and ours recurses.
 const NESTING_MAX: usize = 100;
 
-/// Messages of these types have a JSON form that is no object.
+/// Messages of these types have a JSON form that isn't an object.
 pub(super) const NOT_OBJECTS: [&str; 14] = [
     "google.protobuf.BoolValue",
     "google.protobuf.BytesValue",
@@ -32,7 +32,7 @@ pub(super) const NOT_OBJECTS: [&str; 14] = [
     "google.protobuf.Value",
 ];
 
-/// The request messages that a call's arguments stand for, on the wire.
+/// The request messages for a call's arguments, as sent on the wire.
 ///
 /// # Errors
 /// A sentence that names the argument.
@@ -109,10 +109,10 @@ fn encode(descriptor: &MessageDescriptor, arguments: Value) -> Result<Bytes, Str
 /// expression finds a list where the proto file says that there is one.
 ///
 /// # Errors
-/// The bytes are no such message, or it has no JSON form.
+/// The bytes are not such a message, or it has no JSON form.
 pub(super) fn answer(descriptor: &MessageDescriptor, bytes: Bytes) -> Result<Data, String> {
     let message = DynamicMessage::decode(descriptor.clone(), bytes)
-        .map_err(|error| format!("it is no {}: {error}", descriptor.full_name()))?;
+        .map_err(|error| format!("it is not a valid {}: {error}", descriptor.full_name()))?;
     let options = SerializeOptions::new().skip_default_fields(false);
     let value = message.serialize_with_options(serde_json::value::Serializer, &options);
     value.map(Data::from).map_err(|error| {
@@ -176,7 +176,7 @@ mod tests {
         answer(&method.input(), messages.remove(0))
     }
 
-    /// Cases: argument, what comes back if the service echoes it.
+    /// Cases: argument, and the value that comes back if the service echoes it.
     #[test]
     fn fields_follow_the_json_mapping() {
         for (field, value, expected) in [
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_such_message_are_told() {
         let error = answer(&method("One").output(), Bytes::from_static(b"\x0a\xff")).unwrap_err();
-        assert!(error.contains("it is no All"), "{error}");
+        assert!(error.contains("it is not a valid All"), "{error}");
     }
 
     proptest::proptest! {

@@ -1,13 +1,13 @@
 //! `rpc` functions: methods of gRPC services that a proto file describes.
 //!
 //! Language 0.8, "Using Functions for RPC Service Invocations". The file is compiled at deployment,
-//! without generated code: messages are handled by what the file says of them.
+//! without generated code: messages are handled by their descriptions in the file.
 //!
 //! # The server
 //!
 //! A proto file doesn't say where its services listen. The function's `metadata.server` does
-//! (`grpc://host:port`, `grpcs://host:port` for TLS), or the operator by service ([`Servers`]), who
-//! has the last word: addresses differ from one installation to the next.
+//! (`grpc://host:port`, `grpcs://host:port` for TLS), or the operator's setting for the service
+//! ([`Servers`]), which takes precedence: addresses differ from one installation to the next.
 //!
 //! # Arguments and results
 //!

@@ -2,8 +2,8 @@
 
 use prost_reflect::Kind;
 
-/// Why a field of this kind can't take the number, as what it must be; none if it can. `given` is the
-/// number as it is written.
+/// Why a field of this kind can't take the number, as the values that it takes; none if it can. `given` is the number
+/// as it is written.
 pub(super) fn misfit(kind: &Kind, given: &str) -> Option<String> {
     let (min, max) = match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => (i32::MIN.into(), i32::MAX.into()),

@@ -9,8 +9,8 @@ use super::sources::Sources;
 /// How much a name must be like another to be suggested for it.
 const LIKENESS_MIN: f64 = 0.75;
 
-/// Options that service files carry. No call needs what they say, but a file that imports them
-/// doesn't compile without.
+/// Options that service files carry. No call needs them, but a file that imports them doesn't
+/// compile without.
 const GOOGLE_API: [(&str, &str); 5] = [
     (
         "google/api/annotations.proto",
@@ -38,7 +38,7 @@ pub(super) struct Proto {
 }
 
 impl Proto {
-    /// Compiles a file with what it imports.
+    /// Compiles a file with its imports.
     ///
     /// # Errors
     /// A sentence; with line and column where it is the file's text that is wrong.

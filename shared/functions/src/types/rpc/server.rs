@@ -13,10 +13,10 @@ pub struct Server {
     tls: bool,
 }
 
-/// A text that is no address.
+/// A text that is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no address of a gRPC server: write grpc://host:port, or grpcs://host:port for TLS"
+    "`{0}` is not a valid address of a gRPC server: write grpc://host:port, or grpcs://host:port for TLS"
 )]
 pub struct ServerError(pub String);
 
@@ -50,9 +50,9 @@ impl fmt::Display for Server {
 impl FromStr for Server {
     type Err = ServerError;
 
-    /// `http` and `https` stand for `grpc` and `grpcs`. Without a port it is 80, or 443 with TLS.
+    /// `http` and `https` mean `grpc` and `grpcs`. Without a port it is 80, or 443 with TLS.
     fn from_str(text: &str) -> Result<Server, ServerError> {
-        // What is wrong may hold a password: only what is before the host is shown then.
+        // An invalid address may hold a password: only the part before the host is shown then.
         let wrong = || {
             let shown = text.split_once('@').map_or(text, |(_, rest)| rest);
             ServerError(shown.chars().take(200).collect())
@@ -98,7 +98,7 @@ impl Servers {
     /// for one service the first counts.
     ///
     /// # Errors
-    /// [`ServersError`] for the first entry that is none.
+    /// [`ServersError`] for the first entry that is not valid.
     pub fn parse(entries: &[impl AsRef<str>]) -> Result<Servers, ServersError> {
         let entry = |entry: &str| {
             let (service, server) = entry

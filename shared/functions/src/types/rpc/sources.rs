@@ -2,8 +2,8 @@
 //!
 //! Imports are relative to the folder of the file that a function names; if that folder ends with
 //! the file's package, as it does where files are kept by package, to the folder above it. So
-//! `protos/acme/v1/users.proto` of the package `acme.v1` finds `acme/v1/types.proto` beside itself.
-//! Nothing outside of that folder is ever asked for.
+//! `protos/acme/v1/users.proto` of the package `acme.v1` finds `acme/v1/types.proto` next to
+//! itself. Nothing outside of that folder is ever asked for.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -34,8 +34,8 @@ impl Sources {
     /// Reads a file and, as far as `get` has them by URI, those that it imports.
     ///
     /// # Errors
-    /// A file that is too large, or imports too many. What else is wrong with a file is found
-    /// when it is compiled.
+    /// A file that is too large, or imports too many. Other errors in a file are found when it is
+    /// compiled.
     pub(super) fn read<'a>(
         uri: &str,
         text: &'a str,
@@ -106,7 +106,7 @@ fn imports(name: &str, text: &str) -> Result<Vec<String>, String> {
     }))
 }
 
-/// None if it is no proto file, which the compiler will tell with the place.
+/// None if it isn't a proto file, which the compiler will report with the place.
 fn parse(name: &str, text: &str) -> Result<Option<File>, String> {
     if text.len() > PROTO_BYTES_MAX {
         return Err(format!(
@@ -148,7 +148,7 @@ fn skip_string(bytes: &mut impl Iterator<Item = u8>, quote: u8) {
             b'\\' => {
                 bytes.next();
             }
-            // A string ends with its line, at the latest: an error that the compiler tells.
+            // A string ends with its line, at the latest: an error that the compiler reports.
             b'\n' => return,
             byte if byte == quote => return,
             _ => {}

@@ -10,10 +10,10 @@ use crate::{CallError, CallErrorKind};
 /// How much of a status's message an error shows, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// What tonic says of a message beyond the limit that it was given.
+/// tonic's error text for a message beyond the limit that it was given.
 const TOO_LARGE: &str = "decoded message length too large";
 
-/// The name of a code, as gRPC writes it: what a definition's `errors` match.
+/// The name of a code, as gRPC writes it and a definition's `errors` match it.
 pub(crate) fn name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
@@ -50,7 +50,7 @@ pub(crate) fn can_pass(code: Code) -> bool {
     )
 }
 
-/// `what` names the call, `server` whom it went to; `secrets` are cut out of what the server said.
+/// `what` names the call, `server` its server; `secrets` are cut out of the server's message.
 pub(super) fn error(status: &Status, what: &str, server: &str, secrets: &[String]) -> CallError {
     // A status that the server sent has no cause here.
     if let Some(cause) = status.source() {
@@ -74,7 +74,7 @@ pub(super) fn error(status: &Status, what: &str, server: &str, secrets: &[String
     CallError::new(CallErrorKind::Rpc(status.code()), message)
 }
 
-/// What went wrong on the way, and what at the beginning of the chain of causes.
+/// Names the failure, and the first cause in the chain.
 fn local(cause: &(dyn std::error::Error + 'static), what: &str, server: &str) -> CallError {
     let (mut at, mut no_connection, mut too_late) = (cause, false, false);
     loop {

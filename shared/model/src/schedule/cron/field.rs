@@ -2,7 +2,7 @@
 
 use super::{CronError, Days, Weekdays, YEAR_MAX, YEAR_MIN};
 
-/// What a field may hold.
+/// The range of values of a field.
 pub(super) struct Field {
     name: &'static str,
     min: u32,

@@ -6,7 +6,7 @@ use super::super::zone::Zone;
 use super::{Cron, YEAR_MIN};
 use crate::time::Timestamp;
 
-/// The calendar repeats after so many years: what doesn't happen in them never does.
+/// The calendar repeats after this many years: a time that doesn't occur in them never does.
 const CYCLE_YEARS: i16 = 400;
 
 impl Cron {

@@ -1,4 +1,4 @@
-//! Expressions with a language of their own (section "Expression Definition", decision 27).
+//! Expressions with their own language (section "Expression Definition", decision 27).
 
 use swirl_model::workflow::{ExprId, Language};
 
@@ -88,11 +88,11 @@ impl Reader<'_, '_> {
 }
 
 impl Reader<'_, '_> {
-    /// A comparison where expressions stand, as at the beginning of 2020: a path, an operator and a
-    /// value. The error was called `exception` then.
+    /// A comparison in the place of an expression, as at the beginning of 2020: a path, an operator
+    /// and a value. The error was called `exception` then.
     fn comparison_as_condition(&mut self, node: &Node) -> Option<Condition> {
         let obj = self.object(node, "a condition", &["path", "operator", "value"])?;
-        let message = "a comparison where an expression stands is of an earlier text; it is taken as an expression";
+        let message = "a comparison in place of an expression is from an earlier text; it is taken as an expression";
         let hint = "write for example {language: spel, body: \"$.error.name eq 'X'\"}";
         self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
         let Some(path) = obj.get("path") else {
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Operators of comparisons, and what they are in an expression.
+/// Operators of comparisons, and their form in an expression.
 const COMPARED: [(&str, &str); 10] = [
     ("equals", "eq"),
     ("notequals", "ne"),
@@ -150,7 +150,8 @@ fn literal(node: &Node) -> String {
     }
 }
 
-/// Does a text name what only an error has: `error`, or `name`, `message` or `trace` by themselves?
+/// Does a text name something that only an error has: `error`, or `name`, `message` or `trace` by
+/// themselves?
 fn speaks_of_error(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     let mut before = ' ';

@@ -10,7 +10,7 @@ use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::Sight;
 use crate::source::Node;
 
-/// What other texts call a filter that is the only one where it stands.
+/// The name in other texts of a filter that is the only one in its place.
 const FILTER: &str = "filter";
 const INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath"]);
 const OUTPUT: (&str, &[&str]) = ("dataOutputPath", &["outputPath"]);
@@ -20,7 +20,7 @@ const RESULTS: (&str, &[&str]) = (
 );
 
 impl Reader<'_, '_> {
-    /// `taskDataFilter`: what a task sees of its input, and what it gives on.
+    /// `taskDataFilter`: the part of its input that a task sees, and the output that it gives on.
     pub fn state_filter(&mut self, obj: Obj<'_>) -> (Option<ExprId>, Option<ExprId>) {
         let (name, other) = self.variant.filter;
         let Some(obj) = self.filter(obj, name, &[other, FILTER], &[INPUT, OUTPUT]) else {
@@ -29,7 +29,7 @@ impl Reader<'_, '_> {
         (self.selection(obj, INPUT), self.selection(obj, OUTPUT))
     }
 
-    /// `actionDataFilter`: what an action sees, and what becomes of its result.
+    /// `actionDataFilter`: the input that an action sees, and the use of its result.
     pub fn action_filter(&mut self, obj: Obj<'_>) -> (Option<ExprId>, ResultRule) {
         let known = &[INPUT, RESULTS];
         let Some(obj) = self.filter(obj, "actionDataFilter", &[FILTER], known) else {
@@ -44,7 +44,8 @@ impl Reader<'_, '_> {
         (self.selection(obj, INPUT), rule)
     }
 
-    /// `eventDataFilter`: what of a payload is merged. The text has two names for its path.
+    /// `eventDataFilter`: the part of a payload that is merged. The text has two names for its
+    /// path.
     pub fn event_filter(&mut self, obj: Obj<'_>) -> EventFilter {
         const EITHER: (&str, &[&str]) =
             ("dataInputPath", &["inputPath", "outputPath", "resultPath"]);
@@ -71,8 +72,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `errorDataFilter`: what of an error comes into the data. Without it the error goes under
-    /// `error` (decision 100).
+    /// `errorDataFilter`: the part of an error that goes into the data. Without it the error goes
+    /// under `error` (decision 100).
     pub fn error_filter(&mut self, obj: Obj<'_>) -> Option<ErrorFilter> {
         let node = obj.get("errorDataFilter");
         let inner = self.filter(obj, "errorDataFilter", &[], &[OUTPUT]);

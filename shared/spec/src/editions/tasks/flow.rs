@@ -81,10 +81,19 @@ impl Reader<'_, '_> {
             let state = self.read_state(item);
             self.put_state(id, state);
         }
-        if let (None, Some(node)) = (start, named) {
-            start = self.state_ref(node, "'startsAt'");
-            let spot = self.spot(node);
-            self.set_start_spot(spot);
+        if let Some(node) = named {
+            let named = self.state_ref(node, "'startsAt'");
+            if start.is_none() {
+                let spot = self.spot(node);
+                self.set_start_spot(spot);
+            } else if named.is_some() && named != start {
+                let state = self.variant.state;
+                let message =
+                    format!("'startsAt' names another starting {state} than the one with 'start'");
+                let hint = format!("remove 'startsAt', or the 'start' of that {state}");
+                self.error(node, codes::EXCLUSIVE_PROPERTIES, message, hint);
+            }
+            start = start.or(named);
         } else if let (None, Some(item)) = (start, items.first()) {
             let state = self.variant.state;
             let message = format!("no {state} here has a 'start': the first one is taken");
@@ -132,8 +141,8 @@ impl Reader<'_, '_> {
             let same = |other: &&Node| other.get("id").and_then(Node::as_str) == Some(id);
             if items.iter().filter(same).count() > 1 {
                 let message =
-                    format!("the id '{id}' stands here more than once: no transition can use it");
-                let hint = "give each an id of its own".to_owned();
+                    format!("the id '{id}' is given here more than once: no transition can use it");
+                let hint = "give each its own id".to_owned();
                 self.warn(node, codes::DUPLICATE_NAME, message, hint);
             } else if let Some(scope) = self.flows.last_mut() {
                 scope.names.entry(id.to_owned()).or_insert(state);

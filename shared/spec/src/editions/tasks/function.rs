@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         match kind {
             Some(FunctionKind::Custom(word)) => {
                 let message = format!(
-                    "the function has no 'resource': what carries out '{word}' goes by its name and metadata"
+                    "the function has no 'resource': the connector of '{word}' goes by its name and metadata"
                 );
                 self.loose(obj.node, message, "add 'resource'".to_owned());
             }
@@ -103,7 +103,7 @@ impl Reader<'_, '_> {
         };
         let message = format!("the function '{name}' {what}, and nothing here carries it out");
         let mut hint = format!(
-            "name what carries it out where workflows run: --connector {word}=http://host/path, or give the \
+            "name its connector where workflows run: --connector {word}=http://host/path, or give the \
              function with --functions FILE; types with a document are {}",
             words(&TYPES)
         );

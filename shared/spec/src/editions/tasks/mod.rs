@@ -1,8 +1,8 @@
-//! The draft with `tasks` (May 2020), and what the release of 0.1 (April 2020) has in common with it.
+//! The draft with `tasks` (May 2020), and the parts that the release of 0.1 (April 2020) shares with it.
 //!
-//! The two differ in what a few things are called, in how a switch says its conditions and in how a
-//! parallel state is joined: [`variant::Variant`] says which is read. Names of the other one are read
-//! with a warning, as definitions of that spring mix both.
+//! The two differ in a few names, in the form of a switch's conditions and in how a parallel state is joined:
+//! [`variant::Variant`] says which is read. Names of the other one are read with a warning, as definitions of that
+//! spring mix both.
 
 mod action;
 mod event;

@@ -1,4 +1,4 @@
-//! What a state does about errors: `retry` and `onError` (section "Workflow Error Handling",
+//! A state's reactions to errors: `retry` and `onError` (section "Workflow Error Handling",
 //! decisions 20 to 22, 27 and 100).
 
 use swirl_model::workflow::{

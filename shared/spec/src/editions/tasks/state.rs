@@ -1,4 +1,4 @@
-//! States: what all kinds have in common (section "Task Definition").
+//! States: the parts that all kinds share (section "Task Definition").
 
 use swirl_model::error::names;
 use swirl_model::workflow::{Schema, State, StateKind};
@@ -53,7 +53,7 @@ impl Reader<'_, '_> {
         if kind.word == "subflow" {
             on_errors.insert(0, self.passed_over(names::START_REFUSED));
         }
-        // Without either the workflow goes on when an action's time is over (decision 27).
+        // Without either the workflow continues when an action's time is over (decision 27).
         if self.has_action_timeout && !obj.has("retry") && !obj.has("onError") {
             on_errors.push(self.passed_over(names::ACTION_TIMEOUT));
         }
@@ -95,7 +95,7 @@ impl Reader<'_, '_> {
                     .get(name)
                     .filter(|node| !super::transition::is_nothing(node))
                 {
-                    let message = format!("a switch {word} has no '{name}' of its own");
+                    let message = format!("a switch {word} does not have its own '{name}'");
                     let hint = "put transitions into its conditions and its 'default'; it cannot be the last one";
                     self.error(place, codes::UNKNOWN_PROPERTY, message, hint.to_owned());
                 }
@@ -169,5 +169,5 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What the reader of a kind gives; `None` after a finding that makes the state unusable.
+/// The result of the reader of a kind; `None` after a finding that makes the state unusable.
 pub(super) type Done = Option<StateKind>;

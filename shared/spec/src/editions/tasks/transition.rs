@@ -17,7 +17,7 @@ impl Reader<'_, '_> {
             (Some(transition), Some(end)) => {
                 let what = format!("a {}", self.variant.state);
                 self.exclusive(obj, &what, &["transition", "end"]);
-                // What is wrong within them is told as well.
+                // Errors within them are reported as well.
                 self.transition(transition);
                 self.end(end);
                 None
@@ -152,7 +152,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `end: false` is no end (decision 69), and null is nothing.
+/// `end: false` isn't an end (decision 69), and null is nothing.
 pub(super) fn is_nothing(node: &Node) -> bool {
     node.as_bool() == Some(false) || node.to_data().is_null()
 }

@@ -1,4 +1,4 @@
-//! Values: properties by the name of this text or another one, and data in which paths stand.
+//! Values: properties by the name of this text or another one, and data that contains paths.
 
 use swirl_model::Data;
 use swirl_model::workflow::Template;
@@ -27,10 +27,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What is called otherwise in this text (decision 6).
+    /// A property with another name in this text (decision 6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
-            format!("'{name}' is what another edition calls '{here}'; it is taken as that");
+            format!("'{name}' is another edition's name for '{here}'; it is taken as that");
         let hint = format!("write '{here}'");
         self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
     }
@@ -50,8 +50,8 @@ impl Reader<'_, '_> {
         flag
     }
 
-    /// A value in which a text that is a JSONPath, such as `$.customer.name`, stands for what it
-    /// selects. All other texts are taken as they are.
+    /// A value in which a text that is a JSONPath, such as `$.customer.name`, is replaced by the
+    /// value it selects. All other texts are taken literally.
     pub fn with_paths(&mut self, node: &Node) -> Option<Template> {
         if let Some(text) = node.as_str() {
             if text.contains("{{") {
@@ -86,7 +86,7 @@ impl Reader<'_, '_> {
         Some(Template::Object(parts))
     }
 
-    /// Data that is taken as it stands; a path in it is worth a word.
+    /// Data that is taken literally; a path in it gets a warning.
     pub fn plain_data(&mut self, node: &Node, what: &str) -> Data {
         if let Some(text) = first_path(node) {
             let message = format!("{what} is static: the path '{text}' in it is plain text");
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Is it `$`, or does it go on as a path does?
+/// Is it `$`, or does it continue as a path does?
 pub(super) fn is_path(text: &str) -> bool {
     let Some(rest) = text.trim().strip_prefix('$') else {
         return false;

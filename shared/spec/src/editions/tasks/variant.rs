@@ -1,9 +1,9 @@
-//! In what the tasks draft and the release of 0.1 differ.
+//! The differences between the tasks draft and the release of 0.1.
 
 /// The names of one of the two texts. A pair is the text's own name and the other one's.
 #[derive(Debug)]
 pub(crate) struct Variant {
-    /// What a step is called in messages.
+    /// The name of a step in messages.
     pub state: &'static str,
     /// The list of steps.
     pub states: Pair,
@@ -13,7 +13,7 @@ pub(crate) struct Variant {
     pub filter: Pair,
     /// The kind of step that adds data.
     pub inject: Pair,
-    /// What it adds.
+    /// The data that it adds.
     pub data: Pair,
     /// The event that is produced.
     pub produced: Pair,

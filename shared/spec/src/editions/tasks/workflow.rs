@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `metadata`, and what else stands at the top.
+    /// `metadata`, and the other properties at the top.
     fn all_metadata(&mut self, root: Obj<'_>) -> Data {
         let mut metadata = self.metadata(root);
         let (states, other) = self.variant.states;

@@ -93,7 +93,7 @@ impl Reader<'_, '_> {
         }
         let (name, operation) = (name.clone(), operation.clone());
         let spot = self.ctx.spot(action.get("function").unwrap_or(action.node));
-        // What is given at deployment is written as in 0.8.
+        // A function that is given at deployment is written as in 0.8.
         let is_given = self.ctx.given_expression(&name).is_some();
         let language = self.ctx.language;
         if is_given {

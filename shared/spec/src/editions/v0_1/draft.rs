@@ -1,10 +1,10 @@
-//! In what the two drafts of 0.1 differ.
+//! The differences between the two drafts of 0.1.
 
 use swirl_model::workflow::Comparison;
 
 /// A draft, as plain data: readers ask it, and never which draft they read.
 pub(in crate::editions) struct Draft {
-    /// What to call the other one in a sentence.
+    /// The name of the other one in a sentence.
     pub other: &'static str,
     /// Lengths of time are whole numbers of seconds; else ISO 8601 durations.
     pub seconds: bool,
@@ -26,7 +26,7 @@ pub(in crate::editions) struct Draft {
 pub(in crate::editions) struct Operator {
     pub word: &'static str,
     pub comparison: Comparison,
-    /// Both sides are texts, whatever they look like.
+    /// Both sides are texts, in any form.
     pub as_text: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Path filters of events, states and actions (section "Filter Mechanism", decision 55).
 //!
-//! The drafts name three paths and give no schema for them. In documents they stand in an object
-//! `filter`, or beside the other properties, in each of the casings that were in use.
+//! The drafts name three paths and give no schema for them. In documents they are in an object
+//! `filter`, or next to the other properties, in each of the casings that were in use.
 
 use swirl_model::workflow::{ExprId, PathId};
 
@@ -16,22 +16,22 @@ const RESULT: [&str; 3] = ["resultPath", "ResultPath", "result-path"];
 const OUTPUT: [&str; 3] = ["outputPath", "OutputPath", "output-path"];
 const OBJECT: [&str; 2] = ["filter", "Filter"];
 
-/// All property names that a filter may have where it stands.
+/// All property names that a filter may have at its place.
 pub(super) const PROPERTIES: [&str; 11] = [
     OBJECT[0], OBJECT[1], INPUT[0], INPUT[1], INPUT[2], RESULT[0], RESULT[1], RESULT[2], OUTPUT[0],
     OUTPUT[1], OUTPUT[2],
 ];
 
-/// A path and where it stands; `$`, which selects everything, is left out.
+/// A path and its place; `$`, which selects everything, is left out.
 pub(super) type Place<'n> = (Obj<'n>, &'static str);
 
 #[derive(Default, Clone, Copy)]
 pub(super) struct Filter<'n> {
-    /// Selects what comes in.
+    /// Selects the data that comes in.
     pub input: Option<Place<'n>>,
     /// Where in the data the result goes.
     pub result: Option<Place<'n>>,
-    /// Selects what goes on.
+    /// Selects the data that is passed on.
     pub output: Option<Place<'n>>,
 }
 
@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         self.ctx.path(obj, name, Sight::PLAIN)
     }
 
-    /// A path that can do nothing where it stands.
+    /// A path that has no effect at its place.
     pub fn no_effect(&mut self, place: Option<Place<'_>>, why: &str) {
         if let Some((obj, name)) = place
             && let Some(node) = obj.get(name)

@@ -1,4 +1,4 @@
-//! Functions, which stand where they are called (section "Function Definition", decision 54).
+//! Functions, which are written where they are called (section "Function Definition", decision 54).
 
 use swirl_model::workflow::{FunctionId, FunctionKind, Template};
 
@@ -21,7 +21,7 @@ const TYPES: [(&str, FunctionKind); 6] = [
 ];
 
 impl Reader<'_, '_> {
-    /// The function and what it is called with; `None` for the arguments is the data itself.
+    /// The function and its arguments; `None` for the arguments is the data itself.
     pub fn function(&mut self, node: &Node) -> Option<(FunctionId, Option<Template>)> {
         if let Some(name) = node.as_str() {
             let message = "'function' is a name only, and needs an object with 'name' and 'type'";
@@ -105,8 +105,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// A type of its own: refused unless something carries it out here. Where that isn't known, it is a
-    /// warning.
+    /// A custom type: refused unless something carries it out here. Where that isn't known, it is a warning.
     fn custom_type(&mut self, place: &Node, name: &str, word: &str) {
         let known = self.ctx.options.custom_types.as_ref();
         if known.is_some_and(|known| known.contains(word)) {
@@ -126,7 +125,7 @@ impl Reader<'_, '_> {
             ),
         };
         let mut hint = format!(
-            "types with a document are {}; for another name what carries it out where workflows run: \
+            "types with a document are {}; for another, name its connector where workflows run: \
              --connector {connector}=http://host/path, or give the function with --functions FILE",
             words(&types)
         );
@@ -146,10 +145,10 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What a function is called with: an object, in which a text that is a path stands for what it selects.
+    /// The arguments of a function: an object, in which a text that is a path is replaced by the value it selects.
     fn parameters(&mut self, node: &Node) -> Option<Template> {
         if node.as_str().is_some_and(is_path) {
-            let message = "'parameters' is a path, and needs an object: what it selects is sent";
+            let message = "'parameters' is a path, and needs an object: the selected value is sent";
             let hint = "write an object".to_owned();
             self.ctx.warn(node, codes::WRONG_TYPE, message, hint);
             return self.argument(node);

@@ -1,8 +1,8 @@
 //! The drafts of edition 0.1: that of November 2019, and by the same reader the early one of
-//! October 2019. In what they differ stands in [`draft`].
+//! October 2019. Their differences are in [`draft`].
 //!
-//! The drafts say one thing in few ways, and the documents written after them mix both: what one
-//! draft has is read in a document of the other with a warning.
+//! The drafts say one thing in few ways, and the documents written after them mix both: a form of
+//! one draft is read in a document of the other with a warning.
 //!
 //! | file | reads |
 //! | --- | --- |
@@ -43,7 +43,7 @@ pub(super) fn properties() -> Vec<&'static str> {
     properties_of(&NOVEMBER)
 }
 
-/// Those of the draft, and what is read beside them.
+/// Those of the draft, and the ones that are read in addition.
 pub(super) fn properties_of(draft: &'static Draft) -> Vec<&'static str> {
     let further = workflow::FURTHER.iter().chain(&workflow::EDITION);
     let mut all = draft.properties.to_vec();
@@ -60,7 +60,7 @@ pub(super) fn read_as(ctx: &mut Ctx<'_>, root: &Node, draft: &'static Draft) {
     reader.workflow(root);
 }
 
-/// What the readers of this folder share.
+/// Shared by the readers of this folder.
 struct Reader<'c, 'a> {
     ctx: &'c mut Ctx<'a>,
     draft: &'static Draft,

@@ -1,5 +1,5 @@
-//! Retries: an action is repeated while its result or its error is what `match` says, and goes on to
-//! another state when that has happened too often (section "Retry Definition", decisions 20, 22, 55).
+//! Retries: an action is repeated while its result or its error matches `match`, and the workflow continues at another
+//! state when that has happened too often (section "Retry Definition", decisions 20, 22, 55).
 
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ActionHandler, ErrorSet, Next, Retry, Then};

@@ -1,4 +1,4 @@
-//! States: what all kinds have in common, and where they lead.
+//! States: the parts that all kinds share, and where they lead.
 
 use swirl_model::workflow::{
     Action, ActionKind, ActionList, End, Function, FunctionId, FunctionKind, ListId, Next, State,
@@ -50,7 +50,7 @@ impl Reader<'_, '_> {
         Some(State {
             name: name?.into(),
             kind: read.kind,
-            // What has taken the input itself is not to select from it once more.
+            // A state that has taken the input itself does not select from it once more.
             input: input.filter(|_| !read.takes_input),
             output,
             next: read.next,
@@ -203,7 +203,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `next-state`; an empty one is none.
+/// `next-state`; an empty one counts as none.
 pub(super) fn next_state<'n>(obj: Obj<'n>) -> Option<&'n Node> {
     let node = obj.get("next-state")?;
     let says_nothing = node.as_str() == Some("") || node.kind() == crate::source::Kind::Null;

@@ -1,4 +1,4 @@
-//! Plain values: lengths of time, flags, words, and what one draft has and the other has not.
+//! Plain values: lengths of time, flags, words, and properties that only one of the drafts has.
 
 use swirl_model::time::IsoDuration;
 
@@ -24,7 +24,7 @@ impl Reader<'_, '_> {
         self.not_zero(node, length)
     }
 
-    /// A bound: zero, the schema's default, is none.
+    /// A bound: zero, the schema's default, means without one.
     pub fn timeout(&mut self, obj: Obj<'_>, name: &str) -> Option<IsoDuration> {
         let node = obj.get(name)?;
         let length = self.length(node, &format!("'{name}'"))?;

@@ -12,7 +12,7 @@ use crate::suggest;
 /// Names of the edition in later editions: they have been read when the edition was recognised.
 pub(super) const EDITION: [&str; 2] = ["specVersion", "schemaVersion"];
 
-/// What is read at the top whatever the draft's own properties are.
+/// Properties that are read at the top in all drafts.
 pub(super) const FURTHER: [&str; 5] = ["id", "description", "version", "starts-at", "metadata"];
 
 impl Reader<'_, '_> {
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
         self.ctx.workflow.version = Version::Literal(text);
     }
 
-    /// What the top level has beside the draft's properties is kept (decision 1).
+    /// Properties at the top level that the draft doesn't have are kept (decision 1).
     fn metadata(&mut self, root: Obj<'_>) -> Data {
         let known = self.draft.properties;
         let mut metadata = self.ctx.metadata(root);
@@ -215,7 +215,7 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// The states with `start: true`, and where that stands.
+    /// The states with `start: true`, and its place.
     fn marked<'n>(&mut self, items: &'n [Node], states: &[StateId]) -> Vec<(StateId, &'n Node)> {
         let mut marked = Vec::new();
         for (id, item) in states.iter().zip(items) {

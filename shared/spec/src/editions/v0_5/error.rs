@@ -37,7 +37,7 @@ fn handler(ctx: &mut Ctx<'_>, node: &Node) -> Option<Handler> {
     let name = ctx.need_string(obj, "an error handler", "error")?;
     let errors = if name == "*" {
         if let Some(node) = obj.get("code") {
-            ctx.ignored(node, "code", "'*' is all errors, whatever their code is");
+            ctx.ignored(node, "code", "'*' is all errors, with any code");
         }
         ErrorSet::Any
     } else {

@@ -23,7 +23,7 @@ pub(super) fn state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> (Option<ExprId>, Option<
     )
 }
 
-/// `actionDataFilter`: what the action sees, and what becomes of its result.
+/// `actionDataFilter`: the input that the action sees, and the use of its result.
 pub(super) fn action(
     ctx: &mut Ctx<'_>,
     obj: Obj<'_>,

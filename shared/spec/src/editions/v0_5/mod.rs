@@ -1,8 +1,8 @@
 //! Edition 0.5 (November 2020): JSONPath in `{{ }}`, `start` and `end` in states, retries of whole
 //! states.
 //!
-//! What the definitions around the states have in common with 0.8 is rewritten (`rules`) and read by its reader;
-//! the states, which differ throughout, have readers of their own here.
+//! Definitions around the states that they share with 0.8 are rewritten (`rules`) and read by its reader; the states,
+//! which differ throughout, have their own readers here.
 
 mod action;
 mod error;
@@ -20,7 +20,7 @@ use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
 use crate::source::Node;
 
-/// With the words of this edition for what is rewritten.
+/// With the words of this edition for rewritten parts.
 pub(super) const DIALECT: Dialect = Dialect {
     own_names: rules::OWN_NAMES,
     ..Dialect::JSONPATH

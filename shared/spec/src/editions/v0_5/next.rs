@@ -14,7 +14,7 @@ pub(super) fn next(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str, needed: bool) ->
     match (obj.get("transition"), end) {
         (Some(transition), Some(end)) => {
             ctx.exclusive(obj, what, &["transition", "end"]);
-            // What is wrong within them is told as well.
+            // Errors within them are reported as well.
             self::transition(ctx, transition);
             self::end(ctx, end);
             None
@@ -84,7 +84,7 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
         ctx.warn(
             node,
             codes::OTHER_EDITIONS_NAME,
-            "'end: true' is what other editions write; it is taken as 'kind: default'",
+            "'end: true' is the form of other editions; it is taken as 'kind: default'",
             "write 'end: {kind: default}'".to_owned(),
         );
         return Some(End::default());
@@ -113,7 +113,7 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
         ctx.warn(
             node,
             codes::OTHER_EDITIONS_NAME,
-            "'terminate' is what other editions write; here an end has 'kind: terminate'",
+            "'terminate' is the form of other editions; here an end has 'kind: terminate'",
             "write 'kind: terminate'".to_owned(),
         );
     }
@@ -129,7 +129,7 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
     })
 }
 
-/// Compensation isn't recursive: what compensates triggers none.
+/// Compensation isn't recursive: a compensating state triggers none.
 fn compensate(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> bool {
     let compensate = ctx.boolean(obj, "compensateBefore", false);
     if let (true, true, Some(node)) = (compensate, ctx.compensating, obj.get("compensateBefore")) {

@@ -1,11 +1,11 @@
-//! What is called otherwise in 0.8.
+//! Properties that have other names in 0.8.
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::rewrite::Rule;
 use crate::codes;
 use crate::source::Node;
 
-/// Of names that stand for something else there (`increment`), both can't be given here.
+/// Of names that have another meaning there (`increment`), both can't be given here.
 pub(super) const OWN_NAMES: &[(&str, &str)] = &[
     ("arguments", "parameters"),
     ("produceEventRef", "triggerEventRef"),
@@ -43,7 +43,7 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     ]),
 ];
 
-/// `names` stands for as many definitions that are the same but for their name.
+/// `names` means as many definitions that are the same except for their name.
 fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
     let Some(items) = events.items_mut() else {
         return;
@@ -67,8 +67,8 @@ fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
     *items = all;
 }
 
-/// Documents from the summer before the text say `resource`, often a mere name: what carries that out is
-/// for whoever deploys it to say.
+/// Documents from the summer before the text say `resource`, often a mere name: its implementation is given at
+/// deployment.
 fn resource(ctx: &mut Ctx<'_>, function: &mut Node) {
     let (Some(resource), None) = (function.get("resource").cloned(), function.get("operation"))
     else {
@@ -108,7 +108,7 @@ fn default(ctx: &mut Ctx<'_>, default: &mut Node) {
 }
 
 fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
-    let message = format!("'{name}' is what an older edition calls '{here}'; it is taken as that");
+    let message = format!("'{name}' is an older edition's name for '{here}'; it is taken as that");
     let spot = ctx.spot(node);
     let hint = format!("write '{here}'");
     ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message, hint);

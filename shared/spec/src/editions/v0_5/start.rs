@@ -2,7 +2,7 @@
 //! to 43).
 
 use swirl_model::schedule::{Interval, Zone};
-use swirl_model::workflow::{Schedule, When};
+use swirl_model::workflow::{Schedule, StateId, When};
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::codes;
@@ -16,7 +16,7 @@ pub(super) fn start(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) {
         ctx.warn(
             node,
             codes::OTHER_EDITIONS_NAME,
-            "'start: true' is what other editions write; it is taken as 'kind: default'",
+            "'start: true' is the form of other editions; it is taken as 'kind: default'",
             "write 'start: {kind: default}'".to_owned(),
         );
         return;
@@ -86,7 +86,8 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> 
         (Some(node), None) => interval(ctx, node, &zone)?,
         (None, Some(node)) => ctx.cron(node, &zone)?,
     };
-    // Events start instances within the window only, whoever else may start some outside of it.
+    // Events start instances within the window only, even if other starts are allowed outside of
+    // it.
     if let (When::Window(text), false, false) = (&when, deny, by_event) {
         let message = format!(
             "the interval '{text}' restricts nothing: instances may be created outside of it too"
@@ -123,13 +124,27 @@ fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
     None
 }
 
+/// Two places may name the starting state, if they name the same one.
+fn same_start(
+    ctx: &mut Ctx<'_>,
+    node: &Node,
+    property: &str,
+    found: Option<StateId>,
+    named: Option<StateId>,
+) {
+    if named.is_some() && named != found {
+        ctx.error(
+            node,
+            codes::EXCLUSIVE_PROPERTIES,
+            format!("'{property}' names another starting state than the one with 'start'"),
+            format!("remove '{property}', or the 'start' of that state"),
+        );
+    }
+}
+
 /// Which of the states is the first: the one that says so, else the one that `startsAt` names, as
 /// drafts have it, else the first in the list.
-pub(super) fn of_states<'n>(
-    ctx: &mut Ctx<'_>,
-    root: Obj<'n>,
-    states: &'n [Node],
-) -> swirl_model::workflow::StateId {
+pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]) -> StateId {
     let ids = ctx.states_of_flow();
     let mut found = None;
     for (id, state) in ids.iter().zip(states) {
@@ -172,6 +187,7 @@ pub(super) fn of_states<'n>(
             ctx.set_start_spot(spot);
             found = named;
         }
+        same_start(ctx, node, "startsAt", found, named);
     }
     if let Some(node) = root.get("start") {
         ctx.warn(
@@ -195,6 +211,7 @@ pub(super) fn of_states<'n>(
             ctx.set_start_spot(spot);
             found = named;
         }
+        same_start(ctx, name, "start", found, named);
     }
     let first = ids.first().copied().unwrap_or_default();
     found.unwrap_or_else(|| {

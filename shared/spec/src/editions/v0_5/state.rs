@@ -1,4 +1,4 @@
-//! What states of all kinds have in common.
+//! Parts that states of all kinds share.
 
 use swirl_model::workflow::{Next, Schema, State, StateId};
 
@@ -51,7 +51,7 @@ pub(super) fn heads(ctx: &mut Ctx<'_>, items: &[Node]) {
         let taken = names.map(|names| *names.entry(id.clone()).or_insert(state));
         if taken.is_some_and(|taken| taken != state) {
             let message = format!("'{id}' is the id or name of another state too");
-            let hint = "give each state an id of its own".to_owned();
+            let hint = "give each state its own id".to_owned();
             ctx.error(node, codes::DUPLICATE_NAME, message, hint);
         }
     }
@@ -75,7 +75,7 @@ fn read(ctx: &mut Ctx<'_>, node: &Node, starts: bool) -> Option<State> {
         Some(kind) => {
             let mut known: Vec<&str> = COMMON.to_vec();
             known.extend(kind.properties);
-            // An event state cannot compensate; a switch goes on by its conditions.
+            // An event state cannot compensate; a switch continues by its conditions.
             known.retain(|name| match *name {
                 "usedForCompensation" => kind.word != "event",
                 "transition" | "end" => kind.has_next,
@@ -123,8 +123,8 @@ fn read(ctx: &mut Ctx<'_>, node: &Node, starts: bool) -> Option<State> {
     })
 }
 
-/// Data of a state that doesn't fit its schema is noted, and the state goes on: the language leaves open
-/// whether that is checked at all.
+/// Data of a state that doesn't fit its schema is noted, and the state continues: the language leaves open whether that
+/// is checked at all.
 fn schema(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Schema> {
     let schema = ctx.schema(obj, name)?;
     Some(Schema {

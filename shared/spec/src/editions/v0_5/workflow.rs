@@ -102,7 +102,7 @@ fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
         (false, true) => ctx.warn(
             root.node,
             codes::MISSING_PROPERTY,
-            "the workflow has no 'id': its name stands for it",
+            "the workflow has no 'id': its name is used instead",
             "add 'id'".to_owned(),
         ),
         (true, false) => ctx.warn(
@@ -123,8 +123,7 @@ fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
     }
 }
 
-/// `metadata`, and what else stands at the top: it is kept. One that is nearly a known name is worth a
-/// word.
+/// `metadata`, and the other properties at the top: they are kept. One that is nearly a known name gets a warning.
 fn metadata(ctx: &mut Ctx<'_>, root: Obj<'_>) -> Data {
     let mut metadata = ctx.metadata(root);
     for member in root.node.members().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Errors of 0.6 are described where they are handled: by a name of their own, and a code.
+//! Errors of 0.6 are described where they are handled: by their own name, and a code.
 //!
 //! Each description that a handler gives becomes a definition, and the handler refers to it. The
 //! names of definitions are only seen in findings: matching goes by the code, or without one by
@@ -58,14 +58,14 @@ fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
             let message = "an error handler needs 'error'";
             let hint = "add 'error': a name, or '*' for all others".to_owned();
             ctx.error(handler, codes::MISSING_PROPERTY, message, hint);
-            // Stands for the one that is missing.
+            // Replaces the one that is missing.
             let all = handler.text_here("*");
             handler.put("errorRef", all);
         }
         return None;
     };
     let Some(name) = ctx.string(&error, "'error'") else {
-        // Stands for the one that cannot be read.
+        // Replaces the one that cannot be read.
         handler.put("errorRef", error.text_here("*"));
         return None;
     };
@@ -74,7 +74,7 @@ fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
         return (name != "*").then(|| error.object_here([("name", error.clone())]));
     };
     if name == "*" {
-        let why = "'*' is for all errors, whatever their code is";
+        let why = "'*' is for all errors, with any code";
         ctx.ignored(&code, "code", why);
         handler.put("errorRef", error);
         return None;

@@ -1,7 +1,7 @@
-//! Edition 0.6, as what differs from 0.8.
+//! Edition 0.6, as differences from 0.8.
 //!
 //! States that 0.8 lacks become others (a delay state sleeps, a subflow state is an operation
-//! state), timeouts stand where they hold, and errors are described where they are handled.
+//! state), timeouts are where they apply, and errors are described where they are handled.
 
 mod errors;
 mod snapshots;

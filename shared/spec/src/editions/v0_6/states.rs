@@ -13,7 +13,7 @@ pub(super) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
     if state.get("duration").is_none() {
         let what = "a state of type 'delay'";
         ctx.missing(Obj { node: state }, what, &["timeDelay"]);
-        // Stands for it, so that it is not missed again.
+        // Replaces it, so that it is not missed again.
         let none = state.text_here("PT0S");
         state.put("duration", none);
     }
@@ -30,7 +30,7 @@ pub(super) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
         let message = "'execTimeout' needs 'duration'".to_owned();
         let hint = "add 'duration'".to_owned();
         ctx.error_as_is(&spot, codes::MISSING_PROPERTY, message, hint);
-        // Stands for it, so that the rest is read.
+        // Replaces it, so that the rest is read.
         if let Some(timeout) = root.get_mut("execTimeout") {
             timeout.put("duration", placeholder);
         }
@@ -107,14 +107,14 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
             "a state of type 'subflow'",
             &["workflowId"],
         );
-        // Stands for the action that is missing, so that no other finding comes of it.
+        // Replaces the action that is missing, so that it causes no other finding.
         let none = state.list_here(Vec::new());
         state.put("actions", none);
         return;
     };
     let mut reference = workflow.object_here([("workflowId", workflow.clone())]);
     if !waits && repeat.is_none() {
-        // Decision 56: it goes on when its parent ends.
+        // Decision 56: it continues when its parent ends.
         let (invoke, on_end) = (workflow.text_here("async"), workflow.text_here("continue"));
         reference.put("invoke", invoke);
         reference.put("onParentComplete", on_end);

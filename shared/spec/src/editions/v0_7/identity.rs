@@ -1,4 +1,4 @@
-//! What a workflow and its states are called before 0.8.
+//! The names of a workflow and its states before 0.8.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
-//! Edition 0.7, as what differs from 0.8.
+//! Edition 0.7, as differences from 0.8.
 //!
-//! It differs in few words; what 0.8 added is read with a warning, and so is what 0.6 called
-//! otherwise (decision 96).
+//! It differs in few words; additions of 0.8 are read with a warning, and so are the other names of
+//! 0.6 (decision 96).
 
 mod identity;
 mod later;

@@ -1,5 +1,5 @@
-//! Actions and what they invoke (sections "Action Definition", "FunctionRef Definition",
-//! "EventRef Definition", "SubFlowRef Definition").
+//! Actions and their invocations (sections "Action Definition", "FunctionRef Definition", "EventRef
+//! Definition", "SubFlowRef Definition").
 
 use std::collections::HashSet;
 
@@ -161,7 +161,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Where errors say what they come from.
+    /// The place in the document that errors name as their source.
     pub fn problem_pointer(&self, node: &Node) -> String {
         match self.dialect.parts.errors {
             Some(_) => self.spot(node).place.pointer,
@@ -216,7 +216,8 @@ impl Ctx<'_> {
             args: false,
         };
         let detached = obj.is_some_and(|obj| self.invoke_async(obj));
-        // What an expression function gets it may give back, and that becomes data (decision 65).
+        // An expression function may return its arguments, and its result becomes data (decision
+        // 65).
         let named = node.as_str().and_then(|name| self.functions.get(name));
         let expression = named.is_some_and(|entry| entry.kind == FunctionKind::Expression);
         let arguments = match obj {
@@ -312,7 +313,7 @@ impl Ctx<'_> {
     /// A property by the name that it has in another edition (decision 6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
-            format!("'{name}' is what another edition calls '{here}'; it is taken as that");
+            format!("'{name}' is another edition's name for '{here}'; it is taken as that");
         self.warn(
             node,
             codes::OTHER_EDITIONS_NAME,

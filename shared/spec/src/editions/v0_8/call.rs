@@ -1,4 +1,4 @@
-//! What the calls of some function types have of their own (section "FunctionRef Definition").
+//! Peculiarities of the calls of some function types (section "FunctionRef Definition").
 
 use swirl_model::workflow::Template;
 
@@ -20,7 +20,7 @@ impl Ctx<'_> {
             self.error(
                 node,
                 codes::BAD_SELECTION_SET,
-                format!("this is no selection set of GraphQL: {reason}"),
+                format!("this is not a valid GraphQL selection set: {reason}"),
                 "write '{ field, other { field } }'".to_owned(),
             );
             return None;
@@ -51,7 +51,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// What an expression gives is checked when the call is made; null is as good as nothing.
+    /// The value of an expression is checked when the call is made; null is as good as nothing.
     fn odata_option(&mut self, node: &Node, name: &str, wanted: Wanted) {
         let text = node.as_str();
         let is_open = text.is_some_and(|text| text.contains("${")) || node.to_data().is_null();
@@ -72,7 +72,7 @@ impl Ctx<'_> {
     }
 }
 
-/// What a query option must be.
+/// The type of a query option.
 #[derive(Clone, Copy)]
 enum Wanted {
     Text,
@@ -223,7 +223,7 @@ mod tests {
         ] {
             let body = body(function, &format!("{{refName: f, arguments: {arguments}}}"));
             assert_eq!(findings(&body), expected, "{arguments}");
-            // A scenario's own function takes what it likes.
+            // A scenario's own function takes any arguments.
             assert_eq!(show(&read_with(&body, &[], &["f"])), "", "{arguments}");
         }
     }

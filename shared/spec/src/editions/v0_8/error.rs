@@ -87,14 +87,14 @@ impl Ctx<'_> {
         })
     }
 
-    /// `*` stands for all errors that no other handler names, defined or not.
+    /// `*` means all errors that no other handler names, defined or not.
     fn error_set(&mut self, nodes: &[Node]) -> Option<ErrorSet> {
         let mut all = false;
         let mut ids = Vec::with_capacity(nodes.len());
         let mut seen = HashSet::new();
         for node in nodes {
             if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
-                let message = format!("the error '{name}' stands here more than once");
+                let message = format!("the error '{name}' is given here more than once");
                 let hint = "name each error once".to_owned();
                 self.error(node, codes::DUPLICATE_NAME, message, hint);
             }

@@ -81,7 +81,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// None where it is null or empty beside a type.
+    /// None where it is null or empty next to a type.
     fn event_source(&mut self, obj: Obj<'_>) -> Option<String> {
         let node = obj.get("source")?;
         let is_empty = node.is_null() || node.as_str().is_some_and(|text| text.trim().is_empty());
@@ -129,7 +129,7 @@ impl Ctx<'_> {
             let attribute = name.to_lowercase();
             if !has_attribute_letters(&attribute) {
                 let place = obj.get("contextAttributeName").unwrap_or(item);
-                let message = format!("'{name}' is no name of a CloudEvents attribute");
+                let message = format!("'{name}' is not a valid name of a CloudEvents attribute");
                 let hint = "names have the letters a to z and digits only".to_owned();
                 self.error(place, codes::BAD_ATTRIBUTE, message, hint);
             }

@@ -20,7 +20,7 @@ impl Ctx<'_> {
         )
     }
 
-    /// `actionDataFilter`: what the action sees, and what becomes of its result.
+    /// `actionDataFilter`: the input that the action sees, and the use of its result.
     pub fn action_filter(
         &mut self,
         obj: Obj<'_>,

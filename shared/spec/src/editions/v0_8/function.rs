@@ -94,8 +94,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// A function with nothing but metadata is one of type `custom`: what carries it out knows what
-    /// to do (decision 96).
+    /// A function with nothing but metadata is one of type `custom`: its connector knows what to do (decision 96).
     fn operation_of(
         &mut self,
         obj: Obj<'_>,
@@ -107,7 +106,7 @@ impl Ctx<'_> {
         };
         if !obj.has("operation") && obj.has("metadata") && is_custom {
             let message = "the function has no 'operation', only metadata: it is taken as one of type 'custom'";
-            let hint = "add 'operation'; what carries out 'custom' functions gets the metadata too";
+            let hint = "add 'operation'; the connectors of 'custom' functions get the metadata too";
             self.loose(obj.node, message.to_owned(), hint.to_owned());
             let kind = match kind {
                 Some(kind @ FunctionKind::Custom(_)) => kind,
@@ -177,7 +176,7 @@ impl Ctx<'_> {
                 args: true,
             };
             let spot = self.spot(node);
-            // Told here, and not once more by each that calls it.
+            // Reported here, and not once more by each call of it.
             if !self.check(&spot, &text, sight, false) {
                 return None;
             }
@@ -212,7 +211,7 @@ impl Ctx<'_> {
         self.warn_classpath(node, operation);
         if !(right && filled) {
             let message = format!(
-                "'{operation}' is no operation of a function of type '{}'",
+                "'{operation}' is not an operation of a function of type '{}'",
                 kind.word()
             );
             self.error(
@@ -297,8 +296,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// What carries out an operation that isn't built in is known where workflows run: deployment refuses
-    /// what nothing does (decision 99).
+    /// The connectors for operations that aren't built in are known where workflows run: deployment refuses an
+    /// operation without one (decision 99).
     fn custom_operation(&mut self, entry: &FunctionEntry, name: &str) {
         let word = entry.operation.split(':').next().unwrap_or_default();
         let word = word.trim().to_ascii_lowercase();
@@ -311,7 +310,7 @@ impl Ctx<'_> {
             "the function '{name}' of type 'custom' has the operation '{operation}', which is not built in"
         );
         let hint =
-            "name what carries it out where workflows run: --connector custom=http://host/path or \
+            "name its connector where workflows run: --connector custom=http://host/path or \
                     --connector custom=exec:program"
                 .to_owned();
         self.warn_at(
@@ -334,7 +333,7 @@ impl Ctx<'_> {
             "the function '{name}' has the type '{word}', which the language does not have"
         );
         let hint = format!(
-            "it is {}; for one of your own name what carries it out where workflows run: \
+            "it is {}; for one of your own, name its connector where workflows run: \
              --connector {word}=http://host/path or --connector {word}=exec:program",
             words(&TYPES)
         );

@@ -1,4 +1,4 @@
-//! What a workflow is called, and what it is written in.
+//! The name of a workflow, and the language it is written in.
 
 use swirl_model::workflow::{Language, Version};
 
@@ -10,7 +10,7 @@ use crate::source::Node;
 impl Ctx<'_> {
     /// `id` or `key`: one of them (decision 2).
     pub fn identity(&mut self, root: Obj<'_>) {
-        // Where it names an instance it is read with what it is evaluated over.
+        // Where it names an instance it is read with the constants of its evaluation.
         let instance_key = self.dialect.parts.instance_key;
         let constants: &[&str] = match instance_key {
             true => &["id"],
@@ -119,7 +119,7 @@ impl Ctx<'_> {
             self.warn(
                 node,
                 codes::VERSION_NOT_SEMVER,
-                format!("the version '{text}' is no semantic version"),
+                format!("the version '{text}' is not a semantic version"),
                 "write major.minor.patch, such as '1.0.0'".to_owned(),
             );
         }
@@ -137,7 +137,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// What a workflow is referred to by: nothing in it is evaluated.
+    /// A reference to a workflow: nothing in it is evaluated.
     pub fn reference(&mut self, node: &Node, what: &str) -> Option<String> {
         self.warn_reference(node, what);
         self.string(node, what)

@@ -1,4 +1,5 @@
-//! What the text's own examples and the release of 0.8 write otherwise than the text (decision 96).
+//! Forms of the text's own examples and of the release of 0.8 that differ from the text (decision
+//! 96).
 
 use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
@@ -14,7 +15,7 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     Rule::at("").with(state_ids),
 ];
 
-/// The release had an `id` of states beside their names, which transitions could use.
+/// The release had an `id` of states besides their names, which transitions could use.
 fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
     for state in root.get("states").and_then(Node::items).unwrap_or_default() {
         if let Some(node) = state.get("id") {
@@ -30,7 +31,7 @@ fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
     names_for_ids(ctx, root);
 }
 
-/// `args` beside the name of a function, and `actionFilter`.
+/// `args` next to the name of a function, and `actionFilter`.
 pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
     let by_name = action
         .get("functionRef")
@@ -40,7 +41,7 @@ pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
             (action.get("functionRef").cloned(), action.take("args"))
     {
         let message =
-            "'args' belongs into 'functionRef' as 'arguments'; it is taken as if it stood there";
+            "'args' belongs into 'functionRef' as 'arguments'; it is taken as if it were there";
         let hint = "write 'functionRef: {refName: ..., arguments: ...}'";
         warn(ctx, &arguments, message, hint);
         let members = [("refName", function.clone()), ("arguments", arguments)];

@@ -1,7 +1,7 @@
-//! Edition 0.8 of the language, with what was added to it until August 2023.
+//! Edition 0.8 of the language, with the additions until August 2023.
 //!
-//! One file a kind of definition. Readers report what is wrong and go on; names become indexes,
-//! settings that are inherited (timeouts, retries) are pushed down to where they hold. Nothing is
+//! One file a kind of definition. Readers report errors and continue; names become indexes,
+//! settings that are inherited (timeouts, retries) are pushed down to where they apply. Nothing is
 //! dropped in silence: an unknown property is an error, one without effect a warning.
 
 mod action;

@@ -135,7 +135,7 @@ impl Ctx<'_> {
                     "write 'R/<start>/<duration>', 'R/<duration>/<end>' or 'R/<duration>', such as 'R/PT2H'"
                 }
             };
-            let message = format!("'{written}' is no repeating interval: {problem}");
+            let message = format!("'{written}' is not a valid repeating interval: {problem}");
             self.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
             return None;
         }
@@ -167,7 +167,7 @@ impl Ctx<'_> {
         if let (Some(text), Some(node)) = (&valid_until, obj.get("validUntil"))
             && let Err(error) = zone.instant(text)
         {
-            let message = format!("'validUntil' is no date and time: {error}");
+            let message = format!("'validUntil' is not a date and time: {error}");
             self.error(
                 node,
                 codes::BAD_DATE_TIME,
@@ -195,7 +195,7 @@ impl Ctx<'_> {
                 "there is no such day; February has at most 29",
             ),
             Err(error) => (
-                format!("'{text}' is no cron expression: {error}"),
+                format!("'{text}' is not a valid cron expression: {error}"),
                 "5 fields begin with the minute, 6 with the second, 7 end with the year",
             ),
         };

@@ -1,4 +1,4 @@
-//! States: what all kinds have in common (section "Workflow States").
+//! States: the parts that all kinds share (section "Workflow States").
 
 use swirl_model::workflow::{State, Workflow};
 
@@ -134,7 +134,7 @@ impl Ctx<'_> {
         kind
     }
 
-    /// Switch states have neither `transition` nor `end`: say what to do instead.
+    /// Switch states have neither `transition` nor `end`: the message names the alternative.
     fn check_next_of_switch(&mut self, node: &Node, kind: &Kind) {
         if kind.has_next {
             return;
@@ -144,7 +144,7 @@ impl Ctx<'_> {
                 self.error(
                     place,
                     codes::UNKNOWN_PROPERTY,
-                    format!("a switch state has no '{name}' of its own"),
+                    format!("a switch state does not have its own '{name}'"),
                     format!("put '{name}' into its conditions and its 'defaultCondition'"),
                 );
             }
@@ -157,7 +157,7 @@ impl Ctx<'_> {
             self.warn(
                 node,
                 codes::COMPENSATION_END_IGNORED,
-                "'end' in a compensating state is ignored: whoever triggered the compensation says how it goes on",
+                "'end' in a compensating state is ignored: the state that triggered the compensation says how the workflow continues",
                 "remove 'end'".to_owned(),
             );
         }

@@ -1,4 +1,4 @@
-//! Text in, findings out: what the tests of the readers share.
+//! Text in, findings out: shared by the tests of the readers.
 
 use swirl_model::workflow::Workflow;
 
@@ -37,7 +37,7 @@ pub(crate) fn findings(body: &str) -> String {
     show(&read_with(body, &[], &[]))
 }
 
-/// The findings of actions in an operation state, with a function `f` at hand. They begin in
+/// The findings of actions in an operation state, where a function `f` is defined. They begin in
 /// line 8 of the document.
 pub(crate) fn of_actions(actions: &str) -> String {
     findings(&in_actions(actions))
@@ -49,7 +49,7 @@ pub(crate) fn in_actions(actions: &str) -> String {
     )
 }
 
-/// One inject state, for what stands beside the states.
+/// One inject state, for definitions around the states.
 pub(crate) const STATES: &str = "states: [{name: A, type: inject, data: {}, end: true}]\n";
 
 pub(crate) fn workflow(body: &str) -> Workflow {

@@ -14,12 +14,12 @@ impl Ctx<'_> {
     /// `transition` or `end`. `needed`: a finding if there is neither.
     pub fn next(&mut self, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {
         let transition = obj.get("transition");
-        // `end: false` is no end (decision 69).
+        // `end: false` isn't an end (decision 69).
         let end = obj.get("end").filter(|node| node.as_bool() != Some(false));
         match (transition, end) {
             (Some(transition), Some(end)) => {
                 self.exclusive(obj, what, &["transition", "end"]);
-                // What is wrong within them is told as well.
+                // Errors within them are reported as well.
                 self.transition(transition);
                 self.end(end);
                 None
@@ -98,7 +98,7 @@ impl Ctx<'_> {
             self.warn(
                     node,
                     codes::CONTINUE_AS_TERMINATE,
-                    "'terminate: false' has no effect beside 'continueAs', which always ends the instance",
+                    "'terminate: false' has no effect next to 'continueAs', which always ends the instance",
                     "remove 'terminate'".to_owned(),
                 );
         }
@@ -115,7 +115,7 @@ impl Ctx<'_> {
         })
     }
 
-    /// Compensation isn't recursive: what compensates triggers none.
+    /// Compensation isn't recursive: a compensating state triggers none.
     fn compensate(&mut self, obj: Obj<'_>) -> bool {
         let compensate = self.boolean(obj, "compensate", false);
         if let (true, true, Some(node)) = (compensate, self.compensating, obj.get("compensate")) {
@@ -253,8 +253,10 @@ impl Ctx<'_> {
             for member in members {
                 let name = member.key().to_lowercase();
                 if !is_attribute_name(&name) {
-                    let message =
-                        format!("'{}' is no name of a CloudEvents attribute", member.key());
+                    let message = format!(
+                        "'{}' is not a valid name of a CloudEvents attribute",
+                        member.key()
+                    );
                     let hint = "names have the letters a to z and digits only".to_owned();
                     self.error(member.value(), codes::BAD_ATTRIBUTE, message, hint);
                 } else if attributes.iter().any(|(known, _)| *known == name) {
@@ -272,8 +274,8 @@ impl Ctx<'_> {
     }
 }
 
-/// CloudEvents allows lower-case letters and digits; we are no stricter than those who publish
-/// on NATS in practice, and let `-` and `_` pass.
+/// CloudEvents allows lower-case letters and digits; publishers on NATS use more in practice, so
+/// `-` and `_` pass as well.
 fn is_attribute_name(name: &str) -> bool {
     const RESERVED: [&str; 7] = [
         "id",
@@ -287,7 +289,7 @@ fn is_attribute_name(name: &str) -> bool {
     !RESERVED.contains(&name) && has_attribute_letters(name)
 }
 
-/// What no event can carry under any name is refused where events are correlated too.
+/// A name that no event can carry is refused where events are correlated, too.
 pub(super) fn has_attribute_letters(name: &str) -> bool {
     !name.is_empty()
         && name

@@ -166,7 +166,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// What is referred to by name, before anything refers to it.
+    /// Named definitions, before anything refers to them.
     fn definitions(&mut self, root: Obj<'_>) {
         if let Some(node) = root.get("auth") {
             self.auth_definitions(node);
@@ -203,8 +203,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Extensions say nothing about how a workflow runs: they are kept as metadata, whatever they hold,
-    /// and nothing is fetched for them (decision 96).
+    /// Extensions say nothing about how a workflow runs: they are kept as metadata with any contents, and nothing is
+    /// fetched for them (decision 96).
     fn extensions(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("extensions") else {
             return;

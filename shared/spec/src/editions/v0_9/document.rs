@@ -4,7 +4,7 @@ use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
-/// `name` identifies the workflow. An `id` beside it identifies nothing; one in its place is
+/// `name` identifies the workflow. An `id` next to it identifies nothing; one in its place is
 /// understood.
 pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
     match (root.get("name").cloned(), root.get("id").cloned()) {
@@ -16,7 +16,7 @@ pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
         }
         (None, Some(id)) => {
             let spot = ctx.spot(&id);
-            let message = "'id' is what another edition calls 'name'; it is taken as that";
+            let message = "'id' is another edition's name for 'name'; it is taken as that";
             let hint = "write 'name'".to_owned();
             ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
         }
@@ -45,7 +45,7 @@ pub(super) fn event(ctx: &mut Ctx<'_>, event: &mut Node) {
     }
 }
 
-/// Some of the text's examples have the arguments beside the function's name.
+/// Some of the text's examples have the arguments next to the function's name.
 pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
     let by_name = action
         .get("functionRef")
@@ -58,7 +58,7 @@ pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
         return;
     };
     let spot = ctx.spot(&arguments);
-    let message = "'arguments' belongs into 'functionRef'; it is taken as if it stood there";
+    let message = "'arguments' belongs into 'functionRef'; it is taken as if it were there";
     let hint = "write 'functionRef: {refName: ..., arguments: ...}'".to_owned();
     ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
     let reference = function.object_here([("refName", function.clone()), ("arguments", arguments)]);
@@ -71,7 +71,7 @@ pub(super) fn no_sleep(ctx: &mut Ctx<'_>, state: &mut Node) {
         let message = "there is no state type 'sleep' in edition 0.9".to_owned();
         let hint = "use 'sleep' of an action: {before: ...} or {after: ...}".to_owned();
         ctx.error_as_is(&spot, codes::UNKNOWN_VALUE, message, hint);
-        // Stands for it, so that the states that lead here are checked all the same.
+        // Replaces it, so that the states that lead here are checked all the same.
         *word = word.text_here("inject");
     }
     state.take("duration");

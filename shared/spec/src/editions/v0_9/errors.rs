@@ -56,7 +56,8 @@ fn list<'n>(ctx: &mut Ctx<'_>, obj: Obj<'n>, name: &str) -> &'n [Node] {
     }
 }
 
-/// A name for what has none, so that it is checked all the same: one that nothing can refer to.
+/// A name for a definition that has none, so that it is checked all the same: one that nothing can
+/// refer to.
 fn nameless(node: &Node) -> String {
     format!("\0{}", node.pointer())
 }
@@ -93,7 +94,7 @@ fn definition(ctx: &mut Ctx<'_>, node: &Node) {
             None
         }
         (None, Some(node)) => {
-            let message = "'source' is what the text calls 'instance'; it is taken as that";
+            let message = "'source' is called 'instance' in the text; it is taken as that";
             let hint = "write 'instance'".to_owned();
             ctx.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             pointer(ctx, node, "'source'")
@@ -170,7 +171,7 @@ fn pointer(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<String> {
     None
 }
 
-/// What a handler takes: `when`, or all but `exceptWhen`, or all.
+/// The errors that a handler takes: `when`, or all but `exceptWhen`, or all.
 pub(super) fn errors_of(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ErrorSet> {
     let when = references(ctx, obj, "when")?;
     let except = references(ctx, obj, "exceptWhen")?;

@@ -7,7 +7,7 @@ use crate::build::ctx::{Ctx, Obj, words};
 use crate::codes;
 use crate::source::Node;
 
-/// `openapi` is what 0.8 calls `rest`. The text uses both words, so `rest` is understood.
+/// `openapi` is the `rest` of 0.8. The text uses both words, so `rest` is understood.
 pub(super) fn kind(ctx: &mut Ctx<'_>, function: &mut Node) {
     let Some(word) = function.get_mut("type") else {
         return;
@@ -16,7 +16,7 @@ pub(super) fn kind(ctx: &mut Ctx<'_>, function: &mut Node) {
         Some("openapi") => *word = word.text_here("rest"),
         Some("rest") => {
             let spot = ctx.spot(word);
-            let message = "'rest' is what another edition calls 'openapi'; it is taken as that";
+            let message = "'rest' is another edition's name for 'openapi'; it is taken as that";
             let hint = "write 'type: openapi'".to_owned();
             ctx.warn_as_is(&spot, codes::OTHER_EDITIONS_NAME, message.to_owned(), hint);
         }
@@ -76,7 +76,7 @@ fn texts(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) {
             ctx.wrong_type(value, &format!("'{}'", member.key()), "a text");
         }
     }
-    ctx.static_data(node, "what an http function sends");
+    ctx.static_data(node, "the request of an http function");
 }
 
 /// A paths object with one operation, which is the function.

@@ -3,7 +3,7 @@
 //! Definition").
 //!
 //! A handler that is defined at the top is read anew where it is referred to: its transition leads
-//! on from there, and its expressions see what is in sight there.
+//! on from there, and its expressions see the values in sight there.
 
 use swirl_model::workflow::{ActionHandler, ErrorSet, Handler, HandlerRetry, Retry, Then};
 
@@ -30,7 +30,7 @@ pub(super) fn of_state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<Handler> {
         errors: read.errors,
         retry: read.retry.map(|policy| HandlerRetry {
             policy,
-            // Decision 101: what failed is repeated, not the whole state.
+            // Decision 101: the failed action is repeated, not the whole state.
             source: true,
         }),
         data: None,
@@ -79,7 +79,7 @@ fn in_policy(ctx: &mut Ctx<'_>, node: &Node) -> Vec<Read> {
     items.iter().filter_map(|item| handler(ctx, item)).collect()
 }
 
-/// Reads in the document that it stands in.
+/// Reads in the document that it is in.
 fn there<T>(ctx: &mut Ctx<'_>, shared: &Shared, read: impl FnOnce(&mut Ctx<'_>, &Node) -> T) -> T {
     let outer = std::mem::replace(&mut ctx.origin, shared.origin.clone());
     let result = read(ctx, &shared.node);
@@ -216,7 +216,7 @@ fn unread(
         .collect()
 }
 
-/// What can be said of handlers and policies before anything refers to them.
+/// Checks of handlers and policies before anything refers to them.
 pub(super) fn check_shared(ctx: &mut Ctx<'_>) {
     let handlers: Vec<Shared> = ctx.problems.handlers.values().cloned().collect();
     for shared in handlers {

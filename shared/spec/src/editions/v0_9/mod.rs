@@ -1,4 +1,4 @@
-//! Edition 0.9, as what differs from 0.8.
+//! Edition 0.9, as differences from 0.8.
 //!
 //! A name identifies, errors are problems as RFC 7807 has them with handlers and policies, actions
 //! publish and subscribe, and durations may be expressions (decisions 98 and 101).

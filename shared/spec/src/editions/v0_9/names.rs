@@ -55,7 +55,7 @@ fn state_names(ctx: &mut Ctx<'_>, state: &Node) {
 
 fn actions(ctx: &mut Ctx<'_>, list: &[Node]) {
     for action in list {
-        let without = ": a result that is no object needs 'toStateData' then";
+        let without = ": a result that is not an object needs 'toStateData' then";
         needed(ctx, action, "an action", without);
     }
 }
@@ -77,7 +77,7 @@ fn own(ctx: &mut Ctx<'_>, node: &Node, what: &str) {
     let Some(node) = node.get("name") else {
         return;
     };
-    // What is no text, or empty, is found by the reader.
+    // A name that is empty or not a text is found by the reader.
     let Some(name) = node.as_str().filter(|name| !name.is_empty()) else {
         return;
     };

@@ -1,5 +1,5 @@
-//! Conditions of older editions, which compare what a path selects with a value, in jq. Numbers and
-//! texts that look like numbers are compared as numbers, all else as texts (decision 39).
+//! Conditions of older editions, which compare the selection of a path with a value, in jq. Numbers
+//! and texts that look like numbers are compared as numbers, all else as texts (decision 39).
 
 use swirl_model::Data;
 use swirl_model::workflow::{Comparison, ExprId, Test};
@@ -31,7 +31,7 @@ impl Condition {
 }
 
 pub(crate) struct Conditions<'p> {
-    /// What the path is; none if jq has no such path.
+    /// The selection of a path; none if jq has no such path.
     pub path: &'p dyn Fn(ExprId) -> Option<Selection>,
     /// The state data is always an object.
     pub object: bool,
@@ -87,7 +87,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// There and not null is what null cannot be.
+    /// There and not null: null cannot be that.
     fn not_null(&self, tests: &[Test]) -> Option<Condition> {
         let [present, Test::Not(null)] = tests else {
             return None;
@@ -181,7 +181,7 @@ fn equals(found: &str, text: &str, number: Option<&str>) -> Condition {
     if text == "null" {
         return compound(format!("{found} | . != null and tostring == {quoted}"));
     }
-    // Only a text can be the same as one that is no JSON.
+    // Only a text can equal one that isn't JSON.
     match Data::parse(text.as_bytes()) {
         Ok(_) => plain(format!("({found} | tostring) == {quoted}")),
         Err(_) => plain(format!("{found} == {quoted}")),

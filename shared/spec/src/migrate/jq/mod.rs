@@ -14,8 +14,7 @@ use swirl_model::workflow::{
 use conditions::Conditions;
 use paths::Selection;
 
-/// Rewrites the definition where that is needed; true if it was. A path that has no form in jq stays
-/// what it is.
+/// Rewrites the definition where that is needed; returns true if it was. A path that has no form in jq is unchanged.
 pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool {
     if !is_needed(workflow) {
         return false;
@@ -46,7 +45,7 @@ pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool 
     }
     results::rewrite(workflow, &parsed, notes);
     tests(workflow, &parsed);
-    notes.push("expressions are in jq, which says what JSONPath cannot".to_owned());
+    notes.push("expressions are in jq, which can express more than JSONPath".to_owned());
     true
 }
 

@@ -5,7 +5,7 @@ use swirl_model::Data;
 /// Variables that are objects, always.
 const OBJECTS: [&str; 3] = ["CONST", "SECRETS", "WORKFLOW"];
 
-/// What a path selects, in jq.
+/// The selection of a path, in jq.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Selection {
     One(One),
@@ -16,7 +16,7 @@ pub(crate) enum Selection {
 /// A path to one value at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct One {
-    /// `$CONST` and the like; else the data.
+    /// `$CONST` and similar; else the data.
     variable: Option<String>,
     steps: Vec<Step>,
 }
@@ -216,7 +216,7 @@ fn filtered(text: &str) -> Option<String> {
     };
     match operator {
         "==" => Some(format!("{path} == {value}")),
-        // What isn't there differs from any value.
+        // A missing value differs from any value.
         "!=" => None,
         _ => Some(format!("{path} | {kind} {operator} {value}")),
     }

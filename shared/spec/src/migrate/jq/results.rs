@@ -1,4 +1,4 @@
-//! Results and payloads that go under a key of their own, and results that replace the state data.
+//! Results and payloads that go under their own key, and results that replace the state data.
 
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -9,8 +9,7 @@ use swirl_model::workflow::{
 use super::expression;
 use super::paths::Selection;
 
-/// Where a result that is no object stands until the state's output filter puts it in the place of
-/// the state data.
+/// The place of a result that isn't an object until the state's output filter puts it in the place of the state data.
 const KEPT: &str = "\"$result\"";
 
 pub(super) fn rewrite(
@@ -48,26 +47,26 @@ pub(super) fn rewrite(
         }
         if collected(workflow, at) {
             notes.push(format!(
-                "the output filter of '{}' makes a list of what its branches give",
+                "the output filter of '{}' makes a list of the results of its branches",
                 workflow.states[at].name
             ));
         }
         if !has_lists && replaced(workflow, at) {
             notes.push(format!(
-                "a result of '{}' that is no object is kept as '$result' until the state's output filter makes it the state data",
+                "a result of '{}' that is not an object is kept as '$result' until the state's output filter makes it the state data",
                 workflow.states[at].name
             ));
         }
     }
     if named {
         notes.push(
-            "what a path selects of a result or payload is put under the path's last name by the filter"
+            "the part of a result or payload that a path selects is put under the path's last name by the filter"
                 .to_owned(),
         );
     }
 }
 
-/// What the path selects, or else a value that is no object itself, under the key.
+/// The value that the path selects, or else a value that isn't an object itself, under the key.
 fn under_key(
     workflow: &mut Workflow,
     filter: Option<ExprId>,
@@ -85,7 +84,7 @@ fn under_key(
     Some(expression(workflow, text, params))
 }
 
-/// With one action, the state's output filter can do what the action's result did.
+/// With one action, the state's output filter can replace that of the action's result.
 fn replaced(workflow: &mut Workflow, at: usize) -> bool {
     let state = &workflow.states[at];
     let Some(actions) = only_actions(workflow, state) else {
@@ -129,7 +128,7 @@ fn replaced(workflow: &mut Workflow, at: usize) -> bool {
     true
 }
 
-/// What each branch gives stands under its number until the state's output filter makes a list of it.
+/// The result of each branch is under its number until the state's output filter makes a list of them.
 fn collected(workflow: &mut Workflow, at: usize) -> bool {
     let StateKind::Parallel(parallel) = &workflow.states[at].kind else {
         return false;

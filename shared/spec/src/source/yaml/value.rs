@@ -1,4 +1,4 @@
-//! What scalars, tags and keys mean.
+//! The meaning of scalars, tags and keys.
 
 use granit_parser::{ScalarStyle, Span, Tag};
 
@@ -40,7 +40,7 @@ impl Builder<'_> {
                         codes::NUMBER_NOT_FINITE,
                         here,
                         format!(
-                            "{} is no finite number, and JSON has no other",
+                            "{} is not a finite number, and JSON has no other",
                             quoted(text)
                         ),
                     )

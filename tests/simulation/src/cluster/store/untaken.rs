@@ -1,4 +1,4 @@
-//! Commits of who left a scope to others until then.
+//! Commits of processes that have only read a scope before.
 
 use swirl_embedded::Embedded;
 use swirl_ports::*;
@@ -7,7 +7,7 @@ use super::SharedStore;
 use crate::wait::block_on;
 
 impl SharedStore {
-    /// Of who only looked at the scope: it counts if nobody was faster.
+    /// The commit of a process that only read the scope: it is valid if no other process was faster.
     pub(super) fn commit_untaken(&self, inner: &Embedded, mut commit: Commit) -> Result<Committed> {
         let (scope, lease_ms) = (commit.lease.scope.clone(), commit.lease_ms);
         let held = match block_on(inner.acquire(&scope, lease_ms))? {

@@ -15,7 +15,7 @@ for _ = 1, tonumber(ARGV[12]) do
   if (value and '=' .. value or '') ~= ARGV[at + 1] then return { 'changed' } end
   at = at + 2
 end
-if inbox_add(SCOPE, ARGV[10], 'e', ARGV[11]) == 0 then return { 'known' } end
+if inbox_add(SCOPE, ARGV[10], 'e', ARGV[11], true) == 0 then return { 'known' } end
 call('ZREMRANGEBYSCORE', HAD, '-inf', ARGV[9])
 call('ZADD', HAD, ARGV[8], ARGV[7])
 if ARGV[6] == '' then

@@ -73,7 +73,7 @@ fn entry(reader: &mut Reader<'_, '_>, node: &Node, exclusive: bool) -> Option<On
     let mut events = Vec::with_capacity(refs.len());
     for item in refs {
         if let Some(name) = item.as_str().filter(|name| !seen.insert(*name)) {
-            let message = format!("the event '{name}' stands here more than once");
+            let message = format!("the event '{name}' is given here more than once");
             let hint = "name each event once".to_owned();
             reader.error(item, codes::DUPLICATE_NAME, message, hint);
         }

@@ -48,7 +48,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }))
 }
 
-/// `max` is how many run at once; 0 is no bound.
+/// `max` is how many run at once; 0 is without a bound.
 fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
     let Some(node) = obj.get("max") else {
         return IterationMode::Parallel;
@@ -59,7 +59,8 @@ fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
         Some(max) => IterationMode::Window(Count::Fixed(max)),
         None => {
             let message = "'max' must be a whole number of 0 or more";
-            let hint = "it is how many iterations may run at once; 0 is no bound".to_owned();
+            let hint =
+                "it is the number of iterations that may run at once; 0 means no bound".to_owned();
             reader.error(node, codes::BAD_NUMBER, message, hint);
             IterationMode::Parallel
         }

@@ -19,7 +19,7 @@ pub(super) const KIND: Kind = Kind {
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     let (name, other) = reader.variant.data;
     let Some(node) = reader.named(obj, name, &[other]) else {
-        // It passes on what it gets.
+        // It passes its input on.
         return Some(StateKind::Inject(Data::NULL));
     };
     if node.members().is_none() {

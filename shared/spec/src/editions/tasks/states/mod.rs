@@ -17,9 +17,9 @@ use crate::build::ctx::Obj;
 /// How a kind of state is read.
 pub(super) struct Kind {
     pub word: &'static str,
-    /// Its own properties, beside those that all states have.
+    /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
-    /// Has `transition` or `end` of its own.
+    /// Has its own `transition` or `end`.
     pub has_next: bool,
     /// May have `retry`.
     pub retries: bool,

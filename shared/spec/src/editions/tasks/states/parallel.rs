@@ -98,7 +98,7 @@ fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: usize) -> Optio
         }
         (kind, node) => {
             if let Some(node) = node {
-                // 0 is what the text has for none.
+                // The text writes 0 for none.
                 if node.raw() != "0" {
                     reader.ignored(node, "n", "it belongs to 'completionType: n_of_m'");
                 }

@@ -53,7 +53,7 @@ const OPERATORS: [&str; 16] = [
     "isnull",
 ];
 
-/// What joins several conditions to one choice.
+/// The properties that join several conditions to one choice.
 const JOINS: [&str; 3] = ["and", "or", "not"];
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
@@ -191,7 +191,7 @@ fn on_data(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Condition> {
         [join] => {
             for name in ["path", "value", "operator"] {
                 if let Some(node) = obj.get(name) {
-                    let why = format!("the conditions stand under '{join}'");
+                    let why = format!("the conditions are under '{join}'");
                     reader.ignored(node, name, &why);
                 }
             }
@@ -304,7 +304,8 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
         }
         _ => {
             let node = obj.get("operator").unwrap_or(obj.node);
-            let message = "the operator 'custom' means what each runtime makes of it, and this one makes nothing of it";
+            let message =
+                "the operator 'custom' depends on the runtime, and has no meaning in this one";
             let hint =
                 "use one of the other operators, or an expression function before the switch";
             reader.error(node, codes::UNKNOWN_VALUE, message, hint.to_owned());

@@ -36,8 +36,8 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option
             return None;
         }
     };
-    // An end state ends, whatever its entries name; unless some of them name nothing, which says that
-    // those which do are meant to go on.
+    // An end state ends, even if its entries name a next state; unless some of them name none, which says that the
+    // others are meant to continue.
     let all_lead_on = items.iter().all(|item| {
         let obj = Obj { node: item };
         next_state(obj).is_some()

@@ -16,12 +16,12 @@ use crate::build::ctx::Obj;
 /// How a kind of state is read.
 pub(super) struct Kind {
     pub word: &'static str,
-    /// Its own properties, beside those that all states have.
+    /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
     pub read: fn(&mut Reader<'_, '_>, Obj<'_>, Filter<'_>) -> Option<Read>,
 }
 
-/// What a state does and where it leads.
+/// A state's work and the way out of it.
 pub(super) struct Read {
     pub kind: StateKind,
     pub next: Option<Next>,

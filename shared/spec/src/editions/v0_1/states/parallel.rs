@@ -1,4 +1,4 @@
-//! Parallel state: branches of states of their own (section "Parallel State", decisions 33 and 53).
+//! Parallel state: branches with their own states (section "Parallel State", decisions 33 and 53).
 
 use std::collections::HashSet;
 

@@ -149,7 +149,7 @@ fn other_shape(reader: &mut Reader<'_, '_>, node: &Node, shape: &str, hint: &str
 
 fn group(reader: &mut Reader<'_, '_>, obj: Obj<'_>, name: &str) -> Option<Test> {
     let node = obj.get(name)?;
-    // One condition may stand without a list.
+    // A single condition may be given without a list.
     let items = match node.items() {
         Some(items) => items,
         None if node.members().is_some() => std::slice::from_ref(node),
@@ -249,7 +249,7 @@ fn operator(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Operator> {
     None
 }
 
-/// A text in the language; a number or a flag is what its text says.
+/// A text in the language; a number or a flag is taken as its text.
 fn value(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Data> {
     if node.as_str().is_none() && !node.is_number() && node.as_bool().is_none() {
         reader.ctx.wrong_type(node, "'value'", "a text");

@@ -1,4 +1,4 @@
-//! Delay state: what later editions call sleep (section "Delay State").
+//! Delay state: the sleep state of later editions (section "Delay State").
 
 use swirl_model::workflow::StateKind;
 

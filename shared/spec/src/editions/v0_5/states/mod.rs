@@ -17,9 +17,9 @@ use crate::build::ctx::{Ctx, Obj};
 /// How a kind of state is read.
 pub(super) struct Kind {
     pub word: &'static str,
-    /// Its own properties, beside those that all states have.
+    /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
-    /// Has `transition` or `end` of its own.
+    /// Has its own `transition` or `end`.
     pub has_next: bool,
     /// The last argument: the workflow begins with this state.
     pub read: fn(&mut Ctx<'_>, Obj<'_>, bool) -> Option<StateKind>,

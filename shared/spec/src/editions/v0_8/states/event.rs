@@ -64,7 +64,7 @@ fn entry(
     let mut whole = true;
     for item in refs {
         if let Some(name) = item.as_str().filter(|name| !seen.insert(*name)) {
-            let message = format!("the event '{name}' stands here more than once");
+            let message = format!("the event '{name}' is given here more than once");
             ctx.error(
                 item,
                 codes::DUPLICATE_NAME,

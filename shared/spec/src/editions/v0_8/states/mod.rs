@@ -17,14 +17,14 @@ use crate::build::ctx::{Ctx, Obj};
 /// How a kind of state is read.
 pub(crate) struct Kind {
     pub word: &'static str,
-    /// Its own properties, beside those that all states have.
+    /// Its own properties, besides those that all states have.
     pub properties: &'static [&'static str],
-    /// Has `transition` or `end` of its own.
+    /// Has its own `transition` or `end`.
     pub has_next: bool,
     pub read: fn(&mut Ctx<'_>, Obj<'_>) -> Option<Done>,
 }
 
-/// What a state does, and its `stateExecTimeout`.
+/// A state's work, and its `stateExecTimeout`.
 pub(super) type Done = (StateKind, Option<Period>);
 
 /// By name.

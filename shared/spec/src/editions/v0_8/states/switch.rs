@@ -45,7 +45,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
                 "a switch state",
                 &["dataConditions", "eventConditions"],
             );
-            // What else is wrong with them is reported at once.
+            // Other errors in them are reported at once.
             on_all(ctx, obj);
             return None;
         }

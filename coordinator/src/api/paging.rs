@@ -1,0 +1,91 @@
+//! Listings in pages: how many rows, and where to go on.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// How many rows a page holds at most, and if nothing is said.
+pub const LIMIT_MAX: usize = 1000;
+const LIMIT: usize = 100;
+/// What a place in a listing begins with, and no id does.
+pub const CURSOR: char = '~';
+
+/// How many rows are wanted.
+pub fn limit(asked: Option<usize>) -> Result<usize, Problem> {
+    let limit = asked.unwrap_or(LIMIT);
+    if (1..=LIMIT_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    let detail = format!("'limit' is 1 to {LIMIT_MAX}");
+    Err(Problem::bad_request("invalid-query", detail))
+}
+
+/// The place behind which a page begins.
+pub fn place<P: DeserializeOwned>(after: Option<&str>) -> Result<Option<P>, Problem> {
+    let Some(after) = after else {
+        return Ok(None);
+    };
+    let place = after.strip_prefix(CURSOR).map(serde_json::from_str);
+    match place {
+        Some(Ok(place)) => Ok(Some(place)),
+        _ => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "unknown-place",
+            "'after' is the 'next' of another page of the same listing",
+        )),
+    }
+}
+
+/// For `after` of the next page.
+pub fn next<P: Serialize>(place: &P) -> Option<String> {
+    let place = serde_json::to_string(place).ok()?;
+    Some(format!("{CURSOR}{place}"))
+}
+
+/// Cuts off what is behind a page; the last row's place if there was something.
+pub fn cut<R, P: Serialize>(
+    rows: &mut Vec<R>,
+    limit: usize,
+    place: impl Fn(&R) -> P,
+) -> Option<String> {
+    let is_more = rows.len() > limit;
+    rows.truncate(limit);
+    rows.last()
+        .filter(|_| is_more)
+        .and_then(|last| next(&place(last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other() {
+        let page = |after: Option<&str>| {
+            let after: Option<u32> = place(after).unwrap();
+            let mut rows: Vec<u32> = (1..=5)
+                .filter(|row| after.is_none_or(|a| *row > a))
+                .collect();
+            let next = cut(&mut rows, 2, |row| *row);
+            (rows, next)
+        };
+        let (mut all, mut next) = page(None);
+        while let Some(after) = next {
+            let (rows, further) = page(Some(&after));
+            all.extend(rows);
+            next = further;
+        }
+        assert_eq!(all, [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn what_is_no_place_is_refused() {
+        for wrong in ["", "5", "~", "~x", "~[1]"] {
+            assert!(place::<u32>(Some(wrong)).is_err(), "{wrong}");
+        }
+        assert!(limit(Some(0)).is_err() && limit(Some(LIMIT_MAX + 1)).is_err());
+        assert_eq!(limit(None).ok(), Some(LIMIT));
+    }
+}

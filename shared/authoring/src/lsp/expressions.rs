@@ -1,0 +1,402 @@
+//! What may stand in an expression where somebody types: variables, functions, names.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use swirl_model::workflow::Language;
+use swirl_spec::edition::Edition;
+use swirl_spec::source::Node;
+use swirl_spec::template::Delimiters;
+use swirl_spec::vocabulary;
+
+use super::jq;
+use super::names::{Kind, Names};
+use super::text::{Position, Text};
+
+/// Properties that are expressions also without signs around them.
+const EXPRESSIONS: [&str; 12] = [
+    "condition",
+    "dataInputPath",
+    "dataOutputPath",
+    "dataResultsPath",
+    "fromStateData",
+    "input",
+    "inputCollection",
+    "output",
+    "outputCollection",
+    "results",
+    "toStateData",
+    "useData",
+];
+
+/// The members of `$WORKFLOW`.
+const OF_WORKFLOW: [&str; 7] = [
+    "error",
+    "id",
+    "input",
+    "instanceId",
+    "name",
+    "startedAt",
+    "version",
+];
+
+/// What the expressions of a document may refer to, beside declared names.
+#[derive(Debug, Default)]
+pub struct Sight {
+    language: Option<Language>,
+    delimiters: Option<Delimiters>,
+    constants: Vec<String>,
+    params: Vec<String>,
+    functions: Vec<String>,
+}
+
+impl Sight {
+    pub fn of(root: &Node, edition: Option<Edition>) -> Sight {
+        let mut sight = Sight {
+            language: edition.and_then(vocabulary::language),
+            delimiters: edition.and_then(vocabulary::delimiters),
+            ..Sight::default()
+        };
+        match root.get("expressionLang").and_then(Node::as_str) {
+            Some("jq") => sight.language = Some(Language::Jq),
+            Some("jsonpath") => sight.language = Some(Language::JsonPath),
+            _ => {}
+        }
+        let constants = root.get("constants").and_then(Node::members);
+        let constants = constants.unwrap_or_default().iter();
+        sight.constants = constants.map(|member| member.key().to_owned()).collect();
+        let functions = root.get("functions").and_then(Node::items);
+        for function in functions.unwrap_or_default() {
+            let word = |key| function.get(key).and_then(Node::as_str);
+            if let (Some("expression"), Some(name)) = (word("type"), word("name")) {
+                sight.functions.push(name.to_owned());
+            }
+        }
+        sight.collect_params(root);
+        sight
+    }
+
+    fn collect_params(&mut self, node: &Node) {
+        for item in node.items().unwrap_or_default() {
+            self.collect_params(item);
+        }
+        for member in node.members().unwrap_or_default() {
+            match member.value().as_str() {
+                Some(name) if member.key() == "iterationParam" => {
+                    self.params.push(name.to_owned());
+                }
+                _ => self.collect_params(member.value()),
+            }
+        }
+    }
+
+    fn open(&self) -> &'static str {
+        self.delimiters.unwrap_or(Delimiters::Dollar).open()
+    }
+
+    /// Whether a position is in an expression.
+    pub fn holds(&self, text: &Text, at: Position) -> bool {
+        self.typed(text, at).is_some()
+    }
+
+    /// What may stand at a position, if that is in an expression.
+    pub fn complete(&self, text: &Text, at: Position, names: &Names) -> Option<Value> {
+        let inner = self.typed(text, at)?;
+        let part = |c: char| c.is_alphanumeric() || "_$.:@".contains(c);
+        let start = inner.rfind(|c| !part(c)).map_or(0, |at| {
+            at + inner[at..].chars().next().map_or(1, char::len_utf8)
+        });
+        let word = &inner[start..];
+        let (typed, all) = self.offered(word, &inner, names);
+        let length = typed.chars().map(char::len_utf16).sum::<usize>();
+        let begin = Position {
+            line: at.line,
+            character: at.character.saturating_sub(length),
+        };
+        let range = json!({"start": begin, "end": at});
+        let items = all.into_iter().map(|one| {
+            json!({
+                "label": one.label,
+                "kind": one.kind,
+                "detail": one.detail,
+                "documentation": one.about,
+                "textEdit": {"range": range, "newText": one.label},
+            })
+        });
+        Some(items.collect())
+    }
+
+    /// What is offered for a word, and which part of it that replaces.
+    fn offered<'w>(&self, word: &'w str, inner: &str, names: &Names) -> (&'w str, Vec<Offer>) {
+        const FIELD: u8 = 5;
+        let fields = |fields: &mut dyn Iterator<Item = &str>| {
+            fields.map(|name| Offer::new(name, FIELD, None)).collect()
+        };
+        if let Some((variable, rest)) = word.split_once('.')
+            && variable.starts_with('$')
+        {
+            let mut none = std::iter::empty();
+            let all: Vec<Offer> = match (variable, rest.contains('.')) {
+                ("$CONST", false) => fields(&mut self.constants.iter().map(String::as_str)),
+                ("$SECRETS", false) => fields(&mut names.declared(Kind::Secret).into_iter()),
+                ("$WORKFLOW", false) => fields(&mut OF_WORKFLOW.into_iter()),
+                _ => fields(&mut none),
+            };
+            return (rest, all);
+        }
+        if let Some(name) = word.strip_prefix("fn:") {
+            const FUNCTION: u8 = 3;
+            let all = self.functions.iter();
+            return (
+                name,
+                all.map(|name| Offer::new(name, FUNCTION, None)).collect(),
+            );
+        }
+        if word.starts_with('.') {
+            return (word, Vec::new());
+        }
+        let mut all = self.variables(inner);
+        if !word.starts_with('$') && self.language == Some(Language::Jq) {
+            all.extend(functions());
+        }
+        (word, all)
+    }
+
+    fn variables(&self, inner: &str) -> Vec<Offer> {
+        const VARIABLE: u8 = 6;
+        let mut all: Vec<Offer> = [
+            ("$CONST", "the definition's constants"),
+            ("$SECRETS", "secrets that the definition lists"),
+            ("$WORKFLOW", "the workflow and this instance of it"),
+        ]
+        .map(|(name, about)| Offer::new(name, VARIABLE, Some(about)))
+        .into();
+        let mut own: Vec<String> = self.params.iter().map(|name| format!("${name}")).collect();
+        // Those that the expression itself has bound.
+        for (at, _) in inner.match_indices("as $") {
+            let name = inner[at + 4..].split(|c: char| !c.is_alphanumeric() && c != '_');
+            own.extend(name.take(1).map(|name| format!("${name}")));
+        }
+        own.sort();
+        own.dedup();
+        all.extend(own.iter().map(|name| Offer::new(name, VARIABLE, None)));
+        all
+    }
+
+    /// The function under the cursor, and what it does.
+    pub fn hover(&self, text: &Text, at: Position) -> Option<String> {
+        let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '_');
+        let is_function = !line[..here.start].ends_with(['.', '$', '@']);
+        if self.language != Some(Language::Jq) || !is_function {
+            return None;
+        }
+        let word = &line[here.clone()];
+        self.typed(text, text.range(at.line, here.start, here.end).end)?;
+        let about = jq::about(word)?;
+        let signatures = signatures();
+        let arities = signatures.get(word)?;
+        let all: Vec<String> = arities
+            .iter()
+            .map(|arity| signature(word, *arity))
+            .collect();
+        Some(format!("`{}`: {about}", all.join("`, `")))
+    }
+
+    /// What stands of an expression before a position, if the position is in one.
+    fn typed(&self, text: &Text, at: Position) -> Option<String> {
+        let (key, value) = value_before(text, at)?;
+        if let Some(begin) = value.rfind(self.open()) {
+            let inner = &value[begin + self.open().len()..];
+            return is_open(inner).then(|| inner.to_owned());
+        }
+        let is_operation = || key == "operation" && is_of_expression(text, at.line);
+        (EXPRESSIONS.contains(&key.as_str()) || is_operation()).then_some(value)
+    }
+}
+
+struct Offer {
+    label: String,
+    kind: u8,
+    detail: Option<String>,
+    about: Option<&'static str>,
+}
+
+impl Offer {
+    fn new(label: &str, kind: u8, about: Option<&'static str>) -> Offer {
+        Offer {
+            label: label.to_owned(),
+            kind,
+            detail: None,
+            about,
+        }
+    }
+}
+
+/// The names of jq's functions, and with how many arguments there are.
+fn signatures() -> BTreeMap<&'static str, Vec<usize>> {
+    let mut all: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (name, arity) in swirl_expr::signatures() {
+        let arities = all.entry(name).or_default();
+        if !arities.contains(&arity) {
+            arities.push(arity);
+            arities.sort_unstable();
+        }
+    }
+    all
+}
+
+fn signature(name: &str, arity: usize) -> String {
+    match arity {
+        0 => name.to_owned(),
+        _ => format!("{name}({})", ["f"; 8][..arity.min(8)].join("; ")),
+    }
+}
+
+fn functions() -> Vec<Offer> {
+    const FUNCTION: u8 = 3;
+    const KEYWORD: u8 = 14;
+    let functions = signatures().into_iter().map(|(name, arities)| {
+        let all = arities.iter().map(|arity| signature(name, *arity));
+        let mut offer = Offer::new(name, FUNCTION, jq::about(name));
+        offer.detail = Some(all.collect::<Vec<_>>().join(", "));
+        offer
+    });
+    let keywords = jq::KEYWORDS.map(|word| Offer::new(word, KEYWORD, None));
+    functions.chain(keywords).collect()
+}
+
+/// Whether the braces of what follows the opening sign are not closed yet. Those in texts don't count.
+fn is_open(inner: &str) -> bool {
+    let mut depth = 1;
+    let mut is_text = false;
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if is_text => drop(chars.next()),
+            '"' => is_text = !is_text,
+            '{' if !is_text => depth += 1,
+            '}' if !is_text => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return false;
+        }
+    }
+    true
+}
+
+/// The property whose value a position is in, and what of the value stands before it: of a block also
+/// the lines above.
+fn value_before(text: &Text, at: Position) -> Option<(String, String)> {
+    let before = text.before(at);
+    if let Some((key, value)) = key_and_value(before) {
+        return Some((
+            key.to_owned(),
+            value.trim_start_matches(['"', '\'']).to_owned(),
+        ));
+    }
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let own = indent(text.line(at.line));
+    let mut lines = vec![before.trim_start()];
+    // A block has its header above, with less indentation.
+    for line in (0..at.line).rev().take(100) {
+        let line = text.line(line);
+        if line.trim().is_empty() || indent(line) >= own {
+            lines.push(line.trim_start());
+            continue;
+        }
+        let (key, value) = key_and_value(line)?;
+        if !value.starts_with(['|', '>']) {
+            return None;
+        }
+        lines.reverse();
+        return Some((key.to_owned(), lines.join("\n")));
+    }
+    None
+}
+
+/// The last property of a line, and its value. Commas and braces in texts with quotes don't count.
+pub fn key_and_value(line: &str) -> Option<(&str, &str)> {
+    let mut quote = None;
+    let mut start = line.len() - line.trim_start_matches([' ', '-']).len();
+    let mut colon = None;
+    let mut last = ' ';
+    // Only within braces a comma parts properties.
+    let mut is_flow = false;
+    for (at, c) in line.char_indices().skip(start) {
+        match (quote, c) {
+            (Some(open), c) if c == open && last != '\\' => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') if matches!(last, ' ' | '{' | '[' | ',' | ':') => quote = Some(c),
+            // Outside of quotes an expression cannot be told from an object in braces.
+            (None, '{') if last == '$' => return colon.map(|colon| split(line, start, colon)),
+            (None, '{') => {
+                let begin = colon.map_or(start, |colon| colon + 1);
+                if is_flow || line[begin..at].trim_matches([' ', '-', '[']).is_empty() {
+                    (start, colon, is_flow) = (at + 1, None, true);
+                }
+            }
+            (None, ',') if is_flow => (start, colon) = (at + 1, None),
+            (None, ':') if colon.is_none() => colon = Some(at),
+            _ => {}
+        }
+        last = c;
+    }
+    colon.map(|colon| split(line, start, colon))
+}
+
+fn split(line: &str, start: usize, colon: usize) -> (&str, &str) {
+    let key = line[start..colon].trim().trim_matches(['"', '\'']);
+    (key, line[colon + 1..].trim_start())
+}
+
+/// Whether the operation in a line is that of an expression function: its type stands near it.
+fn is_of_expression(text: &Text, line: usize) -> bool {
+    let near = line.saturating_sub(3)..=line + 3;
+    near.map(|line| text.line(line)).any(|line| {
+        let line = line.replace(['"', '\''], "");
+        line.contains("type: expression")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(line: &str) -> Vec<String> {
+        let document = format!(
+            "specVersion: '0.8'\nsecrets: [KEY]\nconstants: {{limit: 1}}\nfunctions:\n- {{name: e, type: expression, operation: .a}}\nstates:\n- {{name: A, type: foreach, iterationParam: order}}\nx:\n{line}\n"
+        );
+        let (before, after) = document.split_once('\u{a6}').unwrap();
+        let root = swirl_spec::source::read(document.as_bytes(), &Default::default()).root;
+        let root = root.unwrap();
+        let sight = Sight::of(&root, Some(Edition::V0_8));
+        let text = Text::new(format!("{before}{after}"));
+        let at = text.position(before.len());
+        let Some(items) = sight.complete(&text, at, &Names::of(&root)) else {
+            return vec!["-".to_owned()];
+        };
+        let items = items.as_array().unwrap().iter();
+        items
+            .map(|item| item["label"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn variables_functions_and_names() {
+        assert_eq!(offered("  a: '${ $CONST.¦ }'"), ["limit"]);
+        assert_eq!(offered("  a: \"x ${ $SECRETS.K¦\""), ["KEY"]);
+        assert_eq!(offered("  condition: $WORKFLOW.in¦").len(), 7);
+        assert_eq!(offered("  b: {c: d, condition: 'fn:¦'}"), ["e"]);
+        assert!(offered("  condition: '.a | .b as $row | $¦'").contains(&"$row".to_owned()));
+        let all = offered("  condition: |\n    .a\n    | ma¦");
+        for name in ["map", "$order", "select", "if"] {
+            assert!(all.contains(&name.to_owned()), "{name}: {all:?}");
+        }
+        assert!(offered("  condition: .a¦").is_empty());
+        assert_eq!(offered("  a: '${ .b }¦'"), ["-"]);
+        assert_eq!(offered("  transition: ¦"), ["-"]);
+        assert_eq!(offered("  condition: .a, $CONST.¦"), ["limit"]);
+        assert_eq!(offered("  a: {b: '${ {c: $CONST.¦ }'}"), ["limit"]);
+    }
+}

@@ -1,0 +1,184 @@
+//! What the functions of jq are for, in a sentence each.
+
+/// Words of the language that are no functions.
+pub const KEYWORDS: [&str; 13] = [
+    "and", "as", "catch", "def", "elif", "else", "end", "foreach", "if", "or", "reduce", "then",
+    "try",
+];
+
+/// In alphabetical order: those that definitions use most.
+const ABOUT: [(&str, &str); 77] = [
+    ("abs", "the number without its sign"),
+    (
+        "add",
+        "the sum of all items: numbers added, texts and lists joined, objects merged",
+    ),
+    (
+        "all",
+        "whether every item (or every output of the condition) is true",
+    ),
+    (
+        "any",
+        "whether some item (or some output of the condition) is true",
+    ),
+    ("arrays", "the input if it is a list, else nothing"),
+    ("ascii_downcase", "the text in small letters, a to z"),
+    ("ascii_upcase", "the text in capitals, A to Z"),
+    ("booleans", "the input if it is true or false, else nothing"),
+    (
+        "capture",
+        "the named groups of a match of the regular expression, as an object",
+    ),
+    ("ceil", "the number, rounded up"),
+    ("combinations", "all ways to take one item of each list"),
+    (
+        "contains",
+        "whether the argument is a part of the input: of a text, a list or an object",
+    ),
+    ("del", "the input without what stands at the paths"),
+    (
+        "delpaths",
+        "the input without what stands at the listed paths",
+    ),
+    ("empty", "nothing: no output at all"),
+    ("endswith", "whether the text ends with the argument"),
+    ("error", "ends the evaluation with an error"),
+    ("explode", "the code points of the text"),
+    ("first", "the first output or item"),
+    ("flatten", "lists in lists as one list"),
+    ("floor", "the number, rounded down"),
+    (
+        "from_entries",
+        "an object made of a list of keys and values",
+    ),
+    (
+        "fromdate",
+        "seconds since 1970 of a text such as `2024-11-05T08:15:30Z`",
+    ),
+    ("fromjson", "the value that the JSON text stands for"),
+    (
+        "getpath",
+        "what stands at the path, a list of keys and indexes",
+    ),
+    (
+        "group_by",
+        "a list of lists: items for which the expression gives the same",
+    ),
+    (
+        "gsub",
+        "the text with every match of the regular expression replaced",
+    ),
+    (
+        "has",
+        "whether the object has the key, or the list the index",
+    ),
+    ("implode", "the text of a list of code points"),
+    ("in", "whether the input is a key of the argument"),
+    (
+        "index",
+        "where the text or item stands first; null if nowhere",
+    ),
+    ("indices", "where the text or item stands, all places"),
+    ("inside", "whether the input is a part of the argument"),
+    ("isempty", "whether the expression has no output"),
+    (
+        "join",
+        "the items as one text, with the argument between them",
+    ),
+    (
+        "keys",
+        "the keys of the object, sorted; the indexes of the list",
+    ),
+    ("keys_unsorted", "the keys of the object, in its order"),
+    ("last", "the last output or item"),
+    (
+        "length",
+        "how many items, members or characters there are; of a number its amount",
+    ),
+    ("limit", "the first so many outputs of the expression"),
+    ("ltrimstr", "the text without the argument at its beginning"),
+    ("map", "the list with the expression applied to each item"),
+    (
+        "map_values",
+        "the object or list with the expression applied to each value",
+    ),
+    (
+        "match",
+        "the matches of the regular expression, with places and groups",
+    ),
+    ("max", "the greatest item"),
+    (
+        "max_by",
+        "the item for which the expression gives the greatest value",
+    ),
+    ("min", "the least item"),
+    (
+        "min_by",
+        "the item for which the expression gives the least value",
+    ),
+    ("not", "true for false and null, else false"),
+    ("now", "the time in seconds since 1970"),
+    ("nth", "the item or output with that number, from 0"),
+    ("path", "the paths of what the expression leads to"),
+    ("paths", "the paths of all values below the input"),
+    ("pow", "the first argument to the power of the second"),
+    (
+        "range",
+        "the numbers from 0 or the first argument to below the last",
+    ),
+    ("recurse", "the input and all values below it"),
+    ("reverse", "the list from its end to its beginning"),
+    ("round", "the number, rounded"),
+    ("rtrimstr", "the text without the argument at its end"),
+    ("scan", "the matches of the regular expression, as texts"),
+    ("select", "the input if the condition is true, else nothing"),
+    ("sort", "the list in order"),
+    (
+        "sort_by",
+        "the list in the order of what the expression gives",
+    ),
+    ("split", "the parts of the text between the separators"),
+    ("startswith", "whether the text begins with the argument"),
+    (
+        "sub",
+        "the text with the first match of the regular expression replaced",
+    ),
+    ("test", "whether the regular expression matches"),
+    ("to_entries", "the object as a list of keys and values"),
+    ("tojson", "the value as JSON text"),
+    ("tonumber", "the number that the text stands for"),
+    ("tostring", "the value as text; a text as it is"),
+    ("transpose", "rows as columns"),
+    ("type", "the kind of the value, such as `object`"),
+    ("unique", "the list in order, each item once"),
+    (
+        "unique_by",
+        "one item for each value that the expression gives",
+    ),
+    ("values", "the input if it isn't null, else nothing"),
+    (
+        "with_entries",
+        "the object with the expression applied to each key and value",
+    ),
+];
+
+pub fn about(name: &str) -> Option<&'static str> {
+    let found = ABOUT
+        .binary_search_by(|(known, _)| (*known).cmp(name))
+        .ok()?;
+    Some(ABOUT[found].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ABOUT;
+
+    #[test]
+    fn what_is_described_is_there() {
+        assert!(ABOUT.is_sorted_by_key(|(name, _)| *name));
+        for (name, _) in ABOUT {
+            let found = swirl_expr::signatures().any(|(known, _)| known == name);
+            assert!(found, "{name}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Two runs beside each other: which instances are the same, and histories without what every run names
+//! differently.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swirl_model::Data;
+use swirl_model::event::{Event, HistoryEntry};
+
+use crate::{Observed, ObservedInstance};
+
+/// Ids of instances have so many digits.
+const ID_DIGITS: usize = 24;
+
+/// Names of a run, and by what they are replaced.
+#[derive(Debug, Default)]
+pub struct Ids {
+    instances: HashMap<String, String>,
+    /// Events that the run's instances produced.
+    produced: BTreeSet<String>,
+}
+
+/// An instance in both runs.
+pub struct Pair<'o> {
+    pub recorded: &'o ObservedInstance,
+    pub new: &'o ObservedInstance,
+    pub ids: Arc<Ids>,
+    pub new_ids: Arc<Ids>,
+}
+
+pub struct Pairs<'o> {
+    /// The instance itself first.
+    pub pairs: Vec<Pair<'o>>,
+    /// A run has instances that the other one hasn't.
+    pub unpaired: bool,
+}
+
+/// The nth instance of a workflow in one run is the nth in the other.
+pub fn pairs<'o>(recorded: &'o Observed, new: &'o Observed) -> Pairs<'o> {
+    let (before, after) = (ranked(recorded), ranked(new));
+    let common: Vec<_> = before
+        .iter()
+        .filter_map(|(rank, one)| Some((*one, *after.get(rank)?, rank)))
+        .collect();
+    let ids = |observed: &Observed, ranked: &BTreeMap<Rank<'o>, &'o ObservedInstance>| {
+        let names = ranked.iter().map(|((_, workflow, nth), one)| {
+            let name = format!("<the id of {workflow} {}>", nth + 1);
+            (one.id.clone(), name)
+        });
+        let histories = observed.instances.iter().flat_map(|one| &one.history);
+        let produced = histories.filter_map(|entry| match &entry.event {
+            Event::EventProduced { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        Arc::new(Ids {
+            instances: names.collect(),
+            produced: produced.collect(),
+        })
+    };
+    let (ids, new_ids) = (ids(recorded, &before), ids(new, &after));
+    let mut pairs: Vec<Pair<'o>> = common
+        .into_iter()
+        .map(|(recorded, new, _)| Pair {
+            recorded,
+            new,
+            ids: ids.clone(),
+            new_ids: new_ids.clone(),
+        })
+        .collect();
+    let order = |pair: &Pair<'_>| {
+        let mut all = recorded.instances.iter();
+        all.position(|one| one.id == pair.recorded.id)
+    };
+    pairs.sort_by_key(order);
+    Pairs {
+        unpaired: pairs.len() != before.len() || pairs.len() != after.len(),
+        pairs,
+    }
+}
+
+/// Whether it is a sub-workflow, its workflow, the how many-th of these.
+type Rank<'o> = (bool, &'o str, usize);
+
+fn ranked(observed: &Observed) -> BTreeMap<Rank<'_>, &ObservedInstance> {
+    let mut counts: BTreeMap<(bool, &str), usize> = BTreeMap::new();
+    let ranked = observed.instances.iter().map(|one| {
+        let count = counts.entry((one.subflow, &one.workflow)).or_default();
+        *count += 1;
+        ((one.subflow, one.workflow.as_str(), *count - 1), one)
+    });
+    ranked.collect()
+}
+
+impl Ids {
+    /// A text with the names of this run replaced.
+    pub fn text(&self, text: &str) -> String {
+        let mut replaced = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(is_digit) {
+            let (before, from) = rest.split_at(at);
+            let end = from.find(|c| !is_digit(c)).unwrap_or(from.len());
+            let (digits, after) = from.split_at(end);
+            replaced.push_str(before);
+            match self.instances.get(digits) {
+                Some(name) if digits.len() == ID_DIGITS => replaced.push_str(name),
+                _ => replaced.push_str(digits),
+            }
+            rest = after;
+        }
+        replaced.push_str(rest);
+        replaced
+    }
+
+    pub fn data(&self, data: &Data) -> Data {
+        let text = self.text(&data.to_string());
+        Data::parse(text.as_bytes()).unwrap_or_else(|_| data.clone())
+    }
+
+    /// An entry without times, numbers and ids: what is the same in two runs that go the same way.
+    pub fn plain(&self, entry: &HistoryEntry) -> Data {
+        let mut value = serde_json::to_value(entry).unwrap_or_default();
+        let is_own = value["id"]
+            .as_str()
+            .is_some_and(|id| self.produced.contains(id));
+        if let Some(members) = value.as_object_mut() {
+            for name in ["at", "scope", "call", "fork"] {
+                members.remove(name);
+            }
+            if members.get("state").is_some_and(Value::is_number) {
+                members.remove("state");
+            }
+            if is_own {
+                members.remove("id");
+            }
+        }
+        if let Some(again) = value.get_mut("retry_ms") {
+            *again = json!(!again.is_null());
+        }
+        if let Some(timer) = value.get_mut("timer") {
+            *timer = timer["kind"].take();
+        }
+        if let Some(event) = value
+            .pointer_mut("/data/event")
+            .and_then(Value::as_object_mut)
+        {
+            let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
+            let is_own = self.produced.contains(id);
+            for name in ["traceparent", "tracestate"] {
+                event.remove(name);
+            }
+            if is_own {
+                for name in ["id", "time"] {
+                    event.remove(name);
+                }
+            }
+        }
+        let text = self.text(&value.to_string());
+        Data::parse(text.as_bytes()).unwrap_or_default()
+    }
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit() || ('a'..='f').contains(&c)
+}
+
+/// Where a scope is: which fork of the scope above, which branch of it. Numbers of forks are counted anew, for
+/// they depend on all that came before.
+pub type Path = Vec<(usize, u32)>;
+
+/// The entries of each scope, in their order.
+pub fn by_scope(history: &[HistoryEntry]) -> BTreeMap<Path, Vec<&HistoryEntry>> {
+    let mut forks: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for entry in history {
+        let mut above = "r".to_owned();
+        for (fork, index) in steps(entry) {
+            forks.entry(above.clone()).or_default().insert(fork);
+            above.push_str(&format!(".{fork}.{index}"));
+        }
+    }
+    let mut scopes: BTreeMap<Path, Vec<&HistoryEntry>> = BTreeMap::new();
+    for entry in history {
+        let mut above = "r".to_owned();
+        let mut path = Path::new();
+        for (fork, index) in steps(entry) {
+            let known = forks.get(&above);
+            let nth = known.and_then(|known| known.iter().position(|one| *one == fork));
+            path.push((nth.unwrap_or_default(), index));
+            above.push_str(&format!(".{fork}.{index}"));
+        }
+        scopes.entry(path).or_default().push(entry);
+    }
+    scopes
+}
+
+/// The forks and branches in the id of an entry's scope.
+fn steps(entry: &HistoryEntry) -> Vec<(u32, u32)> {
+    let id = entry.scope.to_string();
+    let numbers: Vec<u32> = id
+        .split('.')
+        .skip(1)
+        .filter_map(|part| part.parse().ok())
+        .collect();
+    numbers
+        .chunks_exact(2)
+        .map(|pair| (pair[0], pair[1]))
+        .collect()
+}

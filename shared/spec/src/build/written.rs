@@ -1,0 +1,50 @@
+//! The author's own words that are also names of the reader.
+//!
+//! Documents of other editions are rewritten before they are read, and findings name properties as the document's
+//! edition does ([`super::dialect::Dialect::own_names`]). A state that the author called `rest` keeps its name there.
+
+use crate::source::Node;
+
+/// Names of the reader that stand in the document as it was written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Keys, by their pointer.
+    keys: Vec<(String, &'static str)>,
+    /// Texts, wherever they are.
+    texts: Vec<&'static str>,
+}
+
+impl Written {
+    /// Looks for names of the reader in a document that has not been rewritten. `base`: the definition's pointer in
+    /// the document, which findings leave out.
+    pub fn note(
+        &mut self,
+        node: &Node,
+        base: &str,
+        names: &'static [(&'static str, &'static str)],
+    ) {
+        let of_reader = |text: &str| names.iter().map(|(name, _)| *name).find(|it| *it == text);
+        if let Some(name) = node.as_str().and_then(of_reader)
+            && !self.texts.contains(&name)
+        {
+            self.texts.push(name);
+        }
+        for item in node.items().unwrap_or_default() {
+            self.note(item, base, names);
+        }
+        for member in node.members().unwrap_or_default() {
+            if let Some(name) = of_reader(member.key()) {
+                let pointer = member.key_place().pointer;
+                let pointer = pointer.strip_prefix(base).unwrap_or(&pointer);
+                self.keys.push((pointer.to_owned(), name));
+            }
+            self.note(member.value(), base, names);
+        }
+    }
+
+    /// Whether a finding at this place means the author's word.
+    pub fn has(&self, pointer: &str, name: &str) -> bool {
+        let is_key = |(at, key): &(String, &str)| at == pointer && *key == name;
+        self.texts.contains(&name) || self.keys.iter().any(is_key)
+    }
+}

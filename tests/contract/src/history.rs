@@ -1,0 +1,110 @@
+//! Histories that are read in parts.
+
+use swirl_model::Data;
+use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_ports::execution::Record;
+use swirl_ports::{Commit, HISTORY_BYTES_MAX, HistoryPage, HistoryPart};
+
+use crate::Backend;
+use crate::kit::*;
+
+fn entry(fork: u32, data: Option<Data>) -> HistoryEntry {
+    HistoryEntry {
+        data,
+        at: at(0),
+        scope: ScopeId::root(),
+        event: Event::Joined { fork },
+    }
+}
+
+/// Commits these entries.
+pub async fn append(b: &Backend, history: Vec<HistoryEntry>) {
+    let held = b.hold_lazily(&root("a")).await;
+    let Record::Scope(scope) = held.record else {
+        panic!("no record")
+    };
+    let commit = Commit {
+        lease: held.lease,
+        scope,
+        consumed: vec![],
+        refused: vec![],
+        history,
+        commands: vec![],
+        at: at(0),
+        if_quiet: false,
+        fits: false,
+        release: true,
+        lease_ms: LEASE_MS,
+    };
+    b.store.commit(commit).await.unwrap();
+}
+
+pub async fn history_comes_in_parts(b: Backend) {
+    let id = InstanceId::new("a");
+    b.create(new("a")).await;
+    // Of a commit one entry, some, and more than are written together.
+    let mut count = 0;
+    for length in [1, 1, 5, 240, 1, 100, 2] {
+        let entries = (count..count + length).map(|n| entry(n, None));
+        append(&b, entries.collect()).await;
+        count += length;
+    }
+    let all = b.store.history(&id).await.unwrap();
+    assert_eq!(all.len(), 350);
+    for known in [
+        0, 1, 2, 6, 7, 100, 174, 176, 246, 247, 248, 347, 349, 350, 1_000,
+    ] {
+        for limit in [0, 1, 3, 101, 1_000] {
+            let part = HistoryPart::After {
+                known: known as u64,
+                limit,
+            };
+            let page = b.store.history_page(&id, part).await.unwrap();
+            let first = known.min(350);
+            assert_eq!((page.before, page.total), (first as u64, 350), "{part:?}");
+            let last = (first + limit).min(350);
+            assert_eq!(page.entries, all[first..last], "{part:?}");
+        }
+    }
+    for count in [0, 1, 2, 3, 102, 103, 104, 349, 350, 351] {
+        let part = HistoryPart::Last(count);
+        let page = b.store.history_page(&id, part).await.unwrap();
+        let first = 350 - count.min(350);
+        assert_eq!((page.before, page.total), (first as u64, 350), "{part:?}");
+        assert_eq!(page.entries, all[first..], "{part:?}");
+    }
+    let nobody = InstanceId::new("b");
+    let part = HistoryPart::Last(10);
+    let page = b.store.history_page(&nobody, part).await.unwrap();
+    assert_eq!(page, Default::default());
+}
+
+/// What is asked for may be more than anybody should hold at once.
+pub async fn large_entries_make_short_parts(b: Backend) {
+    let id = InstanceId::new("a");
+    b.create(new("a")).await;
+    let large = Data::string("x".repeat(HISTORY_BYTES_MAX / 3));
+    for n in 0..8 {
+        let noted = b.store.note(&id, entry(n, Some(large.clone()))).await;
+        assert!(noted.unwrap());
+    }
+    let forks = |page: &HistoryPage| -> Vec<u32> {
+        let entries = page.entries.iter();
+        entries
+            .map(|entry| match entry.event {
+                Event::Joined { fork } => fork,
+                _ => panic!("{entry:?}"),
+            })
+            .collect()
+    };
+    for (known, wanted) in [(1, 1..4), (4, 4..7), (7, 7..8)] {
+        let part = HistoryPart::After { known, limit: 8 };
+        let page = b.store.history_page(&id, part).await.unwrap();
+        assert_eq!((page.before, page.total), (known, 8));
+        assert_eq!(forks(&page), wanted.collect::<Vec<_>>());
+    }
+    let page = b.store.history_page(&id, HistoryPart::Last(8)).await;
+    let page = page.unwrap();
+    assert_eq!((page.before, forks(&page)), (5, vec![5, 6, 7]));
+}
