@@ -286,7 +286,7 @@ impl Session {
         Ok(expression.unwrap_or_else(other))
     }
 
-    /// What the answer to [`DIAGRAM`] shows: the last workflow without errors, with the state at the
+    /// Returns what `swirl/diagram` draws: the last workflow without errors, with the state at the
     /// position marked.
     ///
     /// # Errors
