@@ -7,7 +7,7 @@ use std::time::Duration;
 use swirl_chaos::{Fault, Options, run};
 
 const HELP: &str = "\
-Runs a cluster under faults and compares everything that comes of it.
+Runs a cluster under faults and compares every output and effect with the expected one.
 
   --swirl PATH        the binary under test [default: target/dist/swirl]
   --minutes N         how long faults are injected [default: 1]
@@ -20,9 +20,11 @@ Runs a cluster under faults and compares everything that comes of it.
   --seed N            [default: 1]
   --workers N         [default: 3]
   --coordinators N    [default: 2]
-  --at-once N         instances under way at once [default: 50]
+  --at-once N         clients that start instances, each five a second at most [default: 50]
+  --backlog N         clients start nothing while N instances have not ended [default: no limit; with --hostile yes
+                      or --soak yes ten for each client]
   --fan N             elements of each foreach [default: 50]
-  --report FILE       also writes what came of it as Markdown";
+  --report FILE       also writes the report as Markdown";
 
 /// What a soak is, where nothing else is said.
 const SOAK: [&str; 6] = [
@@ -86,6 +88,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
         // What is said otherwise wins.
         arguments.splice(0..0, SOAK.map(str::to_owned));
     }
+    let mut backlog = None;
     let mut arguments = arguments.into_iter();
     while let Some(name) = arguments.next() {
         if name == "--help" || name == "-h" {
@@ -105,6 +108,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             "--workers" => options.workers = number()?.max(1) as usize,
             "--coordinators" => options.coordinators = number()?.max(1) as usize,
             "--at-once" => options.at_once = number()?.max(1) as usize,
+            "--backlog" => backlog = Some(number()?.max(1) as usize),
             "--fan" => options.fan = number()? as usize,
             "--report" => file = Some(value.clone().into()),
             "--hostile" => options.hostile = value == "yes",
@@ -118,5 +122,11 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             _ => return Err(format!("there is no option {name}")),
         }
     }
+    options.backlog = match backlog {
+        Some(backlog) => backlog,
+        // What queues up takes longer and needs more memory by itself, which would be blamed on the system.
+        None if options.hostile || options.flat => options.at_once * 10,
+        None => usize::MAX,
+    };
     Ok(Some((options, file)))
 }

@@ -30,6 +30,9 @@ use crate::watch::{Started, Watch};
 const QUIET_INSTANCES: usize = 120;
 const QUIET_SHARE: u32 = 5;
 
+/// Between two looks whether the backlog has shrunk.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(50);
+
 /// How long a request may fail beyond an outage, even on a busy machine.
 const ANSWERED_MAX: Duration = Duration::from_secs(300);
 
@@ -40,8 +43,10 @@ pub struct Options {
     pub workers: usize,
     pub coordinators: usize,
     pub instances: usize,
-    /// How many instances are under way at once.
+    /// How many clients start instances, each one after another.
     pub at_once: usize,
+    /// Clients start nothing while this many instances have not ended.
+    pub backlog: usize,
     /// How many elements each fan has.
     pub fan: usize,
     pub faults: Vec<Fault>,
@@ -72,6 +77,7 @@ impl Options {
             coordinators: 2,
             instances: 500,
             at_once: 50,
+            backlog: usize::MAX,
             fan: 10,
             faults,
             seed: 1,
@@ -305,6 +311,9 @@ async fn load(
             let number = count.fetch_add(1, Ordering::Relaxed);
             if !more(number) {
                 return Ok::<(), anyhow::Error>(());
+            }
+            while client.watch.left() >= options.backlog {
+                tokio::time::sleep(BACKLOG_PAUSE).await;
             }
             one(client, Planned::new(number, options.fan), options.seed).await?;
             let started = number + 1;

@@ -73,6 +73,10 @@ impl Pulling {
         let Some(mut open) = self.open.take() else {
             return;
         };
+        // The answer comes on the same connection, behind all messages that were on their way.
+        if let Err(error) = timeout(LAST_MAX, self.streams.task_consumer()).await {
+            tracing::debug!(%error, "NATS does not answer at the end");
+        }
         let mut ahead = Vec::new();
         let until = Instant::now() + LAST_MAX;
         while Instant::now() < until
