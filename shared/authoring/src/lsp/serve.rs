@@ -30,7 +30,7 @@ enum Work {
     Draw(RequestId, Drawing),
 }
 
-enum Result_ {
+enum Finished {
     Analysed(Box<Done>),
     Drawn(RequestId, Value),
 }
@@ -43,7 +43,7 @@ pub fn serve(connection: &Connection, source: Arc<dyn Source>) -> Result<(), Gon
     let (work, to_do) = bounded(DRAWINGS_MAX + 1);
     let (finished, results) = bounded(DRAWINGS_MAX + 1);
     std::thread::scope(|scope| {
-        scope.spawn(move || labour(&to_do, &finished));
+        scope.spawn(move || perform(&to_do, &finished));
         let mut server = Server {
             session: Session::new(source),
             connection,
@@ -57,11 +57,11 @@ pub fn serve(connection: &Connection, source: Arc<dyn Source>) -> Result<(), Gon
 }
 
 /// The second thread. It ends with the server.
-fn labour(to_do: &Receiver<Work>, finished: &Sender<Result_>) {
+fn perform(to_do: &Receiver<Work>, finished: &Sender<Finished>) {
     for work in to_do {
         let result = match work {
-            Work::Analyse(job) => Result_::Analysed(Box::new(job.run())),
-            Work::Draw(id, drawing) => Result_::Drawn(id, drawing.run()),
+            Work::Analyse(job) => Finished::Analysed(Box::new(job.run())),
+            Work::Draw(id, drawing) => Finished::Drawn(id, drawing.run()),
         };
         if finished.send(result).is_err() {
             return;
@@ -81,7 +81,7 @@ struct Server<'c> {
 }
 
 impl Server<'_> {
-    fn run(&mut self, results: &Receiver<Result_>) -> Result<(), Gone> {
+    fn run(&mut self, results: &Receiver<Finished>) -> Result<(), Gone> {
         loop {
             let due = match self.due() {
                 Some(wait) => after(wait),
@@ -127,9 +127,9 @@ impl Server<'_> {
         }
     }
 
-    fn result(&mut self, result: Result_) -> Result<(), Gone> {
+    fn result(&mut self, result: Finished) -> Result<(), Gone> {
         match result {
-            Result_::Analysed(done) => {
+            Finished::Analysed(done) => {
                 self.analyses -= 1;
                 if let Some(params) = self.session.take(*done) {
                     let method = "textDocument/publishDiagnostics".to_owned();
@@ -137,7 +137,7 @@ impl Server<'_> {
                 }
                 Ok(())
             }
-            Result_::Drawn(id, picture) => {
+            Finished::Drawn(id, picture) => {
                 self.drawings -= 1;
                 self.send(Response::new_ok(id, picture).into())
             }
