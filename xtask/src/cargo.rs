@@ -27,8 +27,26 @@ pub fn command(args: &[&str]) -> Command {
         .args(args)
         .env("PATH", tools::path())
         .current_dir(root());
+    // Cargo set these for this process. A build script that watches one of them (ring's does) would run again, and all
+    // that depends on it be built again, whenever cargo is called from elsewhere.
+    for (name, _) in std::env::vars_os() {
+        let is_own = name
+            .to_str()
+            .is_some_and(|name| OWN.iter().any(|prefix| name.starts_with(prefix)));
+        if is_own {
+            command.env_remove(name);
+        }
+    }
     command
 }
+
+/// Beginnings of the variables that describe the package which cargo runs.
+const OWN: [&str; 4] = [
+    "CARGO_MANIFEST_",
+    "CARGO_PKG_",
+    "CARGO_BIN_",
+    "CARGO_PRIMARY_PACKAGE",
+];
 
 /// Runs cargo with its output shown; an error if it doesn't end well.
 pub fn run(args: &[&str]) -> Result<()> {

@@ -117,7 +117,7 @@ pub fn check() -> Result<Vec<Finding>> {
                 .or_insert_with(|| Built {
                     name: package.name.to_string(),
                     version: package.version.clone(),
-                    licence: package.license.clone(),
+                    licence: package.license.clone().or_else(|| from_file(package)),
                     known_source: match &package.source {
                         Some(source) => source.is_crates_io(),
                         None => package.manifest_path.starts_with(cargo::root()),
@@ -135,6 +135,20 @@ pub fn check() -> Result<Vec<Finding>> {
         }
     }
     judge(&rules, &built)
+}
+
+/// The licence of a package that gives a file instead of a name; the one that is known by its text.
+fn from_file(package: &Package) -> Option<String> {
+    let path = package.license_file()?;
+    let text = std::fs::read_to_string(path).ok()?;
+    is_apache(&text).then(|| "Apache-2.0".to_owned())
+}
+
+fn is_apache(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.next() == Some("Apache License")
+        && lines.next() == Some("Version 2.0, January 2004")
+        && text.contains("END OF TERMS AND CONDITIONS")
 }
 
 /// Whether cargo-deny has got its database.
@@ -293,6 +307,14 @@ mod tests {
              [sources]\nunknown-registry = \"deny\"\nunknown-git = \"deny\"\n"
         );
         parse(&text).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_whole_text() {
+        let text = "\n   Apache License\n  Version 2.0, January 2004\n 1. ...\nEND OF TERMS AND CONDITIONS\n";
+        assert!(is_apache(text));
+        assert!(!is_apache(&text.replace("2.0", "1.1")));
+        assert!(!is_apache(&text.replace("END OF TERMS", "AND SO ON")));
     }
 
     fn built(name: &str, version: &str, licence: Option<&str>) -> Built {
