@@ -77,7 +77,7 @@ impl Build {
     }
 }
 
-/// What a command says to a coordinator.
+/// Runs a command against a coordinator and returns its output.
 fn swirl(server: &str, arguments: &[&str]) -> Value {
     let mut command = Command::new(BINARY);
     for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {

@@ -9,7 +9,7 @@ use super::problem::Problem;
 /// How many rows a page holds at most, and if nothing is said.
 pub const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 100;
-/// What a place in a listing begins with, and no id does.
+/// The first character of a cursor into a listing. No id begins with it.
 pub const CURSOR: char = '~';
 
 /// How many rows are wanted.

@@ -1,4 +1,4 @@
-//! What an editor asks about a definition, and the answers: the language server without its wire.
+//! The language server without its transport: answers the requests of an editor about a definition.
 //!
 //! A [`Session`] takes the messages of one editor and gives what is to be sent back, both as the
 //! protocol writes them. It does no IO: documents come with the messages, and what a definition
@@ -71,7 +71,7 @@ struct Document {
     picture: Option<Arc<swirl_model::workflow::Workflow>>,
 }
 
-/// What is known of a text that is parsed but not read.
+/// Facts about a text that is parsed but not read.
 #[derive(Default)]
 struct Outline {
     names: Names,
@@ -96,7 +96,7 @@ pub struct Job {
     source: Arc<dyn Source>,
 }
 
-/// What came of a [`Job`].
+/// The result of a [`Job`].
 pub struct Done {
     uri: String,
     changed: u64,
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// What the server can do: the `capabilities` of its answer to `initialize`.
+    /// Returns the `capabilities` of the answer to `initialize`.
     pub fn capabilities() -> Value {
         json!({
             "textDocumentSync": {"openClose": true, "change": 2, "save": true},
@@ -169,7 +169,7 @@ impl Session {
             "textDocument/didClose" => {
                 self.documents.remove(uri);
             }
-            // What a document refers to may have changed.
+            // Files that a document refers to may have changed.
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 for document in self.documents.values_mut() {
                     document.changed = changed;

@@ -33,7 +33,7 @@ templates! {
     "scheduled": "does something each morning";
 }
 
-/// What the name stands for in the files.
+/// Replaced by the name in the files.
 const PLACEHOLDER: &str = "NAME";
 
 /// Texts of files.

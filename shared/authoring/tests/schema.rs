@@ -43,7 +43,7 @@ fn what_the_reader_accepts_the_schema_accepts() {
         let checked = schemas[&edition.edition].check(&node.to_data(), &SchemaLimits::default());
         match (&reading.workflow, checked) {
             (Some(_), Ok(())) => accepted += 1,
-            // What is read with this warning only is nothing that an editor should offer.
+            // An editor should not offer forms that are only read with this warning.
             (Some(_), Err(_)) if is_loose(&reading) => loose += 1,
             (Some(_), Err(error)) => {
                 accepted += 1;

@@ -185,7 +185,7 @@ fn memory() -> Option<usize> {
     Some(pages * 4 / 1024)
 }
 
-/// What is typed in a line of its own, letter by letter, with what is asked and what must be offered.
+/// Lines typed letter by letter, each with the word that must be offered.
 const TYPED: [(&str, &str); 3] = [
     ("    usedForComp", "usedForCompensation"),
     ("    transition: La", "Last"),

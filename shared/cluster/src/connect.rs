@@ -175,7 +175,7 @@ fn file(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
-/// What names the format of records in tests, where assertions are compiled in: processes of two builds, of one binary.
+/// Sets the format of records, only in builds with assertions: tests run one binary as if it were two builds.
 const FORMAT_VARIABLE: &str = "TEST_SWIRL_FORMAT";
 
 /// The format of records that this build reads and writes.

@@ -75,7 +75,7 @@ impl HistoryPart {
     }
 }
 
-/// What a listing is narrowed to: what a store may have an index of.
+/// Narrows a listing, by properties that a store may have indexed.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub workflow: Option<String>,

@@ -1,8 +1,9 @@
 //! Coverage: the parts of the definitions that the scenarios have run: states, ways between them, error
 //! paths, retries, timeouts.
 //!
-//! What there is to run comes from the canonical workflow, what was run from the histories of the
-//! instances. It is shown as text, as a page and as LCOV. Definitions that stand in scenario files aren't counted: they are part of the test.
+//! The parts that can run come from the canonical workflow, the parts that ran from the histories of the instances. The
+//! result is shown as text, as a page and as LCOV. Definitions inside scenario files aren't counted: they are part of
+//! the test.
 
 mod html;
 mod items;

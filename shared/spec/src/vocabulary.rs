@@ -53,7 +53,7 @@ pub fn language(edition: Edition) -> Option<Language> {
     editions::of(edition).map(|entry| entry.dialect.language)
 }
 
-/// What stands around an expression in a text.
+/// Returns the delimiters around an expression in a text.
 pub fn delimiters(edition: Edition) -> Option<Delimiters> {
     editions::of(edition).map(|entry| entry.dialect.delimiters)
 }

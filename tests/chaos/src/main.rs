@@ -24,7 +24,7 @@ Runs a cluster under faults and compares everything that comes of it.
   --fan N             elements of each foreach [default: 50]
   --report FILE       also writes what came of it as Markdown";
 
-/// What a soak is, where nothing else is said.
+/// The default arguments of a soak.
 const SOAK: [&str; 6] = [
     "--faults",
     "none",
@@ -83,7 +83,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     };
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.windows(2).any(|two| two == ["--soak", "yes"]) {
-        // What is said otherwise wins.
+        // Explicit arguments come later and win.
         arguments.splice(0..0, SOAK.map(str::to_owned));
     }
     let mut arguments = arguments.into_iter();

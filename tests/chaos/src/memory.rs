@@ -42,8 +42,8 @@ impl Memory {
         rows.collect()
     }
 
-    /// What of it is not flat: the median of the last third of the time beside that of the second one. The first one
-    /// is for caches that fill, and for what is kept for a time.
+    /// Returns the processes whose memory grew: it compares the median of the last third of the run with that of the
+    /// second third. The first third isn't compared, as caches fill and retained data builds up then.
     pub fn growth(&self) -> Vec<String> {
         let grown = self.seen.iter().filter_map(|(name, seen)| {
             let third = seen.len() / 3;

@@ -53,8 +53,8 @@ pub struct Options {
     pub at_least: Duration,
     /// and until this many faults have come and gone.
     pub faults_at_least: usize,
-    /// What tries to take the system down runs beside the others, after a time without it; so many instances run beside
-    /// it, and none may take ten times as long as those before.
+    /// Hostile workflows run beside the others, after a phase without them. As many ordinary instances run beside them,
+    /// and none may take ten times as long as before.
     pub hostile: bool,
     /// No process may grow.
     pub flat: bool,
@@ -273,7 +273,7 @@ fn now_ms() -> i64 {
     })
 }
 
-/// What those who start instances work with.
+/// The connections and settings of the clients that start instances.
 struct Client<'c> {
     api: &'c Api,
     nats: &'c async_nats::Client,

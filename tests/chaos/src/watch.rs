@@ -32,7 +32,7 @@ pub struct Started {
 
 #[derive(Default)]
 struct State {
-    /// Who was looked at last stands last.
+    /// In the order of their last check, oldest first.
     under_way: VecDeque<Started>,
     ended: Vec<Planned>,
     report: Report,

@@ -87,8 +87,8 @@ fn expressions(test: &Test, found: &mut Vec<ExprId>) {
     }
 }
 
-/// What a condition of jq is, whatever the data: literals with operators between them, or two equal
-/// sides of a comparison.
+/// Returns the value of a jq condition that doesn't depend on data: literals with operators between
+/// them, or a comparison with equal sides.
 fn constant(language: Language, text: &str) -> Option<bool> {
     if language != Language::Jq {
         return None;

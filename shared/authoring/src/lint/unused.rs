@@ -21,7 +21,7 @@ pub fn check(subject: &mut Subject<'_>) {
     let root = subject.root;
     let mut all: Vec<(&str, &Node)> = Vec::new();
     texts(root, "", &mut |key, node| all.push((key, node)));
-    // What stands in the definition itself, such as its operation, doesn't refer to it.
+    // Text inside the definition itself, such as its operation, is not a reference to it.
     let used = |name: &str, own: &str| {
         all.iter().any(|(key, node)| {
             let text = node.as_str().unwrap_or_default();

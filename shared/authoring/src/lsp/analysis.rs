@@ -1,4 +1,4 @@
-//! What the reader and the rules make of a document.
+//! Reads a document and applies the rules to it.
 
 use serde_json::{Value, json};
 use swirl_model::workflow::Workflow;

@@ -1,4 +1,4 @@
-//! What may stand where somebody types.
+//! Completions at the cursor.
 //!
 //! The reader itself says which properties an object has and which words a property takes: a
 //! stand-in is put where the cursor is, and the reader's finding about it names them. So what is
@@ -25,7 +25,8 @@ const PROPERTY: u8 = 10;
 const WORD: u8 = 12;
 const NAME: u8 = 18;
 
-/// What is offered for the word at a position. `edition` is what the document was last taken for.
+/// Returns the completions for the word at a position. `edition` is the edition last recognised for
+/// the document.
 pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Position) -> Value {
     let typed = Typed::at(text, at);
     let mut found = (PROPERTY, Vec::new());
@@ -33,7 +34,7 @@ pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Positi
         found.1 = typed.properties(text, edition);
     }
     if found.1.is_empty() {
-        // What looks like the beginning of a property may be an item of a list.
+        // The apparent beginning of a property may be an item of a list.
         found = typed.values(text, names, edition);
     }
     let (kind, words) = found;
@@ -130,7 +131,7 @@ impl Typed {
         let behind = after.trim_start();
         let word = match is_value || self.has_value {
             true => format!("\"{STAND_IN}\""),
-            // What is indented below the line belongs to the property.
+            // Lines indented below belong to the property.
             false if !is_json && behind.is_empty() => format!("\"{STAND_IN}\":"),
             // A comma too many does no harm, one that is missing does.
             false if is_json && behind.is_empty() => format!("\"{STAND_IN}\": 0,"),
@@ -239,7 +240,7 @@ impl Asked {
         hints.next().map(quoted).unwrap_or_default()
     }
 
-    /// What the reader says of the stand-in.
+    /// Returns the reader's findings about the stand-in.
     fn findings(&self, edition: Edition, code: codes::Code) -> Vec<Diagnostic> {
         let mut all = self.with(edition, STAND_IN);
         all.retain(|found| found.code == code);
@@ -253,7 +254,7 @@ impl Asked {
         said.iter().all(|found| !refuses.contains(&found.code))
     }
 
-    /// What the reader says of a word in place of the stand-in.
+    /// Returns the reader's findings with a word in place of the stand-in.
     fn with(&self, edition: Edition, word: &str) -> Vec<Diagnostic> {
         let steps: Vec<&str> = self.pointer.split('/').skip(1).collect();
         let (way, pointer) = way(&self.root, &steps);
@@ -288,8 +289,9 @@ fn find(node: &Node, found: &mut Option<String>) {
     }
 }
 
-/// What leads to a place, and what stands beside it; of the rest the scalars, which say what the objects
-/// around are. Also the pointer of the place there: lists have one item.
+/// Reduces a document to the path to a place and the place's siblings. Of everything else it keeps the
+/// scalars, which tell the kinds of the surrounding objects. Also returns the pointer of the place in
+/// the result, whose lists have one item.
 fn way(node: &Node, steps: &[&str]) -> (Data, String) {
     let Some((step, rest)) = steps.split_first() else {
         return (node.to_data(), String::new());

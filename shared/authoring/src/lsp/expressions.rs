@@ -1,4 +1,4 @@
-//! What may stand in an expression where somebody types: variables, functions, names.
+//! Completions inside expressions: variables, functions, names.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ const OF_WORKFLOW: [&str; 7] = [
     "version",
 ];
 
-/// What the expressions of a document may refer to, beside declared names.
+/// Everything that the expressions of a document may refer to, except declared names.
 #[derive(Debug, Default)]
 pub struct Sight {
     language: Option<Language>,
@@ -99,7 +99,7 @@ impl Sight {
         self.typed(text, at).is_some()
     }
 
-    /// What may stand at a position, if that is in an expression.
+    /// Returns the completions at a position, if it is inside an expression.
     pub fn complete(&self, text: &Text, at: Position, names: &Names) -> Option<Value> {
         let inner = self.typed(text, at)?;
         let part = |c: char| c.is_alphanumeric() || "_$.:@".contains(c);
@@ -126,7 +126,7 @@ impl Sight {
         Some(items.collect())
     }
 
-    /// What is offered for a word, and which part of it that replaces.
+    /// Returns the completions for a word, and the part of the word that they replace.
     fn offered<'w>(&self, word: &'w str, inner: &str, names: &Names) -> (&'w str, Vec<Offer>) {
         const FIELD: u8 = 5;
         let fields = |fields: &mut dyn Iterator<Item = &str>| {
@@ -202,7 +202,7 @@ impl Sight {
         Some(format!("`{}`: {about}", all.join("`, `")))
     }
 
-    /// What stands of an expression before a position, if the position is in one.
+    /// Returns the text of an expression before a position, if the position is inside one.
     fn typed(&self, text: &Text, at: Position) -> Option<String> {
         let (key, value) = value_before(text, at)?;
         if let Some(begin) = value.rfind(self.open()) {

@@ -39,7 +39,7 @@ impl Fix {
     }
 }
 
-/// What is to stand there instead.
+/// Returns the fix that replaces the text of a finding by the one that its hint names.
 fn replaced(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     let new = meant(hint)?;
     let range = finding.range(text);
@@ -186,7 +186,7 @@ fn character_at(text: &Text, at: Position) -> Option<char> {
     text.line(at.line)[text.before(at).len()..].chars().next()
 }
 
-/// What a hint such as `did you mean 'x'?` or `write 'x'` wants to stand there.
+/// Returns the replacement that a hint such as `did you mean 'x'?` or `write 'x'` suggests.
 fn meant(hint: &str) -> Option<&str> {
     let rest = hint
         .strip_prefix("did you mean '")

@@ -1,6 +1,6 @@
-//! What the functions of jq are for, in a sentence each.
+//! The functions of jq, each described in a sentence.
 
-/// Words of the language that are no functions.
+/// Words of the language that aren't functions.
 pub const KEYWORDS: [&str; 13] = [
     "and", "as", "catch", "def", "elif", "else", "end", "foreach", "if", "or", "reduce", "then",
     "try",

@@ -1,4 +1,4 @@
-//! What a definition names, and where the names stand.
+//! The names that a definition declares and uses, with their places.
 
 use serde_json::{Value, json};
 use swirl_spec::source::{Member, Node};
@@ -6,7 +6,7 @@ use swirl_spec::source::{Member, Node};
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
-/// What a name is one of.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     State,
@@ -30,7 +30,8 @@ const LISTS: [(&str, Kind, u8); 8] = [
     ("secrets", Kind::Secret, 20),
 ];
 
-/// What the text of a property refers to, in the words of the editions.
+/// Returns the kind of name that a property's text refers to, for the property names of all
+/// editions.
 pub fn referred(key: &str) -> Option<Kind> {
     Some(match key {
         "transition" | "nextState" | "next-state" | "nextTask" | "compensatedBy" | "stateName"
@@ -58,7 +59,7 @@ struct Occurrence {
     column: usize,
 }
 
-/// What belongs to a declared name.
+/// The block of a declared name.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     /// The number that the protocol has for such symbols.
@@ -112,7 +113,7 @@ impl Names {
         }
     }
 
-    /// What the expressions of a text refer to.
+    /// Adds the names that the expressions in a text refer to.
     fn in_expressions(&mut self, node: &Node) {
         let text = node.as_str().unwrap_or_default();
         for (prefix, kind, signs) in [

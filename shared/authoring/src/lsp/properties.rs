@@ -1,4 +1,4 @@
-//! What properties are for, in a sentence each.
+//! The properties of the language, each described in a sentence.
 
 use super::text::{Position, Text};
 

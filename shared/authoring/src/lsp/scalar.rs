@@ -1,7 +1,7 @@
 //! A text of the document as it is written, and what it stands for: with quotes, escapes, and as a
 //! block in lines of its own.
 
-/// What a text stands for.
+/// The value of a scalar's text.
 #[derive(Debug, Default)]
 pub struct Scalar {
     pub value: String,

@@ -15,7 +15,7 @@ use super::{DIAGRAM, Done, Drawing, Job, Session, Source};
 
 /// How long nothing may come before a text is analysed.
 const QUIET: Duration = Duration::from_millis(60);
-/// Who types without a pause gets findings all the same.
+/// The longest wait for a pause in typing: findings appear even without one.
 const WAIT_MAX: Duration = Duration::from_millis(600);
 /// Pictures that wait; a request beyond them is refused.
 const DRAWINGS_MAX: usize = 8;

@@ -89,7 +89,7 @@ impl Text {
         }
     }
 
-    /// What stands between two bytes.
+    /// Returns the range between two byte offsets.
     pub fn between(&self, bytes: std::ops::Range<usize>) -> Range {
         Range {
             start: self.position(bytes.start),

@@ -13,8 +13,9 @@ use swirl_spec::{Options, codes, read_as, vocabulary};
 /// Like no word of the language, so that no finding suggests another one.
 pub(super) const STAND_IN: &str = "zzqqxxkkww";
 
-/// What the reader says of values that cannot stand where they do, whatever else the document has. What
-/// depends on other parts of the document, such as a name that is not defined, is not among it.
+/// The reader's findings about values that are wrong where they are, whatever the rest of the document
+/// has. Findings that depend on other parts of the document, such as an undefined name, aren't among
+/// them.
 const REFUSING: [codes::Code; 9] = [
     codes::BAD_BATCH_SIZE,
     codes::BAD_COUNT,
@@ -36,7 +37,7 @@ pub(super) struct Reader {
     pub(super) names: BTreeSet<String>,
     /// Words to try as values, beside those that the reader suggests.
     words: Vec<&'static str>,
-    /// What the reader said of each document.
+    /// The reader's findings for each document.
     said: RefCell<HashMap<String, Rc<Said>>>,
 }
 
@@ -107,7 +108,7 @@ impl Place {
     }
 }
 
-/// What the reader said.
+/// The reader's findings.
 pub(super) struct Said(Vec<Diagnostic>);
 
 impl Reader {
@@ -162,8 +163,8 @@ impl Reader {
         once
     }
 
-    /// What the reader calls an object that has `beside`, and which names it suggests for its properties;
-    /// none if it compares them with nothing.
+    /// Returns the reader's name for an object that has `beside`, and the property names that it
+    /// suggests. `None` if the reader doesn't compare the names.
     pub(super) fn compares(&self, place: &Place, beside: &Value) -> Option<(String, Vec<String>)> {
         let mut object = beside.clone();
         object[STAND_IN] = Value::Null;

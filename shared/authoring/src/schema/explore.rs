@@ -180,7 +180,7 @@ impl<'r> Explorer<'r> {
         all
     }
 
-    /// What the object is for each word of a property, if that differs.
+    /// Returns the variants of an object that differ by the word of a property.
     fn variants(
         &mut self,
         place: &Place,
@@ -236,7 +236,7 @@ impl<'r> Explorer<'r> {
             all.push((word, of_word));
         }
         if let Some(base) = base {
-            // What holds where the property is absent.
+            // The variant without the property.
             let absent = self.known(place, base, &json!({}), "");
             all.push((String::new(), absent));
         }
@@ -309,7 +309,8 @@ impl<'r> Explorer<'r> {
         index
     }
 
-    /// What a property may be, beside what must be there: by whichever property of a set that is.
+    /// Explores the values of a property, beside the required ones: one try for each alternative
+    /// set of required properties.
     fn property(
         &mut self,
         place: &Place,

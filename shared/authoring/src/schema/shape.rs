@@ -1,4 +1,4 @@
-//! What may stand at a place, as far as the reader tells.
+//! The values that the reader accepts at a place.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use swirl_spec::codes;
 
 use super::ask::{Place, Reader, STAND_IN};
 
-/// What may stand at a place. All of it false or none: nothing may.
+/// The values that are valid at a place. If all fields are false or empty, none are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Shape {
-    /// Whatever there is: nothing else is said then.
+    /// Any value; the other fields are unused then.
     pub(super) anything: bool,
     pub(super) null: bool,
     pub(super) boolean: bool,
@@ -132,7 +132,7 @@ impl Shape {
         }
     }
 
-    /// What fits one or the other.
+    /// Returns the shape of values that fit one or the other.
     pub(super) fn or(self, other: Shape) -> Shape {
         if self.anything || other.anything {
             return Shape::anything();

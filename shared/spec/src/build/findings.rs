@@ -45,7 +45,8 @@ impl Ctx<'_> {
 
     fn add(&mut self, finding: Diagnostic) {
         self.failed |= finding.is_error();
-        // What several uses share (an expression function, a resource) is found wrong by each.
+        // A part with several uses (an expression function, a resource) gives the same finding for
+        // each use.
         if !self.diagnostics.iter().any(|known| *known == finding) {
             self.diagnostics.push(finding);
         }

@@ -1,4 +1,5 @@
--- What a commit does, one function a command. Stands between the libraries and commit.lua.
+-- Carries out the commands of a commit, one function for each. Inserted between the libraries and
+-- commit.lua.
 
 local OUTBOX, ENDED, HISTORY
 -- Where in ARGV the next argument is, less one.
@@ -101,7 +102,8 @@ local function set_status(status, at)
   list_add(10, status, place)
   STATUS = status
   write('s', status)
-  -- What failed stands below zero, on its own: however much succeeds, it stays until its time is over.
+  -- Failed instances have scores below zero, apart from the others: no number of successes displaces
+  -- them before their time is over.
   if at and status == 'f' then at = -1 - tonumber(at) end
   if at then call('ZADD', ENDED, at, INST) else call('ZREM', ENDED, INST) end
 end
@@ -229,7 +231,8 @@ commands['end'] = function()
   if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
   if output ~= '' then write('out', output) end
   if err ~= '' then write('err', err) end
-  -- What was invoked async ends with a parent that faults, too: its retry won't repeat it.
+  -- Children that were invoked asynchronously end with a parent that faults, too: its retry won't
+  -- start them again.
   local children = read('k')
   erase('k')
   if status ~= 'f' then

@@ -80,7 +80,7 @@ for _ = 1, take_number() do
     dirty()
   end
 end
--- What is gone at once, and isn't the root, needs no record any more.
+-- A scope that is gone at once, and isn't the root, needs no record.
 if not gone or SCOPE == 'r' then put_scope(SCOPE, ARGV[6], ARGV[5] + 1, ARGV[7]) end
 for _ = 1, take_number() do
   local seq, due, kind = take(), take(), take()
@@ -107,12 +107,12 @@ if gone then
   if SCOPE == 'r' then empty_scope(SCOPE) else remove_scope(SCOPE) end
 end
 local released, token = 0, 0
--- Who goes on might overtake effects that are still to be carried out.
+-- A worker that continues could overtake effects that are still to be carried out.
 local may = string.find(ARGV[11], 'r', 1, true) and (gone or #effects == 0)
 if may and (untaken or not has_news(SCOPE, ARGV[4])) then
   if lease_of(SCOPE) then drop_lease(SCOPE) end
   released = 1
-  -- What came meanwhile has a message of its own, which may have been in vain.
+  -- An input that came meanwhile has its own message, but that may have been dropped already.
   if untaken and has_news(SCOPE, ARGV[4]) then woken[#woken + 1] = SCOPE end
 elseif untaken then
   token = next_number()
@@ -121,7 +121,7 @@ elseif untaken then
     holder = ARGV[13], attempt = ARGV[14],
   })
 end
--- What has got on isn't overdue.
+-- A scope that made progress isn't overdue.
 if refresh(SCOPE) then
   ready[INST .. '/' .. SCOPE] = nil
   call('ZADD', READY, MILLIS, INST .. '/' .. SCOPE)
@@ -130,6 +130,6 @@ if outbox then
   write('O', outbox)
   call('ZADD', OUTBOX, 'NX', MILLIS, INST)
 end
--- Who indexes what the instance waits for needn't ask for it.
+-- Saves a second request for the instance's waits when they are indexed.
 local fields = is_dirty == 1 and call('HGETALL', EVENTS) or {}
 return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, token, fields }

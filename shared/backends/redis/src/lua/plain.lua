@@ -41,8 +41,8 @@ local function remember(seen, items)
   return seen
 end
 
--- What a parent is told of a fork: with the results of its branches in order, false where there is none,
--- or without, where it only is to open the next batch.
+-- Returns the input that reports a fork to its parent: with the results of its branches in order, false
+-- where there is none; without results if the parent only has to open the next batch.
 local function joined(number, fork, results)
   local parts = {}
   for at = 1, results and fork[OPEN] or 0 do
@@ -86,7 +86,7 @@ local function main(KEYS, ARGV)
   local closing = has(letters, 'c') and ARGV[rest]
   if closing then rest = rest + 1 end
 
-  -- What there is.
+  -- Read the present records.
   local number, index, name, found, kept, held
   if S == 'r' then
     if has(letters, 'e') then

@@ -1,5 +1,5 @@
--- What every script of an instance begins with: the instance's hash, its scopes' inboxes and
--- leases, and the index of what should run.
+-- The beginning of every script about an instance: the instance's hash, its scopes' inboxes and
+-- leases, and the index of scopes that should run.
 --
 -- KEYS, as far as a script needs them (keys.rs): 1 instance, 2 ready, 3 timers, 4 dirty,
 -- 5 what it waits for, 6 events that it had, 7 outbox, 8 ended, 9 history; then the script's own.
@@ -28,14 +28,14 @@ local is_dirty
 -- Fields of the instance's hash as this script knows them: text, or false where there is none. Those
 -- that it changed are written at its end, all at once.
 local known, changed
--- What changes in the index of what should run: since when, or false.
+-- Changes to the index of scopes that should run: the time since when, or false.
 local ready
 local marks, leases, boxes, forks
 -- Forks whose numbers changed.
 local counted
--- Timers that were armed; whether somebody was told.
+-- Timers that were armed; whether a listener was notified.
 local armed_now, told_timers
--- Whether the instance waits for something; nothing where that was not looked at.
+-- Whether the instance waits for something; nil if that was not checked.
 local waiting
 local call
 
@@ -187,7 +187,7 @@ local function run(keys, argv, main)
   return answer
 end
 
--- What a field says, read once.
+-- Returns the parsed value of a field, which is parsed once.
 local function parsed(found, kind, parse, scope)
   local value = found[scope]
   if value == nil then

@@ -1,5 +1,5 @@
--- What changes scopes: timers, waits, forks, their beginning and their end. Stands between the
--- prelude and the scripts that need it.
+-- Functions that change scopes: timers, waits, forks, their beginning and their end. Inserted
+-- between the prelude and the scripts that need it.
 
 local function timers_of(scope)
   local text = read('t:' .. scope)
