@@ -70,7 +70,7 @@ impl Build {
         format!("http://{}", self.0[0].address)
     }
 
-    /// Waits until both have ended by themselves; what each said.
+    /// Waits until both have ended by themselves; returns their outputs.
     fn ended(&mut self) -> Vec<String> {
         let all = self.0.iter_mut();
         all.map(|one| until("its end", || one.ended())).collect()
@@ -132,7 +132,8 @@ fn an_older_build_makes_way_for_a_newer_one() {
         folder
     };
 
-    // Two builds of one format, side by side: what one starts, the other goes on with.
+    // Two builds of one format, side by side: each continues the instances that the other one
+    // starts.
     let mut first = Build::start(&cluster, &of("first"), 7);
     first.wait();
     let mut second = Build::start(&cluster, &of("second"), 7);

@@ -30,7 +30,7 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs cargo with its output shown; an error if it doesn't end well.
+/// Runs cargo with its output shown; an error if it fails.
 pub fn run(args: &[&str]) -> Result<()> {
     run_with(args, &[])
 }

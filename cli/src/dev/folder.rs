@@ -37,7 +37,7 @@ struct Known {
     again: Option<(Again, Instant)>,
 }
 
-/// Why a document is to be read again though its file is the same.
+/// The reason to read a document again although its file is the same.
 #[derive(Clone, PartialEq)]
 enum Again {
     /// It was refused: files that it refers to may exist by now.

@@ -17,7 +17,7 @@ pub const WIDTH: usize = 120;
 /// Why a text was not formatted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is no document: nothing can be said of its layout.
+    /// The text is not a document, so it has no layout to check.
     #[error("{0}")]
     Unreadable(Box<Diagnostic>),
     /// A part of YAML that the reader knows and the printer doesn't.

@@ -81,7 +81,7 @@ fn is_loose(reading: &Reading) -> bool {
     findings.any(|finding| finding.code == codes::LOOSE_FORM)
 }
 
-/// Whether a document is refused for what stands in one place or is missing there.
+/// Whether a document is refused for a value at one place, or a missing one.
 fn is_shapeless(reading: &Reading) -> bool {
     let shape = [
         codes::BAD_DURATION,

@@ -17,7 +17,7 @@ use crate::reader::{Reader, Source};
 pub enum Outcome {
     New(DefinitionId),
     Unchanged(DefinitionId),
-    /// Another document is there under this id and version: the version is to be raised.
+    /// Another document is deployed under this id and version: the version must be raised.
     Conflict(DefinitionId),
     /// In place of another document under this id and version.
     Replaced(DefinitionId),
@@ -31,7 +31,7 @@ pub enum Outcome {
 #[derive(Clone)]
 pub struct Deployer {
     service: Service,
-    /// Counts the instances of a document that is to be replaced.
+    /// Counts the instances of a document before it is replaced.
     queries: Arc<dyn InstanceQueries>,
     /// Deployments are made one after another: two with the same id must not both prepare their
     /// functions under it.

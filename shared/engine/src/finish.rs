@@ -449,7 +449,7 @@ impl Ctx<'_> {
 
     /// `workflowExecTimeout` has passed.
     pub fn workflow_timeout(&mut self) {
-        // A branch looks at the end of the step whether it only waits.
+        // A branch checks at the end of the step whether it only waits.
         if !matches!(self.scope.role, Role::Root) {
             return;
         }
@@ -495,7 +495,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The instance is to be terminated, after `runBefore`.
+    /// The instance is terminated after `runBefore`.
     pub(crate) fn time_out(&mut self) {
         self.disarm(|_| true);
         self.unsubscribe();

@@ -1,4 +1,4 @@
-//! Retries of an action, and an operator's choices for one that failed for good.
+//! Retries of an action, and an operator's choices for one that failed finally.
 
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::{EndStatus, Header};
@@ -24,7 +24,7 @@ impl Ctx<'_> {
         self.action_failed_with(error, true)
     }
 
-    /// `under_way`: the attempt may still run, and is to be ended.
+    /// `under_way`: the attempt may still run, and must be ended.
     pub fn action_failed_with(&mut self, error: WorkflowError, under_way: bool) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
@@ -78,7 +78,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// How long to wait before another attempt, if there is to be one.
+    /// The pause before another attempt, if there is one.
     pub(crate) fn delay(
         &self,
         rule: &RetryRule,

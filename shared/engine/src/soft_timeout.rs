@@ -67,7 +67,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// When the workflow times out, if running work is to be finished then.
+    /// When the workflow times out, if running work is finished then.
     fn soft_end(&self) -> Option<Timestamp> {
         let timeout = self.workflow_timeout_setting()?;
         // A timeout that cannot be evaluated has faulted the instance at its start.

@@ -281,7 +281,7 @@ impl Ctx<'_> {
         use swirl_model::scope::{Position, Work};
         let found = &self.def.workflow[state];
         let name = found.name.clone();
-        // Nothing is to be done once only before its work.
+        // There is nothing to do once before its work.
         let entered = found.input.is_none() && found.input_schema.is_none();
         self.emit(Event::StateEntered {
             state,

@@ -5,10 +5,10 @@
 //! pause is over, one call tries it. If that succeeds, all are let through; if not, the pause is twice as long, up to a
 //! limit.
 //!
-//! Only signs that nobody answers count: no connection, a broken one, no answer in time, and the statuses by which
-//! gateways report the same. An answer of any other status closes the circuit. A call that nobody waits for any more
-//! doesn't count. The state belongs to this process alone: hosts that fail are few, and each process finds out by
-//! itself.
+//! Only signs that the service doesn't answer count: no connection, a broken one, no answer in time, and the
+//! statuses by which gateways report the same. An answer of any other status closes the circuit. A call that nobody
+//! waits for any more doesn't count. The state belongs to this process alone: hosts that fail are few, and each
+//! process finds out by itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;

@@ -499,7 +499,7 @@ mod tests {
                 "{text}"
             );
         }
-        // Shared values count as often as they occur, and nobody looks at all of them.
+        // Shared values count as often as they occur, without visiting all of them.
         let mut data = Data::string("x".repeat(1000));
         for _ in 0..60 {
             data = Data::array(vec![data.clone(), data]);

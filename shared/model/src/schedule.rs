@@ -79,8 +79,8 @@ impl Calendar {
         })
     }
 
-    /// The first time after `after` at which an instance is to be created. An interval that is a
-    /// duration alone begins at the deployment: ask with an instant before it for the first time.
+    /// The first time after `after` at which an instance is created. An interval that is a duration
+    /// alone begins at the deployment: ask with an instant before it for the first time.
     pub fn next_after(&self, after: Timestamp, deployed_at: Timestamp) -> Option<Timestamp> {
         match &self.rule {
             // The instant of `validUntil` itself is excluded (decision 41).

@@ -179,7 +179,7 @@ pub enum Purpose {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Work {
-    /// The state's own work is to be begun.
+    /// The state's own work is next.
     Begin,
     List(ListRun),
     Fork(ForkRun),
@@ -205,9 +205,9 @@ pub enum Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FinishFrom {
-    /// The output filter is to be applied.
+    /// The output filter is next.
     Output,
-    /// The state has been left; its way is to be taken.
+    /// The state has been left; its way is taken next.
     Way,
     /// Everything that the way compensates is compensated.
     Onward,
@@ -247,7 +247,7 @@ pub struct ListRun {
 pub enum ActionStep {
     Ready,
     SleepBefore,
-    /// The attempt is to be made now.
+    /// The attempt is made now.
     Attempt,
     /// A function call is under way; `at` is the clock that its arguments see.
     Call {

@@ -29,7 +29,7 @@ pub struct Trigger {
     pub timeout_restarts: bool,
 }
 
-/// An instance that is to be created.
+/// An instance to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
     /// Which of the triggers.
@@ -59,7 +59,7 @@ pub trait EventLog: Send + Sync {
         at: Timestamp,
     ) -> Result<Offered>;
 
-    /// All that came of an event has been done.
+    /// All effects of an event are done.
     async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
     /// Drops everything older than the configured retention.

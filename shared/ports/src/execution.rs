@@ -116,7 +116,7 @@ pub struct Commit {
     /// reported to it, and the instance is active: otherwise it is [`Committed::News`].
     pub if_quiet: bool,
     /// The holder wants nothing more: the lease is given back with the commit where that loses nothing, that is, where
-    /// no input waits, and no effects are to be carried out before the scope continues.
+    /// no input waits, and no effects must be carried out before the scope continues.
     pub release: bool,
     /// How long a lease lasts that is taken with the commit.
     pub lease_ms: u64,
@@ -253,7 +253,7 @@ pub trait InstanceRecords: Send + Sync {
 
 #[async_trait]
 pub trait ExecutionStore: InstanceRecords {
-    /// Creates an instance with its root scope, runnable, or with all that became of it.
+    /// Creates an instance with its root scope, runnable, or as it is after its whole run.
     async fn create(&self, new: NewInstance) -> Result<Created>;
 
     /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it is there or not.

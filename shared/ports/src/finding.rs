@@ -1,4 +1,4 @@
-//! Something that an operator should know of a server that a backend uses.
+//! A fact that an operator should know about a server that a backend uses.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {

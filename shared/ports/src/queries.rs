@@ -95,8 +95,8 @@ pub struct Filter {
     /// Where a page ended ([`Page::next`]), with the same filter; counts before `after`.
     pub from: Option<String>,
     pub limit: usize,
-    /// How many instances may be looked at for one page, whether they pass or not; 0: as many as the store thinks
-    /// right.
+    /// The number of instances that may be examined for one page, whether they pass or not; 0: as many as the
+    /// store thinks right.
     pub seen_max: usize,
 }
 
@@ -138,7 +138,7 @@ pub struct Page {
     /// How far the listing came, for [`Filter::from`]; `None`: it is complete. A page may end early, even without rows:
     /// the rest has not been looked at.
     pub next: Option<String>,
-    /// How many instances were looked at.
+    /// The number of instances that were examined.
     pub seen: usize,
 }
 

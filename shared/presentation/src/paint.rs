@@ -42,7 +42,7 @@ pub(super) fn num(value: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).replace("-0", "0")
 }
 
-/// A text as it stands in a document of XML or HTML.
+/// A text as written in a document of XML or HTML.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -23,7 +23,7 @@ pub struct Trail {
 type Step = (Option<Arc<str>>, Option<Arc<str>>);
 
 impl Trail {
-    /// One state alone, by name: where somebody looks at it.
+    /// One state alone, by name: the one that a person looks at.
     pub fn at(state: &str) -> Trail {
         Trail {
             marks: BTreeMap::from([(Arc::from(state), Mark::Here)]),

@@ -100,7 +100,8 @@ impl Query {
         }
         filter.attribute = best(ranges);
         filter.statuses = match statuses {
-            // Two that exclude each other: nothing passes, and one index has to be read to say so.
+            // Two that exclude each other: nothing passes, and one index has to be read to report
+            // that.
             Some(none) if none.is_empty() => vec![Status::Terminated],
             Some(some) => some,
             None => Vec::new(),

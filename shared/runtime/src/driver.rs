@@ -122,7 +122,7 @@ struct Run {
     call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
-    /// A call has been answered, and nobody has checked yet whether something came before that.
+    /// A call has been answered, and it hasn't been checked yet whether an input came before that.
     answered: bool,
     /// The scope to continue with after this one, which isn't in the queue.
     next: Option<ScopeRef>,

@@ -364,7 +364,7 @@ mod tests {
         drop(gone);
         drop(one);
         let turn = kept.now_or_never().unwrap();
-        // One that was given and never looked at.
+        // One that was given and never used.
         let mut unseen = enter(&shares, "b");
         assert!((&mut unseen).now_or_never().is_none());
         drop(turn);

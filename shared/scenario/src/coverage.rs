@@ -38,7 +38,7 @@ pub struct Covered {
     workflow: Workflow,
 }
 
-/// Of all definitions that scenarios name as files, by file.
+/// Covers all definitions that scenarios name as files, by file.
 #[derive(Debug, Default)]
 pub struct Coverage {
     definitions: BTreeMap<PathBuf, Covered>,
@@ -106,7 +106,7 @@ impl Covered {
         self.items.iter().filter(|item| item.hits == 0)
     }
 
-    /// How many of a kind there are, and how many of them ran.
+    /// The number of parts of a kind, and how many of them ran.
     pub fn share(&self, kind: Kind) -> (usize, usize) {
         let of_kind = || self.items.iter().filter(|item| item.kind == kind);
         (

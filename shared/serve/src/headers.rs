@@ -161,7 +161,7 @@ mod tests {
             assert!(idle.is_err());
         }
 
-        // A body that nobody wanted is no beginning of headers.
+        // The body of an ignored request is not the beginning of headers.
         far.write_all(b"head").await.unwrap();
         assert_eq!(read(&mut near).await.unwrap(), 4);
         near.write_all(b"no").await.unwrap();

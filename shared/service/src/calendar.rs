@@ -1,5 +1,5 @@
-//! Schedules as people look at them and steer them: when they start something next, a start out of
-//! turn, and the starts of a time that is over.
+//! Schedules as people see and control them: their next starts, a start out of turn, and the starts
+//! of a time that is over.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::{Error, Reach, Service};
 
 impl Service {
     /// Takes an event in. When this returns, all that the event does has been committed; an error
-    /// means that it is to be offered again.
+    /// means that it must be delivered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
         let explain = tracing::enabled!(tracing::Level::DEBUG);
         self.offer(event, explain).await.map(|_| ())

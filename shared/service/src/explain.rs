@@ -21,7 +21,7 @@ use swirl_ports::{Filter, InstanceQueries, Trigger};
 
 use crate::{Error, Service};
 
-/// How many instances are looked at.
+/// The number of instances that are examined.
 const SEEN_MAX: usize = 500;
 /// How many at once.
 const AT_ONCE: usize = 16;
@@ -85,7 +85,7 @@ pub struct Explained {
     pub misses: Vec<Miss>,
     /// It would be kept for instances that wait for it later.
     pub kept: bool,
-    /// How many running instances were looked at.
+    /// The number of running instances that were examined.
     pub seen: usize,
     /// There are no other instances that could take it.
     pub complete: bool,

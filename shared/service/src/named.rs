@@ -12,7 +12,7 @@ use crate::{Error, Service};
 
 /// How long the holder of a key may need to create its instance, or to let it continue.
 const GRACE_MS: i64 = 60_000;
-/// How often a key is looked at that others take at the same moment.
+/// The number of tries for a key that others take at the same moment.
 const TRIES: usize = 8;
 
 /// Separates a workflow from a key. No id contains it.
@@ -41,7 +41,7 @@ impl Service {
         Ok(InstanceId::new(name))
     }
 
-    /// Takes the key of an instance that is to be created.
+    /// Takes the key of an instance that will be created.
     pub(crate) async fn take_key(&self, header: &Header) -> Result<Result<(), InUse>, Error> {
         let Some(key) = InstanceKey::of(header) else {
             return Ok(Ok(()));

@@ -21,7 +21,7 @@ struct Due {
 }
 
 impl Service {
-    /// When the next instance is to be created by a schedule.
+    /// When a schedule will create the next instance.
     pub async fn next_schedule(&self) -> Result<Option<Timestamp>, Error> {
         Ok(self.due_schedules().await?.first().map(|due| due.at))
     }

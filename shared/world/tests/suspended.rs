@@ -75,7 +75,7 @@ fn world() -> World {
     world
 }
 
-/// Which instances are suspended, by their workflow and whether somebody waits for them.
+/// The suspended instances, by their workflow and whether something waits for them.
 fn suspended(world: &mut World) -> Vec<String> {
     let mut found: Vec<String> = world
         .instances()

@@ -85,7 +85,7 @@ pub fn check(subject: &mut Subject<'_>) {
     }
 }
 
-/// Whether the name stands in the text, and is no part of a longer word there.
+/// Whether the text contains the name as a whole word.
 fn has_word(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -6,7 +6,7 @@ pub const KEYWORDS: [&str; 13] = [
     "try",
 ];
 
-/// In alphabetical order: those that definitions use most.
+/// The functions that definitions use most, in alphabetical order.
 const ABOUT: [(&str, &str); 77] = [
     ("abs", "the number without its sign"),
     (

@@ -146,8 +146,8 @@ impl Reader {
         said
     }
 
-    /// The words that a property takes, by what the reader said of another one: those that it suggests, and
-    /// those of other editions that it understands.
+    /// The words that a property takes, from the reader's finding about another one: those that it
+    /// suggests, and those of other editions that it understands.
     pub(super) fn words(&self, place: &Place, finding: &Diagnostic) -> Vec<String> {
         let mut words = quoted(&finding.message);
         words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
@@ -229,7 +229,7 @@ impl Said {
         self.0.iter().filter(move |found| found.pointer == pointer)
     }
 
-    /// Why the value cannot stand there, if it cannot.
+    /// The reason why the value isn't valid there, if it isn't.
     pub(super) fn refusal(&self, place: &Place) -> Option<&Diagnostic> {
         let refuses = |found: &&Diagnostic| {
             found.severity == Severity::Error && REFUSING.contains(&found.code)

@@ -19,7 +19,7 @@ pub(super) struct Known {
     /// How the reader calls it; empty for the definition itself.
     pub(super) what: String,
     pub(super) properties: Vec<Property>,
-    /// Whether others may stand beside them.
+    /// Whether other properties are allowed beside them.
     pub(super) is_open: bool,
     /// Of each set one property must be there.
     pub(super) required: Vec<Vec<String>>,
@@ -251,7 +251,8 @@ impl<'r> Explorer<'r> {
             .map(|(_, index)| *index)
     }
 
-    /// Explores an object: what must be there first, so that the rest stands in an object that is read.
+    /// Explores an object: required properties first, so that the others are tried in an object that
+    /// can be read.
     fn known(&mut self, place: &Place, compared: Compared, beside: &Value, word: &str) -> usize {
         let Compared { what, names } = compared;
         let name = place.name().to_owned();

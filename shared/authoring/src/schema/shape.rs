@@ -100,7 +100,7 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     (shape, is_silent && is_free)
 }
 
-/// Which texts may stand there; and whether the reader had nothing to say of any.
+/// The texts that are valid there; and whether the reader accepted every text.
 fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
     let said = reader.try_value(place, json!(STAND_IN));
     let is_silent = said.at(&place.pointer).next().is_none();
@@ -176,7 +176,7 @@ impl Shape {
         }
     }
 
-    /// A value that may stand there.
+    /// A valid value.
     pub(super) fn samples(&self, of_object: &dyn Fn(usize) -> Value) -> Vec<Value> {
         if self.anything {
             return vec![json!({})];

@@ -8,7 +8,7 @@ use swirl_model::workflow::{ExprId, Repeat};
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    /// Before an action: whether it is to be done at all.
+    /// Before an action: whether it is done at all.
     pub(super) fn may_begin(&self, repeat: &Repeat) -> Result<bool, WorkflowError> {
         match repeat.test {
             Some(test) if repeat.before => self.goes_on(test),

@@ -10,7 +10,7 @@ use crate::ctx::{Ctx, Step};
 struct Pace {
     /// The number of iterations that begin with the state.
     first: u32,
-    /// When this many are done, the next ones are looked at.
+    /// When this many are done, the next ones begin.
     look: u32,
     /// This many may run at once.
     at_once: u32,

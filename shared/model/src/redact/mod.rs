@@ -121,8 +121,7 @@ impl Redactor {
         }
     }
 
-    /// The next place at or after `from` that is to be cut out. It may reach back, but not beyond
-    /// `floor`.
+    /// The next place at or after `from` to cut out. It may reach back, but not beyond `floor`.
     fn next(&self, text: &str, from: usize, floor: usize) -> Option<(usize, usize)> {
         if self.is_empty() {
             return None;

@@ -18,8 +18,8 @@ pub enum BranchResult {
             deserialize_with = "crate::data::present"
         )]
         result: Option<Data>,
-        /// `workflowExecTimeout` has passed and the branch only waited: its state is to be left
-        /// (decision 81).
+        /// `workflowExecTimeout` has passed and the branch only waited: its state is left (decision
+        /// 81).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         left: bool,
     },
@@ -102,7 +102,7 @@ pub enum Reported {
     /// It isn't waited for any more, or it is known already.
     Stale,
     Noted,
-    /// The parent is to be notified now.
+    /// The parent must be notified now.
     Tell,
 }
 
@@ -169,7 +169,7 @@ impl Fork {
         self.done() >= self.needed
     }
 
-    /// Whether the parent, once it asks, is to be notified at once.
+    /// Whether the parent, once it asks, is notified at once.
     pub fn is_news(&self) -> bool {
         self.failed > 0 || self.enough()
     }

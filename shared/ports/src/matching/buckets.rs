@@ -42,8 +42,8 @@ pub fn is_valued(bucket: &str) -> bool {
     bucket.contains('\0')
 }
 
-/// The buckets in which an event is to be found or looked for: those of its kinds alone, and those
-/// with each of the given attributes.
+/// The buckets in which an event is stored or searched: those of its kinds alone, and those with
+/// each of the given attributes.
 pub fn buckets_of<'a>(
     event: &CloudEvent,
     attributes: impl Iterator<Item = &'a str> + Clone,

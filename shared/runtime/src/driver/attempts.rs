@@ -1,5 +1,5 @@
 //! Scopes that a process may have begun and not survived: each attempt is noted before it begins and struck out at its
-//! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them nobody tries again.
+//! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them no worker tries again.
 //!
 //! Only computing counts: while it waits for an answer the attempt is struck out, so that a long call is not blamed for
 //! the harm that others do to its process. For the same reason a scope that is suspected computes while no other

@@ -89,7 +89,7 @@ fn row(item: &Item) -> String {
     )
 }
 
-/// The document, with a mark at each line that something stands in.
+/// The document, with a mark at each line that has a part.
 fn document(covered: &Covered) -> String {
     let rows = covered.document.lines().enumerate().map(|(index, text)| {
         let on_line = || covered.items.iter().filter(|item| item.line == index + 1);

@@ -85,8 +85,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Writes notes of what is to be indexed. True if the instance has changed and was read again, or if
-    /// its notes have.
+    /// Writes index entries. True if the instance has changed and was read again, or if its notes have.
     async fn plan(
         &self,
         instance: &InstanceId,

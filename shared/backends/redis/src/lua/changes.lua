@@ -1,5 +1,5 @@
 -- A page of what changed after a revision. KEYS: 1 order, 2 revision, 3 heads, 4 changes. ARGV: 1 revision,
--- 2 length of the page. Returns id, revision and head of each; an empty head stands in the record.
+-- 2 length of the page. Returns id, revision and head of each; if the head is empty, it is in the record.
 
 local top = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')
 local revision = redis.call('GET', KEYS[2]) or '0'

@@ -72,7 +72,7 @@ local function erase(field)
 end
 
 -- A number for a token, an input or an effect. The first one grows with time, so that no number is used again
--- when the instance is removed and its id used once more: somebody may be late with one of before.
+-- when the instance is removed and its id used once more: a process may be late with an earlier one.
 local function next_number()
   local last = read('n')
   local number = string.format('%.0f', last and last + 1 or 16 * NOW)
@@ -80,7 +80,8 @@ local function next_number()
   return number
 end
 
--- A command that begins with so many words, and goes on with any number of pairs or single ones.
+-- A command that begins with this many words, and continues with any number of pairs or single
+-- ones.
 local function batched(words, head)
   local size = #words
   if size <= 1000 then
@@ -282,7 +283,7 @@ local function is_there(scope)
   return unborn(scope)
 end
 
--- Its fork, or one around it, is closed, or the instance is over. A detached scope goes on.
+-- Its fork, or one around it, is closed, or the instance is over. A detached scope continues.
 local function closed(scope)
   while true do
     local mark = marks_of(scope)
@@ -311,8 +312,8 @@ local function has_work(scope)
   return mark.goes and not closed(scope)
 end
 
--- Looks again whether a scope has something to do: it stands in the index from now on. Whose lease
--- runs stands there too, and is passed over by who looks. Tells its holder.
+-- Checks again whether a scope has something to do; if so, it is in the index from now on. A scope
+-- with a valid lease is there too, and readers of the index skip it. Notifies the holder.
 local function refresh(scope)
   local member = INST .. '/' .. scope
   local lease = lease_of(scope)
@@ -377,7 +378,7 @@ local function inbox_add(scope, id, kind, payload, outside)
   return 1
 end
 
--- The global index of events is to be brought in line with the instance.
+-- The global index of events must be updated for the instance.
 local function dirty()
   is_dirty = 1
   call('ZADD', DIRTY, MICROS, INST)

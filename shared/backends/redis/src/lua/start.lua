@@ -24,7 +24,7 @@ local function main(KEYS, ARGV)
   if watcher ~= '' then call('HSET', K, 'w', watcher) end
   call('ZADD', KEYS[4], micros, INST)
   call('ZADD', KEYS[5], 0, place)
-  -- One that isn't to go on has nothing to do.
+  -- An instance that must not continue has nothing to do.
   if string.find(ARGV[4], 'g', 1, true) then call('ZADD', KEYS[2], 'LT', string.sub(micros, 1, -4), INST .. '/r') end
   return false
 end
