@@ -99,7 +99,7 @@ fn started(server: &str, number: u32) -> String {
     started["id"].as_str().unwrap().to_owned()
 }
 
-/// Sends what the instance waits for, and waits for its end.
+/// Sends the event that the instance waits for, and waits for its end.
 fn finish(server: &str, folder: &Path, id: &str, number: u32) {
     let event = json!({
         "specversion": "1.0", "id": number.to_string(), "source": "/test", "type": "test.answer",

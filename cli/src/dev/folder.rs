@@ -65,7 +65,7 @@ impl Folder {
         }
     }
 
-    /// Deploys what is new, has changed, or was refused some time ago.
+    /// Deploys documents that are new, have changed, or were refused some time ago.
     pub async fn look(&mut self) {
         let mut files = Vec::new();
         let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));

@@ -17,7 +17,7 @@ struct Page {
     metrics: Vec<(String, String)>,
 }
 
-/// The figures that are shown, and what they are called.
+/// The figures that are shown, with their names.
 const FIGURES: [(&str, &str); 6] = [
     ("swirl_instances", "Instances that are kept"),
     ("swirl_running_instances", "Running instances"),

@@ -176,7 +176,7 @@ pub(super) async fn declared(_api: &Api) -> Result<Declared, Problem> {
     Ok(Declared::default())
 }
 
-/// A query as clients send it, checked against what is declared.
+/// A client's query, checked against the declared attributes.
 pub(super) fn parse(
     api: &Api,
     text: &str,

@@ -124,7 +124,7 @@ async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Value>, Problem>
     Ok(shown.collect())
 }
 
-/// The caller, and what they may do.
+/// The caller, and their permissions.
 pub async fn me(State(api): State<Api>, caller: Option<Extension<Caller>>) -> Json<Value> {
     let caller = caller.map(|Extension(caller)| caller);
     let roles = caller.iter().flat_map(|caller| &caller.roles);

@@ -1,4 +1,4 @@
-//! One layout for all documents: what `swirl fmt` does.
+//! One layout for all documents: the implementation of `swirl fmt`.
 //!
 //! Comments, the order of keys and the meaning of each value stay. That isn't left to trust in
 //! the printers: the result is read again and compared with the original, and formatted again to

@@ -1,10 +1,10 @@
 //! The rules of `swirl lint`, for definitions that are valid but probably not what the author
 //! meant.
 //!
-//! A rule looks at a definition that its reader accepts. It reports what it is sure of: a rule that
-//! cries wolf is switched off, and then it finds nothing. Each has a page in `docs/lint/`, and is
-//! switched off by its name, on the command line or by `metadata: {lintAllow: NAME}` of whatever
-//! holds the place.
+//! A rule checks a definition that its reader accepts. It reports only findings that it is sure of:
+//! users switch off a rule that cries wolf, and then it finds nothing. Each has a page in
+//! `docs/lint/`, and is switched off by its name, on the command line or by
+//! `metadata: {lintAllow: NAME}` of whatever holds the place.
 
 mod calls;
 mod conditions;
@@ -133,7 +133,7 @@ fn allowed(node: &Node) -> Option<&Node> {
     node.get("metadata")?.get(ALLOW)
 }
 
-/// Whether what holds the place, or anything around it, allows the finding.
+/// Whether the object at the place, or one around it, allows the finding.
 fn is_allowed(root: &Node, finding: &Finding) -> bool {
     let mut pointer = finding.place.pointer.as_str();
     loop {
@@ -173,7 +173,7 @@ fn unknown_rules(node: &Node, findings: &mut Vec<Finding>) {
 /// The rule of a name.
 ///
 /// # Errors
-/// There is none: what to write instead.
+/// There is no such rule; the error suggests a name.
 pub fn known(name: &str) -> Result<&'static Rule, String> {
     let rule = RULES.iter().find(|rule| rule.name == name);
     rule.copied().ok_or_else(|| {

@@ -286,8 +286,8 @@ impl Session {
         Ok(expression.unwrap_or_else(other))
     }
 
-    /// Returns what `swirl/diagram` draws: the last workflow without errors, with the state at the
-    /// position marked.
+    /// Returns the drawing for `swirl/diagram`: the last workflow without errors, with the state at
+    /// the position marked.
     ///
     /// # Errors
     /// The document is not open.

@@ -1,4 +1,4 @@
-//! Beginnings of workflows, each with a scenario that passes: what `swirl new` writes.
+//! The templates of `swirl new`: workflows to begin with, each with a scenario that passes.
 
 use swirl_spec::source::{Limits, Node, parse};
 

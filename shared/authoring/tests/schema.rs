@@ -1,4 +1,4 @@
-//! The schemas against the conformance suite: what the reader accepts, they accept.
+//! The schemas against the conformance suite: they accept the same documents as the reader.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -188,8 +188,8 @@ pub(crate) fn format() -> u32 {
     said.unwrap_or(swirl_redis::FORMAT)
 }
 
-/// How long processes of older builds have until this one writes what they cannot read: until they notice, and have finished
-/// what is under way. They are set as this one is, as far as it can know.
+/// The time that processes of older builds have until this one writes records that they cannot read. It is enough for
+/// them to notice and to finish their work, provided that they have the same settings as this one.
 fn takeover(config: &Config) -> Duration {
     let (worker, coordinator) = (&config.worker, &config.coordinator);
     let draining = coordinator.drain_delay + coordinator.shutdown_deadline;

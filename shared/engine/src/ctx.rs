@@ -41,8 +41,8 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl<'a> Ctx<'a> {
-    /// Decides an event: it is applied at once, so that what follows sees its effect. The history shows errors without
-    /// secrets; handlers and expressions see them unchanged.
+    /// Decides an event: it is applied at once, so that later decisions see its effect. The history shows errors
+    /// without secrets; handlers and expressions see them unchanged.
     pub fn emit(&mut self, mut event: Event) {
         match &mut event {
             Event::ActionFailed { error, .. }
@@ -202,7 +202,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// Gives up all that the current state has under way: timers, waits, branches, sub-workflows.
-    /// A running call is given up by moving on.
+    /// Moving on abandons a running call.
     pub fn abandon(&mut self) {
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();

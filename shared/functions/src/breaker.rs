@@ -64,11 +64,12 @@ pub struct Circuits {
 }
 
 tokio::task_local! {
-    /// When the call that is being made has taken so long that its host is to blame.
+    /// The time after which the host is to blame for a slow call.
     static LATE_AT: Instant;
 }
 
-/// Makes a call that is late after `limit`: given up from then on, it is a failure of its host.
+/// Makes a call that is late after `limit`: if it is abandoned later, this is a failure of its
+/// host.
 pub(crate) async fn with_limit<T>(limit: Duration, call: impl Future<Output = T>) -> T {
     let late_at = Instant::now() + limit;
     LATE_AT.scope(late_at, call).await

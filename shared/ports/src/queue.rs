@@ -50,7 +50,7 @@ pub trait Receipt: Send + Sync {
     async fn progress(&self);
     /// It needn't be delivered again.
     async fn done(&self);
-    /// Not now, and for no fault of the task's: it is delivered again after so long.
+    /// Not now, for a reason outside of the task: it is delivered again after this time.
     async fn later(&self, after_ms: u64);
     /// It failed: another attempt after this time may help. A queue gives up a task that has failed too often (attempts
     /// put off by [`Receipt::later`] don't count), and keeps it with this reason where people look; then it returns

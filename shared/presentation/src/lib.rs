@@ -59,8 +59,8 @@ pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
     svg::draw(&chart)
 }
 
-/// The style sheet of the pictures: what [`render`] writes into each. Pages that hold a picture may have it
-/// once, for the elements of the picture.
+/// The style sheet of the pictures, which [`render`] writes into each. Pages that hold a picture may have
+/// it once, for the elements of the picture.
 pub fn style() -> &'static str {
     svg::STYLE
 }

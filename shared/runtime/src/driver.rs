@@ -82,7 +82,7 @@ pub struct Driver {
     pub effects: Arc<dyn Effects>,
     pub registry: Arc<Registry>,
     pub settings: Settings,
-    /// The observer that is notified of what happens.
+    /// The observer of commits and calls.
     pub observer: Option<Arc<dyn Observer>>,
     /// How workflows share the processors; `None`: first come, first served.
     pub shares: Option<Arc<Shares>>,

@@ -1,4 +1,4 @@
-//! Notification of what happens, for traces and metrics.
+//! Notifications about the driver's work, for traces and metrics.
 //!
 //! An observer is notified after the fact, must not block, and changes nothing.
 

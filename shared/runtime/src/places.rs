@@ -1,7 +1,7 @@
 //! How workflows share the places of a worker. A scope keeps its place while its call is under way, so calls of one
 //! workflow that take long could keep all of them. A workflow has a place more only while it has no more than eight
-//! times as many as would be left: one alone has eight ninths of all, two have eight seventeenths each, and
-//! always some are left for one that comes anew.
+//! times as many as would be left: one alone has eight ninths of all, two have eight seventeenths each, and always
+//! some are left for a new one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

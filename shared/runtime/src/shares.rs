@@ -219,7 +219,7 @@ impl State {
 }
 
 impl Usage {
-    /// Leaves out those that were given up.
+    /// Leaves out those that were abandoned.
     fn next_waiting(&mut self) -> Option<oneshot::Sender<Turn>> {
         while let Some(waiting) = self.waiting.pop_front() {
             if !waiting.is_canceled() {

@@ -47,7 +47,7 @@ pub struct Limits {
     /// How long a connection may be idle between two requests. Longer than clients usually keep one (90 s): who sends a
     /// request at the moment in which it is closed doesn't know whether it was carried out.
     pub idle: Duration,
-    /// A client that takes nothing of its answer for so long loses its connection.
+    /// A connection is closed if the client reads nothing of its answer for this long.
     pub write: Duration,
 }
 
@@ -94,7 +94,7 @@ impl Connections {
         }
     }
 
-    /// Takes connections for ever.
+    /// Accepts connections for ever.
     pub async fn accept(&mut self, listener: &TcpListener) {
         loop {
             // Never closed, so that there is always an answer.
@@ -154,7 +154,7 @@ impl Connections {
         });
     }
 
-    /// Takes no request any more, and waits for so long for those under way.
+    /// Accepts no more requests, and waits this long for those under way.
     pub async fn end(mut self, limit: Duration) {
         self.over.send_replace(true);
         if timeout(limit, self.ending.shutdown()).await.is_err() {

@@ -33,7 +33,7 @@ impl Effects for Outward {
         };
         match self.bus.publish(event).await {
             Err(error @ StoreError::TooLarge { .. }) => {
-                // Trying again would never help, and would be done for ever. The engine makes none
+                // Retrying would never help, and would continue for ever. The engine makes none
                 // that is too large; but the server's limit may have been lowered since.
                 tracing::error!(%instance, %error, "a produced event cannot be published");
                 Ok(self.bus.bury(event, &error.to_string()).await?)

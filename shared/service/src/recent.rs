@@ -1,4 +1,4 @@
-//! The last events that this process took in, and their outcomes: for people who look for one.
+//! The last events that this process received, with their outcomes: for people who search for one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The observer, and what a process sets up for it.
+//! The observer, and its set-up in a process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

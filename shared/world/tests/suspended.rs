@@ -124,7 +124,7 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
         assert_eq!(left, []);
     }
 
-    // An instance that was handed on isn't handed on once more: an operator may let a part continue.
+    // An instance that was handed on isn't handed on again: an operator may let a part continue.
     let service = world.service.clone();
     let (all, part) = (top.clone(), middle.clone());
     let operated = async move {

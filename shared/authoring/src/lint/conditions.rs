@@ -122,7 +122,8 @@ fn same_sides(text: &str) -> Option<bool> {
     None
 }
 
-/// Numbers, texts without expressions in them, `true`, `false`, `null`, and what stands between them.
+/// Numbers, texts without expressions in them, `true`, `false`, `null`, and the operators between
+/// them.
 fn only_literals(text: &str) -> bool {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {

@@ -1,14 +1,14 @@
 //! Definitions that nothing refers to.
 //!
-//! Whether a name is used is asked of the document's texts, in whatever edition they are: a name that
-//! stands anywhere else as a word counts as used. So nothing is called unused by mistake.
+//! The rule searches the document's texts, in any edition: a name that occurs anywhere else as a word
+//! counts as used. So no definition is reported by mistake.
 
 use swirl_spec::source::Node;
 
 use super::places::texts;
 use super::{Subject, UNUSED_DEFINITION};
 
-/// The lists, and what one of their entries is called.
+/// The lists, with the name of their kind of entry.
 const LISTS: [(&str, &str); 5] = [
     ("auth", "the auth definition"),
     ("errors", "the error"),

@@ -183,7 +183,7 @@ impl Sight {
         all
     }
 
-    /// The function under the cursor, and what it does.
+    /// Returns the function under the cursor, with its description.
     pub fn hover(&self, text: &Text, at: Position) -> Option<String> {
         let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '_');
         let is_function = !line[..here.start].ends_with(['.', '$', '@']);
@@ -329,7 +329,7 @@ pub fn key_and_value(line: &str) -> Option<(&str, &str)> {
             (Some(open), c) if c == open && last != '\\' => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') if matches!(last, ' ' | '{' | '[' | ',' | ':') => quote = Some(c),
-            // Outside of quotes an expression cannot be told from an object in braces.
+            // Outside of quotes an expression cannot be distinguished from an object in braces.
             (None, '{') if last == '$' => return colon.map(|colon| split(line, start, colon)),
             (None, '{') => {
                 let begin = colon.map_or(start, |colon| colon + 1);

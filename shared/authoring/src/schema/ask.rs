@@ -1,4 +1,4 @@
-//! Questions to the reader: what it says of a document with a value at a place.
+//! Questions to the reader: its findings about a document with a value at a place.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -33,9 +33,9 @@ pub(super) struct Reader {
     edition: Edition,
     resources: MapResources,
     options: Options,
-    /// Names to try as properties, beside those that the reader suggests.
+    /// Names to try as properties, in addition to those that the reader suggests.
     pub(super) names: BTreeSet<String>,
-    /// Words to try as values, beside those that the reader suggests.
+    /// Words to try as values, in addition to those that the reader suggests.
     words: Vec<&'static str>,
     /// The reader's findings for each document.
     said: RefCell<HashMap<String, Rc<Said>>>,
@@ -65,7 +65,7 @@ impl Place {
         document
     }
 
-    /// The place of a property, in an object that has `beside` too.
+    /// The place of a property, in an object that also has `beside`.
     pub(super) fn property(&self, mut beside: Value, name: &str) -> Place {
         beside[name] = Value::Null;
         Place {
@@ -175,7 +175,7 @@ impl Reader {
         Some((what.unwrap_or_default().to_owned(), suggested))
     }
 
-    /// Those of the names that an object may have beside what it has, with one value or another.
+    /// Returns the names that an object may have in addition to its own, with any value.
     pub(super) fn taken(
         &self,
         place: &Place,
@@ -188,7 +188,7 @@ impl Reader {
             let is_taken = |name: &&String| said.unknown_property(place, name).is_none();
             taken.extend(names.iter().filter(is_taken).cloned());
         }
-        // Some are taken only where none of the others is, or beside one that is.
+        // Some are accepted only without the others, or next to another one.
         let mut whole = beside.clone();
         for name in [(); 2]
             .iter()
@@ -209,7 +209,7 @@ impl Reader {
     }
 }
 
-/// An object with every one of these names, beside what it has.
+/// Returns an object with all of these names in addition to its own.
 pub(super) fn with_names(beside: &Value, names: &BTreeSet<String>, value: &Value) -> Value {
     let mut object = beside.clone();
     for name in names {

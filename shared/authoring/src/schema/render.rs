@@ -1,4 +1,4 @@
-//! Shapes as JSON Schema, draft 7: what editors know best.
+//! Shapes as JSON Schema, draft 7, which editors support best.
 
 use serde_json::{Map, Value, json};
 

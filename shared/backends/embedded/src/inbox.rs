@@ -86,7 +86,7 @@ impl Inbox {
         kib
     }
 
-    /// How much what waits under this id adds to the instance.
+    /// The size that the input under this id adds to the instance.
     pub fn weight(&self, id: &str) -> usize {
         let entry = self.ids.get(id).and_then(|seq| self.entries.get(seq));
         entry.map_or(0, |entry| entry.kib)

@@ -7,8 +7,8 @@
 //! | `Attempt` | the attempt has begun, or is done at once |
 //! | `Call`, `Event`, `Subflow` | the answer is there, or the timeout passes |
 //! | `RetryDelay` | the timer fires: `Attempt` again |
-//! | `Done` | what comes behind it is known: its sleep, itself once more, or the next action |
-//! | `SleepAfter` | the timer fires: once more, or the next action |
+//! | `Done` | its successor is known: its sleep, the same action again, or the next action |
+//! | `SleepAfter` | the timer fires: the same action again, or the next action |
 //!
 //! One file a kind, one line in [`Ctx::attempt`].
 
@@ -187,7 +187,7 @@ impl Ctx<'_> {
         self.action_done_by(result, true)
     }
 
-    /// An operator gave the result: if it cannot be taken in, nothing is called once more.
+    /// An operator gave the result: if it cannot be merged, no function is called again.
     pub(crate) fn action_skipped(&mut self, result: Data) -> Step {
         self.action_done_by(Some(result), false)
     }

@@ -1,5 +1,5 @@
-//! Coverage as one page that needs nothing else: the diagrams with what ran and what didn't, and the documents
-//! beside it.
+//! Coverage as one self-contained page: the diagrams, in which the parts that ran are marked, and the
+//! documents next to them.
 
 use swirl_model::workflow::StateId;
 use swirl_presentation::line::Sign;

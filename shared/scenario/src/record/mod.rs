@@ -180,7 +180,7 @@ pub fn started_by(export: &Export, index: usize) -> Result<Vec<InstanceId>, Reco
     Ok(ids)
 }
 
-/// A definition, with what the reader fetched for it.
+/// A definition, with the documents that the reader fetched for it.
 struct Definition {
     id: DefinitionId,
     workflow: Workflow,

@@ -147,7 +147,7 @@ fn the_same_definition_goes_the_same_way() {
             replayed.text()
         );
     }
-    // Another version, and other names of what no history shows.
+    // Another version, and other names that no history shows.
     let renamed = PAY.replace("1.0.0", "2.0.0").replace("Busy", "TooMany");
     assert!(replayed(&renamed).is_same());
 }

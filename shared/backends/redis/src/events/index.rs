@@ -214,7 +214,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The command that undoes what a note says.
+    /// The command that reverts an entry.
     fn removal(&self, instance: &InstanceId, note: &str) -> Option<redis::Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
             let mut cmd = redis::cmd("ZREM");

@@ -21,7 +21,7 @@ local function is_plain(K, waits, dirty, id, before, found, listed)
   if tonumber(ended) > tonumber(before) then return false end
   -- Whether its scope has ended; that of one that is faulted has not.
   if status ~= 'f' and not string.find(mark, '^%d+ %a*e') then return false end
-  -- And what it waited for, or is found by.
+  -- Also its waits, and the entries by which it is found.
   if status == 'f' and redis.call('EXISTS', waits) == 1 then return false end
   if status == 'f' and (tonumber(redis.call('ZSCORE', listed, id)) or 0) >= 0 then return false end
   if redis.call('HLEN', K) > MOST then return false end

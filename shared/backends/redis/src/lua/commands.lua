@@ -23,7 +23,7 @@ local function put_out(effect, child)
   effects[#effects + 1] = child
 end
 
--- Takes what was acted on out of the inbox; returns the timers among it.
+-- Takes processed inputs out of the inbox; returns the timers among them.
 local function consume()
   local timers, remembered = {}, {}
   local box = box_of(SCOPE)
@@ -48,7 +48,7 @@ local function consume()
     boxes[SCOPE] = left
     put_box(SCOPE)
   end
-  -- Ids hold sequence numbers: what is older belongs to something that is over.
+  -- Ids contain sequence numbers: older ones belong to something that is over.
   if #remembered > 0 and not gone then
     local seen = read('x:' .. SCOPE) or '\1'
     seen = seen .. table.concat(remembered, '\1') .. '\1'
@@ -58,7 +58,7 @@ local function consume()
   return timers
 end
 
--- Tells the parent what a fork's branches came to so far.
+-- Notifies the parent of the results of a fork's branches so far.
 local function tell(name)
   local fork = fork_of(name)
   local parent, number = string.match(name, '^(.+)%.(%d+)$')

@@ -19,7 +19,7 @@ local untaken = ARGV[4] == '0'
 local lease = STATUS and lease_of(SCOPE)
 if untaken then
   if lease and lease.holder == ARGV[13] and lease.attempt == ARGV[14] then
-    -- It was carried out already, and comes once more: its answer was lost.
+    -- It has been carried out already, and is repeated because its answer was lost.
     drop_lease(SCOPE)
     refresh(SCOPE)
     return { 'refused' }

@@ -25,8 +25,8 @@ local function take(element)
   bytes = bytes + #element
 end
 
--- From the end, where that is nearer: to the element with the first line. Of the last entries those before what has
--- no room are left out.
+-- From the end, if that is nearer: to the element with the first line. Of the last entries those before what has no
+-- room are left out.
 local start, at = 0, 0
 if first >= last then
   start = first

@@ -53,7 +53,7 @@ local function joined(number, fork, results)
 end
 
 -- Lines of history, when the oldest elements that are not needed are gone, but for those of later commits. Nothing is
--- half done where the list isn't what it should be.
+-- half done if the list isn't as expected.
 local function trim(K, list, lines, keep)
   for _ = 1, TRIMMED do
     if lines <= keep then break end

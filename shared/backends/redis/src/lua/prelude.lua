@@ -164,7 +164,7 @@ local function read_box(text)
   return text and cmsgpack.unpack(text) or {}
 end
 
--- Reads the scope in question, and what else the script will need of the hash, in one go.
+-- Reads the scope in question, and the other fields of the hash that the script needs, in one go.
 local function begin(...)
   local time = call('TIME')
   MICROS = time[1] .. string.sub('00000' .. time[2], -6)
@@ -174,7 +174,7 @@ local function begin(...)
   STATUS, SUSPENDED = known.s, known.p and true
 end
 
--- A script: its keys and arguments, what it does, and the end of it.
+-- Runs a script: its keys and arguments, its body, and its end.
 local function run(keys, argv, main)
   KEYS, ARGV, call = keys, argv, redis.call
   K, READY, TIMERS, DIRTY, EVENTS, HAD = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
@@ -343,8 +343,8 @@ local function knows(scope, id)
   return seen and string.find(seen, '\1' .. short(id) .. '\1', 1, true) and true
 end
 
--- How much the instance holds, in KiB: the records of its scopes, what its forks begin with, their results, and what came
--- from outside and waits. What is smaller than one counts nothing, so that most instances have no such field.
+-- The size of the instance, in KiB: the records of its scopes, the data that its forks begin with, their results, and
+-- inputs from outside that wait. Parts smaller than one KiB count as zero, so most instances have no such field.
 local function kib(bytes) return math.floor(bytes / 1024) end
 
 local function weigh(by)

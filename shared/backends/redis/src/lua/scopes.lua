@@ -62,7 +62,7 @@ local function waits()
   return waiting
 end
 
--- The hash of what an instance waits for begins with the name of its workflow.
+-- The hash of an instance's waits begins with the name of its workflow.
 local function put_wait(field, value)
   call('HSET', EVENTS, field, value)
   waiting = true
@@ -118,7 +118,7 @@ local function empty_scope(scope)
     local key = item[3] == 'e' and string.match(item[2], '^event%-%d+%-%d+%-(.*)$')
     if key then
       call('ZREM', HAD, string.sub(redis.sha1hex(key), 1, 32))
-      -- Waits that have looked for early events look once more.
+      -- Waits that have searched for early events search again.
       if waits() then call('HSET', EVENTS, 'F', MICROS) end
       dirty()
     end
@@ -201,7 +201,7 @@ close_fork = function(name)
   if not fork or fork.closed == 1 then return end
   fork.closed = 1
   put_fork(name, fork)
-  -- Where all have told and are gone there is nobody to look after.
+  -- If all branches have reported and are gone, there is nothing to do.
   if fork.live > 0 or fork.done + fork.failed < fork.open then
     local fields = {}
     for index = 0, fork.open - 1 do

@@ -9,7 +9,7 @@ local open = redis.call('HGET', KEYS[2], event)
 if open then
   local generation, outcome = string.match(open, '^(%d+) %S+ ?(.*)$')
   if outcome ~= '' then return { 'done', outcome } end
-  -- Somebody is at it, or was: it is begun once more.
+  -- A process works on it, or did: it is begun again.
   if body ~= '' and redis.call('HSETNX', KEYS[4], event, generation .. '\n' .. body) == 1 then
     redis.call('ZADD', KEYS[3], ARGV[2], event)
   end
