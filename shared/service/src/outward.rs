@@ -11,8 +11,7 @@ use swirl_runtime::Effects;
 use crate::{Error, Service};
 
 /// A produced event first reaches the scopes of this system that wait for it, by way of the store;
-/// then it is published for everybody. So an event bus that forgets loses nothing for the
-/// instances.
+/// then it is published for everybody. So instances lose nothing if the event bus loses events.
 pub struct Outward {
     service: Service,
     bus: Arc<dyn EventBus>,
