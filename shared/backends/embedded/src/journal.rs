@@ -169,7 +169,7 @@ impl Journal {
         ticket
     }
 
-    /// Those of these records that were read until there were enough, in the order of their keys.
+    /// Returns the records that were read until there were enough, in the order of their keys.
     pub fn read_some(&self, range: Keys) -> Ticket<Pairs> {
         let (done, ticket) = oneshot::channel();
         self.send(Job::Some { range, done });

@@ -1,6 +1,6 @@
 //! Embedded backends: in memory, and durable in one folder.
 //!
-//! [`Embedded`] is the store, the event log and the definitions of one process. All of it is in
+//! [`Embedded`] is the store, the event log and the definitions of one process. Everything is in
 //! memory behind one lock; with a folder, every change is also written there, and a call returns
 //! only when its changes are on disk. `docs/adr/0004-embedded-store.md` says why.
 //!

@@ -168,8 +168,8 @@ local function others_that_failed(name, fork, but)
   return found
 end
 
--- A branch goes on if it failed, and if it is asked for, all others that failed. The parent hears now of
--- those that are left, and of enough that are done.
+-- Continues a branch if it failed, and if requested, all others that failed. The parent is notified now
+-- of those that are left, and if enough are done.
 commands['revive'] = function()
   local name, index, others = SCOPE .. '.' .. take(), take_number(), take_number()
   local id, kind, input = take(), take(), take()

@@ -1,14 +1,13 @@
--- One commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags,
--- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
--- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt
--- and 15 the stamp that was seen, where the token is 0: who looked at the scope and left it to others
--- until now, 16 the KiB that it adds at most, 17 those that the instance may hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers
--- that may be due again (sequence, time, kind); lines of history, and elements that hold them; then commands.
--- KEYS: those of Span::All; 10.. the listings, where a command needs them.
--- Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for } or { 'done', ids of effects, woken scopes, the mark if it is
--- dirty, was given back, the token if the lease is taken now or 0, and if it is dirty what it waits
--- for }. An effect's id comes with the instance that is to end, or '' where the caller knows the
--- effect.
+-- Applies one commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1': the
+-- scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give the lease back if
+-- that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt and 15 the stamp that was read, if the token
+-- is 0: the holder read the scope without a lease, 16 the KiB that it adds at most, 17 those that the instance may
+-- hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
+-- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
+-- the listings, where a command needs them. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
+-- } or { 'done', ids of effects, woken scopes, the mark if it is dirty, was given back, the token if the lease is taken
+-- now or 0, and if it is dirty what it waits for }. An effect's id comes with the instance that is to end, or '' where
+-- the caller knows the effect.
 
 begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
@@ -49,7 +48,7 @@ do
     stale = stale or not fork or fork.stamp ~= means
   end
   if stale or not gone and closed(SCOPE) then
-    -- Nothing waits for this lease to run out, so it is given back at once.
+    -- Nothing waits for this lease to expire, so it is released at once.
     if not untaken then
       drop_lease(SCOPE)
       refresh(SCOPE)

@@ -5,13 +5,12 @@
 -- 5 what it waits for, 6 events that it had, 7 outbox, 8 ended, 9 history; then the script's own.
 -- ARGV: 1 instance, 2 namespace, 3 the scope that the script is about (may be ''); then its own.
 --
--- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record,
--- m:<scope> marks ("rev flags stamp": e ended, d detached, g goes on by itself; when it was written),
--- l:<scope> lease, q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed,
--- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
--- hn lines of history that are kept, hd lines that are gone,
--- a:<scope> attempts that may have ended a worker (attempts.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children,
--- nk the key of the key that people call it by, z how much it holds (KiB).
+-- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record, m:<scope> marks ("rev
+-- flags stamp": e ended, d detached, g continues by itself; when it was written), l:<scope> lease, q:<scope> inbox,
+-- i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed, t:<scope> armed timers, f:<fork> origin, g:<fork>
+-- counters, b:<fork>.<index> a result, hn lines of history that are kept, hd lines that are gone, a:<scope> attempts
+-- that may have ended a worker (attempts.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children, nk the Redis
+-- key of its business key, z its size (KiB).
 
 local KEYS, ARGV
 local K, READY, TIMERS, DIRTY, EVENTS, HAD
@@ -72,7 +71,7 @@ local function erase(field)
 end
 
 -- A number for a token, an input or an effect. The first one grows with time, so that no number is used again
--- when the instance is removed and its id used once more: a process may be late with an earlier one.
+-- if the instance is removed and its id used once more: a process may be late with an earlier one.
 local function next_number()
   local last = read('n')
   local number = string.format('%.0f', last and last + 1 or 16 * NOW)
@@ -233,7 +232,7 @@ local function read_fork(text)
   return {
     total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
     done = n[7], failed = n[8], live = n[9], stamp = n[10],
-    -- How large the results are, and may become; forks of earlier builds have neither.
+    -- The size of the results and its limit; forks of earlier builds have neither.
     bytes = n[11] or 0, most = n[12] or 0,
   }
 end

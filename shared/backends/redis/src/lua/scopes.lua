@@ -107,7 +107,8 @@ local function put_scope(scope, record, rev, flags)
   write('m:' .. scope, text)
 end
 
--- Timers, waits and inbox go. Events that nobody acted on are free for others of the instance.
+-- Removes timers, waits and inbox. Events that were not processed are free for other scopes of the
+-- instance.
 local function empty_scope(scope)
   disarm_all(scope)
   drop_waits(scope)
@@ -195,7 +196,7 @@ local function remove_scope(scope)
   if name then prune_fork(name) end
 end
 
--- Branches that have begun are cancelled, the others never will be.
+-- Branches that have begun are cancelled, the others will never begin.
 close_fork = function(name)
   local fork = fork_of(name)
   if not fork or fork.closed == 1 then return end

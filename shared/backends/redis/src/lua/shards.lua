@@ -1,5 +1,5 @@
--- Divides the shards among the coordinators that live. KEYS: 1 processes by when they run out, 2
--- owners by shard. ARGV: 1 process, 2 milliseconds, 3 how many shards. Returns the shards of this
+-- Divides the shards among the live coordinators. KEYS: 1 processes by the expiry of their leases,
+-- 2 owners by shard. ARGV: 1 process, 2 milliseconds, 3 how many shards. Returns the shards of this
 -- process. A process with more than its share releases some. A process with fewer takes free ones,
 -- and more as the others release theirs.
 

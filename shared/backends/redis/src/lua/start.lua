@@ -1,5 +1,5 @@
 -- Creates an instance that begins without a correlation and without timers, in one straight line:
--- create.lua's short way.
+-- the fast path of create.lua.
 --
 -- KEYS: 1 instance, 2 ready, 3 keys by which instances were started, 4 the listing of running ones by time,
 -- 5 by workflow.
