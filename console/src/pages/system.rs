@@ -1,4 +1,4 @@
-//! The server itself: whether all of it works.
+//! The server itself: its health and some figures.
 
 use askama::Template;
 use serde_json::Value;

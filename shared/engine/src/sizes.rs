@@ -1,5 +1,5 @@
-//! Limits of the data that a definition makes: checked where it is made, so that an error handler can act, and nothing
-//! too large is ever stored.
+//! Limits on the data that a definition makes. They are checked where the data arises, so that an error handler can
+//! act, and nothing too large is ever stored.
 
 use swirl_model::error::names;
 use swirl_model::instance::Room;

@@ -22,7 +22,7 @@ use crate::eval::View;
 use crate::schema::Checked;
 use crate::step::Env;
 
-/// The longest key that people call an instance by.
+/// The longest business key of an instance.
 const KEY_BYTES_MAX: usize = 1000;
 
 /// The values that an instance is started with.
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn instances_that_start_each_other_are_counted() {
-        // From outside, whatever its value.
+        // From outside, with any value.
         assert_eq!(hops(&[], 0), Ok(0));
         assert_eq!(hops(&[(HOPS, "7")], 0), Ok(0));
         assert_eq!(hops(&[(ORIGIN, "a")], 0), Ok(1));

@@ -64,7 +64,7 @@ impl Trail {
                 Some(_) => Mark::Failed,
                 None => Mark::Here,
             };
-            // Of several branches in one state the one that failed counts.
+            // If several branches are in one state, the one that failed counts.
             let found = trail.marks.entry(state.name.clone()).or_insert(mark);
             if *found != Mark::Failed {
                 *found = mark;

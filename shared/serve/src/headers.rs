@@ -40,8 +40,8 @@ pub(crate) struct Prompt<S> {
     stream: S,
     limit: Duration,
     under_way: UnderWay,
-    /// Nothing has come since the last answer. What comes right behind one, without a pause, is the rest of a body that
-    /// nobody wanted.
+    /// Nothing has come since the last answer. Bytes right after an answer, without a pause, are the rest of a body
+    /// that was not read.
     idle: bool,
     /// Since the first byte of headers that are not complete.
     coming: Option<Pin<Box<Sleep>>>,

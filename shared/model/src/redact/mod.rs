@@ -23,7 +23,7 @@ pub const CUT: &str = "***";
 /// Shorter values stay, in characters: cutting them out would show where they are, and tear other text apart.
 const CHARS_MIN: usize = 4;
 
-/// The values of some secrets, ready to be looked for.
+/// The values of some secrets, prepared for searching.
 #[derive(Default)]
 pub struct Redactor {
     values: Vec<String>,
