@@ -319,7 +319,7 @@ async fn embedded(plan: &Plan, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Floor and store by turns: a sync takes now this long, now that.
+/// Floor and store in turn, since the time of a sync varies.
 async fn durable(
     plan: &Plan,
     definition: &std::sync::Arc<swirl_engine::Definition>,

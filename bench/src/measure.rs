@@ -13,7 +13,7 @@ use crate::usage::{Meter, Usage};
 /// One of many concurrent callers, which repeats its operation.
 #[async_trait]
 pub trait Caller: Send {
-    /// Does it once, and checks that it was done.
+    /// Performs the operation once, and checks its result.
     async fn once(&mut self) -> Result<()>;
 }
 
@@ -88,7 +88,7 @@ impl Figure {
         }
     }
 
-    /// The same, if each counted thing consists of this many others.
+    /// The same, if each counted unit consists of this many others.
     #[must_use]
     pub fn times(mut self, units: f64) -> Figure {
         self.rate *= units;
@@ -97,14 +97,15 @@ impl Figure {
     }
 }
 
-/// The one in the middle, by rate.
+/// The median, by rate.
 pub fn median(mut figures: Vec<Figure>) -> Figure {
     figures.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let middle = figures.len() / 2;
     figures.into_iter().nth(middle).unwrap_or_default()
 }
 
-/// Runs callers until together they have done this many; each does at least one.
+/// Runs callers until they have performed this many operations together; each performs at least
+/// one.
 pub async fn counted<C: Caller + 'static>(
     callers: Vec<C>,
     count: usize,

@@ -1,11 +1,11 @@
-//! The extent of a run: as much as a report needs, or a little of everything.
+//! The extent of a run: a full report, or a little of everything.
 
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub quick: bool,
-    /// How long a row is measured, and how often; the median is shown.
+    /// The duration of a row's measurement, and the number of repeats; the median is shown.
     pub seconds: f64,
     pub repeats: usize,
     /// Instances that are started and left alone.
@@ -45,7 +45,7 @@ impl Plan {
         }
     }
 
-    /// How many are under way at once.
+    /// The number that are under way at once.
     pub fn in_flight(&self) -> Vec<usize> {
         if self.quick {
             vec![1, 64]

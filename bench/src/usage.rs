@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use redis::aio::MultiplexedConnection;
 
-/// Ticks of `/proc/PID/stat` per second: Linux shows this rate to programs, whatever the kernel's own.
+/// Ticks of `/proc/PID/stat` per second: Linux shows this rate to programs regardless of the kernel's
+/// own.
 const TICKS: f64 = 100.0;
 
 /// The processes and servers that are measured.

@@ -1,5 +1,5 @@
-//! Waiting instances in `swirl dev`: the memory of each, how soon a killed process is back, and how
-//! soon an event reaches one of them.
+//! Waiting instances in `swirl dev`: the memory of each, the recovery time of a killed process, and
+//! the time until an event reaches one of them.
 //!
 //! Half of them wait for their own event with a timeout, half sleep: each has an armed timer.
 
@@ -16,11 +16,11 @@ use swirl_servers::free_port;
 use crate::cluster::http::Connection;
 use crate::report::Report;
 
-/// How many requests are under way at once.
+/// The number of requests that are under way at once.
 const IN_FLIGHT: usize = 64;
-/// How many events are sent, one after another.
+/// The number of events that are sent, one at a time.
 const EVENTS: usize = 200;
-/// How long a process is watched while it has nothing to do.
+/// The time for which an idle process is watched.
 const IDLE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -132,7 +132,7 @@ fn definitions() -> [(&'static str, Value); 2] {
     [("waiter", waiter), ("sleeper", sleeper)]
 }
 
-/// Also returns how long it took until it was ready.
+/// Also returns the time until it was ready.
 async fn start(binary: &Path, folder: &Path) -> Result<(Dev, Duration)> {
     let address: SocketAddr = ([127, 0, 0, 1], free_port()?).into();
     let begun = Instant::now();

@@ -16,7 +16,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// The variable that says what is logged.
+/// The variable with the filter of the log.
 const VARIABLE: &str = "SWIRL_LOG";
 
 /// If neither the variable nor the configuration says anything; the store's own log is mostly noise.
@@ -62,7 +62,7 @@ pub fn start(filter: &str, form: Form) {
         .try_init();
 }
 
-/// Whether a line cannot hold what a library sends or receives.
+/// Whether a line cannot contain data that a library sends or receives.
 fn is_harmless(metadata: &Metadata<'_>) -> bool {
     // `Level::INFO` and less verbose ones.
     *metadata.level() <= Level::INFO || is_own(metadata.target())

@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Sets the observer of what happens; to be called before the start.
+    /// Sets the observer of events; call it before the start.
     pub fn observed_by(&mut self, observer: Arc<dyn Observer>) {
         if let Some(driver) = Arc::get_mut(&mut self.driver) {
             self.service.observer = Some(observer.clone());

@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// Shows what is new. Errors of the output are ignored: there is nowhere to report them.
+    /// Shows new entries. Errors of the output are ignored: there is nowhere to report them.
     pub fn show(&mut self, history: &[HistoryEntry], scopes: &[Scope]) {
         let mut out = std::io::stderr().lock();
         for entry in history.iter().skip(self.shown) {
@@ -91,7 +91,7 @@ fn line(entry: &HistoryEntry) -> Option<String> {
     Some(format!("{place}{text}"))
 }
 
-/// A description of what the instance waits for now.
+/// Describes the current waits of the instance.
 fn waiting(scopes: &[Scope]) -> String {
     let timers = scopes.iter().flat_map(|scope| &scope.timers);
     let due = timers

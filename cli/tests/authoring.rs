@@ -367,7 +367,8 @@ fn lsp_serves_an_editor_over_stdio() {
     );
     assert_eq!(receive(&mut output)["error"]["code"], -32601);
 
-    // The finding mended: then there are no errors, and a picture with the state under the cursor.
+    // Once the finding is fixed there are no errors, and there is a picture with the state under
+    // the cursor.
     let at = WAITING.lines().last().unwrap().find("A,").unwrap();
     let document = json!({"uri": uri, "version": 2});
     send(

@@ -22,7 +22,7 @@ fn options(faults: &[Fault]) -> Options {
         instances: 200,
         at_once: 15,
         at_least: Duration::from_secs(6),
-        // Only what hangs takes so long.
+        // Only a process that hangs takes this long.
         liveness: Duration::from_secs(900),
         ..Options::new(env!("CARGO_BIN_EXE_swirl"), faults.to_vec())
     }

@@ -1,4 +1,4 @@
-//! The command as it is called: exit codes, what goes to stdout and what to stderr.
+//! The command line: exit codes, and the outputs on stdout and stderr.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

@@ -89,8 +89,8 @@ impl Rig {
         }
     }
 
-    /// Retries until the stream has it: a killed server loses what it has only read. Storing it twice gives
-    /// one event.
+    /// Retries until the stream has it: a killed server loses messages that it has only read. Storing it
+    /// twice gives one event.
     async fn store(&self, payload: String) {
         let stream = async_nats::jetstream::new(self.nats.clone());
         eventually("an acknowledgement", async || {

@@ -70,14 +70,14 @@ impl Build {
         format!("http://{}", self.0[0].address)
     }
 
-    /// Waits until both have ended by themselves; what each said.
+    /// Waits until both have ended by themselves; returns their outputs.
     fn ended(&mut self) -> Vec<String> {
         let all = self.0.iter_mut();
         all.map(|one| until("its end", || one.ended())).collect()
     }
 }
 
-/// What a command says to a coordinator.
+/// Runs a command against a coordinator and returns its output.
 fn swirl(server: &str, arguments: &[&str]) -> Value {
     let mut command = Command::new(BINARY);
     for variable in ["SWIRL_CONFIG", "SWIRL_TOKEN", "SWIRL_TOKEN_FILE"] {
@@ -99,7 +99,7 @@ fn started(server: &str, number: u32) -> String {
     started["id"].as_str().unwrap().to_owned()
 }
 
-/// Sends what the instance waits for, and waits for its end.
+/// Sends the event that the instance waits for, and waits for its end.
 fn finish(server: &str, folder: &Path, id: &str, number: u32) {
     let event = json!({
         "specversion": "1.0", "id": number.to_string(), "source": "/test", "type": "test.answer",
@@ -132,7 +132,8 @@ fn an_older_build_makes_way_for_a_newer_one() {
         folder
     };
 
-    // Two builds of one format, side by side: what one starts, the other goes on with.
+    // Two builds of one format, side by side: each continues the instances that the other one
+    // starts.
     let mut first = Build::start(&cluster, &of("first"), 7);
     first.wait();
     let mut second = Build::start(&cluster, &of("second"), 7);

@@ -1,4 +1,4 @@
-//! Pages as answers, and pages that say what went wrong.
+//! Pages as answers, and pages for errors.
 
 use askama::Template;
 use axum::http::StatusCode;

@@ -13,7 +13,8 @@ use url::form_urlencoded::Serializer;
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// How many rows of a listing are asked for at once, and how often: nobody reads more on one page.
+/// The number of rows of a listing that are requested at a time, and the number of requests: nobody
+/// reads more on one page.
 const PAGE: &str = "1000";
 const PAGES_MAX: usize = 20;
 

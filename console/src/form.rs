@@ -10,7 +10,7 @@ const FIELDS_MAX: usize = 50;
 
 pub struct Field {
     pub name: String,
-    /// The name in the form: a property may be called as one of the form's own fields.
+    /// The name in the form: a property may have the name of one of the form's own fields.
     pub id: String,
     pub title: String,
     pub help: String,

@@ -18,7 +18,7 @@ pub struct Shell {
     pub roles: String,
     pub may_operate: bool,
     pub may_deploy: bool,
-    /// A sentence about what was just done.
+    /// A sentence about the action that was just performed.
     pub done: &'static str,
     /// The page polls for changes.
     pub live: bool,
@@ -52,7 +52,7 @@ impl Shell {
         })
     }
 
-    /// Shows what a form has just done: one of the words that [`done`] knows.
+    /// Shows the action that a form has just performed: one of the words that [`done`] knows.
     #[must_use]
     pub fn with_done(mut self, word: Option<&str>) -> Shell {
         self.done = word.map_or("", done);

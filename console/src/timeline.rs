@@ -1,4 +1,4 @@
-//! How long an instance was in which state, as bars: idle time is squeezed, so that a night of waiting leaves
+//! The time of an instance in each state, as bars. Idle time is compressed, so that a night of waiting leaves
 //! room for the second in which everything happened.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The API's answers in words that need no manual.
+//! The API's answers in plain words.
 
 use serde_json::Value;
 

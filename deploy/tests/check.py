@@ -195,7 +195,7 @@ def chart_values():
     wrong = list(pairs(values, json.loads((CHART / "values.schema.json").read_text())))
     assert not wrong, wrong
     known = set(names_of(values))
-    # What is optional in Swirl's own configuration needs no default.
+    # Optional parts of Swirl's own configuration need no default.
     known |= {"config.auth"}
     for path in (CHART / "templates").iterdir():
         template = path.read_text()

@@ -1,4 +1,5 @@
-//! Any bytes as a definition: the reader must not panic, and what it accepts must compile and begin.
+//! Any bytes as a definition: the reader must not panic, and an accepted definition must compile and
+//! begin.
 
 #![no_main]
 

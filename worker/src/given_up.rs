@@ -11,7 +11,7 @@ use swirl_ports::execution::Record;
 use swirl_ports::{Acquired, Commit, Committed, Error, Held};
 use swirl_runtime::Driver;
 
-/// How often, and after what pause, a root scope with another holder is tried again.
+/// How often, and after which pause, a root scope with another holder is tried again.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 /// Long enough to write the entry.

@@ -1,4 +1,4 @@
-//! Whether a worker is alive, and whether it can work, for supervisors of processes.
+//! Reports to process supervisors whether a worker is alive, and whether it can work.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The worker's loop: tasks from the queue, a limited number at once, until it is stopped.
+//! The worker's loop: works on tasks from the queue, a limited number at a time, until it is
+//! stopped.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -24,17 +25,17 @@ const CROWDED_MS: u64 = 250;
 const ROOM_AGAIN: Duration = Duration::from_secs(1);
 /// How soon waiting tasks see that the worker is stopping.
 const CLOSED_AGAIN: Duration = Duration::from_millis(200);
-/// How long handing back may take: it involves the store and the queue.
+/// The time that handing back may take: it involves the store and the queue.
 const HAND_BACK_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many scopes are driven at once. One that waits for a call counts.
+    /// The number of scopes that are driven at a time. A scope that waits for a call counts.
     pub concurrency: usize,
-    /// How many further scopes a task may continue with here, one after another; the others, and the
-    /// scopes after these, become their own tasks.
+    /// The number of further scopes that a task may continue with here, in sequence; the others, and
+    /// the scopes after these, become separate tasks.
     pub local_scopes: usize,
-    /// How often the queue hears that a task is still being worked on.
+    /// How often the queue is notified that a task is still being worked on.
     pub progress: Duration,
     /// How long work under way may take when the worker stops. Unfinished work is then handed back, and
     /// another worker continues it at once: a call that was under way is made again with the same key.

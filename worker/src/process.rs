@@ -24,7 +24,8 @@ use crate::pool;
 /// How many tasks are fetched ahead of those that are being worked on.
 const AHEAD_MAX: usize = 64;
 
-/// How many threads drive scopes: two on one processor, so that slow expressions leave one to all others.
+/// The number of threads that drive scopes: two on one processor, so that slow expressions leave one to
+/// all others.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2))
 }
@@ -145,7 +146,7 @@ pub fn driving(settings: &Worker) -> Settings {
     }
 }
 
-/// How many it drives at once, as configured. `ack_wait`: how long JetStream waits for a sign of life.
+/// The configured limits of concurrent work. `ack_wait`: how long JetStream waits for a sign of life.
 pub fn pooling(settings: &Worker, ack_wait: Duration) -> pool::Settings {
     pool::Settings {
         concurrency: settings.concurrency,

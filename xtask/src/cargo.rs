@@ -48,7 +48,7 @@ const OWN: [&str; 4] = [
     "CARGO_PRIMARY_PACKAGE",
 ];
 
-/// Runs cargo with its output shown; an error if it doesn't end well.
+/// Runs cargo with its output shown; an error if it fails.
 pub fn run(args: &[&str]) -> Result<()> {
     run_with(args, &[])
 }

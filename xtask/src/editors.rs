@@ -1,6 +1,7 @@
-//! The extension for VS Code: its test serves `swirl lsp` a client that is not ours, and it is packaged.
+//! Tests and packages the extension for VS Code. Its test connects `swirl lsp` to a client that is not
+//! ours.
 //!
-//! That takes Node.js and the npm registry. Where they are not to be had it is left out, by name.
+//! This needs Node.js and the npm registry; without them the step is left out, with a message.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,8 +1,8 @@
 //! Licences, duplicate versions and sources of dependencies.
 //!
-//! The rules are in `deny.toml`, in cargo-deny's own syntax. cargo-deny is run where it is
-//! installed; building it takes minutes, so the part of it that the file uses is carried out here
-//! as well. A key that isn't carried out here is an error, not a silence.
+//! The rules are in `deny.toml`, in cargo-deny's own syntax. cargo-deny is run if it is installed.
+//! Building it takes minutes, so the rules that the file uses are implemented here as well. A key
+//! that isn't implemented here is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ struct Sources {
     unknown_git: Level,
 }
 
-/// Nobody reads warnings: only `deny` is accepted.
+/// Only `deny` is accepted, because nobody reads warnings.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
@@ -232,7 +232,7 @@ fn licensees(names: &[String]) -> Result<Vec<Licensee>> {
     names.iter().map(parse).collect()
 }
 
-/// The reason why a package's licence isn't allowed, if so.
+/// The reason why a package's licence isn't allowed; `None` if it is.
 fn refused(licence: Option<&str>, allowed: &[Licensee]) -> Option<String> {
     let Some(licence) = licence else {
         return Some("states no licence".to_owned());

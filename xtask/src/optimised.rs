@@ -18,7 +18,7 @@ pub fn run(package: &str, arguments: &[String]) -> ExitCode {
     }
 }
 
-/// The same for a program that starts `swirl`, which is built before it.
+/// Also builds `swirl` first, for a program that starts it.
 pub fn run_beside_swirl(package: &str, arguments: &[String]) -> ExitCode {
     let build = ["build", "--profile", "dist", "--quiet", "-p", "swirl-cli"];
     match cargo::run(&build) {

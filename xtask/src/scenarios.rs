@@ -20,7 +20,7 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
     judge(closing.as_deref(), files)
 }
 
-/// Builds `swirl`, and says where it is.
+/// Builds `swirl` and returns its path.
 pub fn program(all: bool) -> Result<PathBuf> {
     // Built with the tests' features where the tests have been built: nothing is built twice.
     match all {
@@ -39,7 +39,7 @@ pub fn program(all: bool) -> Result<PathBuf> {
     Ok(target.join("debug").join(name).into_std_path_buf())
 }
 
-/// How many scenario files there are.
+/// Returns the number of scenario files.
 fn count(root: &Path) -> Result<usize> {
     let mut files = 0;
     for folder in FOLDERS

@@ -21,12 +21,12 @@ struct Program {
     /// `swirl-cli tests/dev.rs`.
     name: String,
     executable: PathBuf,
-    /// Of its package: where cargo would run it.
+    /// The folder of its package, in which cargo would run it.
     folder: PathBuf,
     starts_servers: bool,
 }
 
-/// These take a minute and more: they begin first, so that nothing waits for them alone at the end.
+/// These take more than a minute. They begin first, so that they don't run alone at the end.
 const LONGEST: [&str; 4] = [
     "swirl-cli tests/cluster.rs",
     "swirl-redis tests/plain/main.rs",
@@ -34,8 +34,8 @@ const LONGEST: [&str; 4] = [
     "swirl-simulation src/lib.rs",
 ];
 
-/// Runs the tests that these arguments of `cargo test` choose, and the documentation's where `chosen` names no
-/// kind of target. `servers`: the packages whose tests start servers.
+/// Runs the tests that these arguments of `cargo test` choose, and doc tests if `chosen` names no kind of
+/// target. `servers`: the packages whose tests start servers.
 pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
     let mut programs = build(chosen, servers)?;
     programs.sort_by_key(|program| {
@@ -47,7 +47,7 @@ pub fn run(chosen: &[&str], servers: &[String]) -> Result<()> {
     println!("{count} test programs, {at_once} at a time");
     let open = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
-    // Whole outputs, one after another.
+    // Outputs are printed whole, one at a time.
     let printing = Mutex::new(());
     std::thread::scope(|scope| {
         for _ in 0..at_once {

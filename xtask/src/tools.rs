@@ -42,7 +42,7 @@ const TOOLS: [Tool; 8] = [
     tool("redis-cli", "redis-tools", "clusters of Redis"),
     tool("redis-server", "redis-server", "the cluster's store"),
 ];
-/// Single checks need these, and leave themselves out without.
+/// Single checks need these, and are skipped without them.
 const OPTIONAL: [Tool; 3] = [
     tool(
         "go",
@@ -56,7 +56,7 @@ const YAML: Tool = tool("PyYAML", "python3-yaml", "the checks of deploy/");
 
 const INSTALL: &str = include_str!("install.sh");
 
-/// Debian keeps servers where a plain user's search path may not lead.
+/// Debian keeps servers in folders that may be missing from an ordinary user's search path.
 const SERVERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 /// The search path, with the folders of servers.
@@ -173,8 +173,8 @@ fn installer() -> Option<Command> {
 /// tests.
 pub fn test() -> Result<()> {
     let crates = with_servers()?;
-    // These are built with the feature only.
-    // Chosen from the workspace, so that nothing else is built anew with other features.
+    // These are built with the feature only. Chosen from the workspace, so that nothing else is
+    // rebuilt with other features.
     let wasm = [
         "--workspace",
         "--features",

@@ -17,7 +17,7 @@ struct Step {
     run: fn(bool) -> Result<Vec<Finding>>,
 }
 
-/// In the order in which they run: what is quick and fails often comes first.
+/// In the order in which they run: quick steps that fail often come first.
 const STEPS: [Step; 13] = [
     Step {
         name: "tools",

@@ -23,8 +23,8 @@ pub struct Case {
     pub figure: Figure,
     /// The floor that it is compared with.
     pub floor: Option<Floor>,
-    /// How many messages of an instance are under way at once: the floor must have this many times as
-    /// many as instances.
+    /// The number of messages of an instance that are under way at once: the floor needs this many
+    /// times as many messages as there are instances.
     pub width: usize,
     /// Further observations.
     pub note: String,
@@ -222,7 +222,7 @@ async fn message_driven(plan: &Plan, setup: &Setup, add: Add<'_>) -> Result<()> 
     Ok(())
 }
 
-/// How many messages of the task queue an instance takes.
+/// The number of messages of the task queue that an instance takes.
 pub async fn messages_each(cluster: &Cluster, work: &Work) -> Result<f64> {
     const INSTANCES: usize = 20;
     let before = cluster.tasks().await?;

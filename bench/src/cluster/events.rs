@@ -1,5 +1,5 @@
 //! Events in, events out: each caller publishes an event to NATS, and waits for the event that the
-//! instance with this event produces at its end.
+//! receiving instance produces at its end.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ impl Hub {
 enum Kind {
     /// Creates an instance.
     Go,
-    /// Is for the instance with its key.
+    /// Goes to the instance with its key.
     Answer,
 }
 

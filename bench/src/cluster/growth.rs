@@ -1,4 +1,4 @@
-//! How cost grows with the data, the work and the surroundings of an instance.
+//! Measures how cost grows with the data, the work and the surroundings of an instance.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -134,7 +134,7 @@ async fn crowds(plan: &Plan, setup: &Setup) -> Result<[Growth; 2]> {
     let (mut alone, mut many, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut there = 0;
     for crowd in plan.crowds() {
-        // Instances that had their events are gone: the next ones have new keys.
+        // Instances that received their events have ended: the next ones have new keys.
         let filled = fill(&cluster, "wait", there, crowd).await?;
         bytes.push((crowd as f64, filled.overhead()));
         let single = (crowd / 10).clamp(10, 200);

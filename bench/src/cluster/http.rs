@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 that keeps its connection and uses little processor time: it is for the
+//! An HTTP/1.1 client that keeps its connection and uses little processor time, to leave it to the
 //! system under test.
 
 use std::net::SocketAddr;

@@ -86,7 +86,7 @@ impl Cluster {
         self.coordinator.kill()
     }
 
-    /// Starts another one; returns how long it took until it was ready.
+    /// Starts another one; returns the time until it was ready.
     pub async fn start_coordinator(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         let folder = self.folder.path();
@@ -95,7 +95,7 @@ impl Cluster {
         Ok(begun.elapsed())
     }
 
-    /// How many messages the task queue has had.
+    /// The number of messages that the task queue has had.
     pub async fn tasks(&self) -> Result<u64> {
         let context = async_nats::jetstream::new(self.servers.nats_link.clone());
         let mut stream = context.get_stream("SWIRL_default_TASKS").await?;

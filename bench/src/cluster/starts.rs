@@ -11,7 +11,7 @@ use super::client::Client;
 use super::process::Cluster;
 use crate::measure::{Caller, Figure, closed_loop, counted};
 
-/// How long instances may take to end after the last one was started.
+/// The time that instances may take to end after the last one was started.
 const END_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Clone)]

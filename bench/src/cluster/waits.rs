@@ -15,9 +15,9 @@ use super::process::Cluster;
 use super::starts::{Work, started};
 use crate::measure::{Caller, Figure, counted};
 
-/// How many starts are under way at once to bring many instances to their wait.
+/// The number of concurrent starts when many instances are brought to their wait.
 const STARTING: usize = 64;
-/// How long they may take to reach their wait.
+/// The time that they may take to reach their wait.
 const SETTLE_MAX: Duration = Duration::from_secs(300);
 
 struct Numbered {
@@ -42,8 +42,8 @@ pub struct Waiting {
     pub rate: f64,
     /// Bytes of Redis' memory by instance.
     pub bytes: f64,
-    /// The part of these that is its data: names and values of the fields of its record, header and waits,
-    /// and the lines of its history.
+    /// The part of these that is the instance's data: names and values of the fields of its record, header
+    /// and waits, and the lines of its history.
     pub stored: f64,
     /// The input as it was given.
     pub data: f64,
@@ -156,8 +156,8 @@ async fn settle(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Timers that became due while no coordinator ran: how fast they are fired, and their instances
-/// ended. Also returns after which time the coordinator that fires them was ready.
+/// Measures how fast timers are fired that became due while no coordinator ran, and how fast their
+/// instances end. Also returns the time until the coordinator that fires them was ready.
 pub async fn overdue(
     cluster: &mut Cluster,
     workflow: &str,
@@ -196,7 +196,8 @@ pub async fn overdue(
     Ok((figure, ready))
 }
 
-/// Instances that sleep for a second, each with a waiting client: how much longer it took.
+/// Measures by how much instances that sleep for a second, each with a waiting client, take longer
+/// than that.
 pub async fn late(cluster: &Cluster, workflow: &str, in_flight: usize) -> Result<Figure> {
     let work = Work::new(workflow, &json!({}));
     let mut figure = super::starts::results_of(cluster, &work, in_flight, in_flight * 3).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// How many states a chain has.
+/// The number of states in a chain.
 pub const CHAIN: usize = 10;
 /// The transitions of an instance of [`messages`]: its start, and in each state one of the branch and
 /// one of the join.
@@ -160,7 +160,7 @@ pub fn correlated(id: &str) -> Value {
     )
 }
 
-/// Sleeps, and that is all.
+/// Only sleeps.
 pub fn sleeper(id: &str, duration: &str) -> Value {
     definition(
         id,
@@ -170,7 +170,7 @@ pub fn sleeper(id: &str, duration: &str) -> Value {
     )
 }
 
-/// Goes round until it has been in `.limit` states.
+/// Loops until it has been in `.limit` states.
 pub fn circle(id: &str) -> Value {
     definition(
         id,

@@ -1,7 +1,7 @@
 //! One durable transition per message: pull, read the record, commit it by a script if its revision
 //! is the one that was read, publish the next message, acknowledge. A fixed number of messages circulates.
 //!
-//! A message for ten local transitions leads to one commit or to ten: the transitions themselves cost
+//! A message for ten local transitions leads to one commit or to ten. The transitions themselves cost
 //! nothing here.
 
 use std::sync::Arc;

@@ -190,7 +190,7 @@ impl Client {
         .await
     }
 
-    /// Deploys a document with what it refers to.
+    /// Deploys a document with the files that it refers to.
     ///
     /// # Errors
     /// As [`Client::get`].
@@ -344,7 +344,7 @@ impl Answer {
         self.status >= 400
     }
 
-    /// Why the server refuses, and what helps where that is known.
+    /// The reason why the server refuses, with a remedy if one is known.
     pub fn refusal(&self) -> String {
         let (detail, code) = (shown(&self.body["detail"]), shown(&self.body["code"]));
         let hint = match code.as_str() {

@@ -1,4 +1,4 @@
-//! Talking to a server: what the client commands share.
+//! Communication with a server, shared by the client commands.
 
 mod http;
 mod named;

@@ -108,7 +108,7 @@ impl Attempts<'_> {
         &self.servers.all[current % self.servers.all.len()]
     }
 
-    /// How long to wait before the next attempt; none if there is to be none.
+    /// The pause before the next attempt; `None` if there is none.
     pub fn again(&mut self, failure: Failure) -> Option<Duration> {
         let count = self.servers.all.len();
         let allowed = match failure {

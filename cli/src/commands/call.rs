@@ -197,8 +197,8 @@ fn find(workflow: &Workflow, name: &str) -> anyhow::Result<Arc<Function>> {
     Ok(Arc::new(function.clone()))
 }
 
-/// The function's credentials, and what is cut out of all that is shown: the secrets that the definition
-/// may use, and the texts of its credentials.
+/// The function's credentials, and the texts that are cut out of all output: the secrets that the
+/// definition may use, and the texts of its credentials.
 async fn credentials(
     loader: &Loader,
     workflow: &Workflow,

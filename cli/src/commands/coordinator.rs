@@ -1,4 +1,4 @@
-//! `swirl coordinator`, and what it shares with `swirl worker`.
+//! `swirl coordinator`, and code shared with `swirl worker`.
 
 use swirl_config::{Config, CoordinatorFlags, Flags, Loaded, Log, LogFormat, Problems};
 

@@ -8,7 +8,7 @@ use swirl_presentation::timeline::Timeline;
 use crate::client::{Answer, Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
-/// How often a server is asked for what is new.
+/// How often a server is asked for new entries.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Shows what happened to an instance.

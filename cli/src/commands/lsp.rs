@@ -25,7 +25,7 @@ Examples:
   swirl lsp")]
 pub struct Args {}
 
-/// Documents beside the one that an editor has open.
+/// Documents next to the one that an editor has open.
 struct Files;
 
 impl Source for Files {

@@ -222,7 +222,7 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
     Ok(1)
 }
 
-/// Says what a history doesn't hold: exit code 1.
+/// Reports the facts that a history lacks: exit code 1.
 ///
 /// # Errors
 /// All others.

@@ -27,7 +27,7 @@ use crate::node::Node;
 use crate::progress::Progress;
 use crate::terminal::{Output, Terminal};
 
-/// How long an event of the command line is held back for somebody to wait for it.
+/// How long an event of the command line is held back until an instance waits for it.
 const EVENT_HELD: Duration = Duration::from_secs(10);
 
 /// Runs a workflow and prints its output.
@@ -372,7 +372,7 @@ async fn follow_chain(
     }
 }
 
-/// Waits for the end, and shows on a terminal what happens meanwhile.
+/// Waits for the end, and shows the progress on a terminal.
 async fn follow(
     node: &Node,
     id: &InstanceId,

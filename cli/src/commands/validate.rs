@@ -118,8 +118,8 @@ impl Read {
         }
     }
 
-    /// Looks for what is defined and never used. What real documents leave behind is harmless: a warning here, and
-    /// nothing at deployment.
+    /// Looks for definitions that are never used. In real documents they are harmless: a warning here, and nothing
+    /// at deployment.
     fn check_unused(&mut self) {
         let Some(workflow) = &self.reading.workflow else {
             return;
@@ -167,7 +167,8 @@ impl Read {
     }
 }
 
-/// The definitions that these paths name, folders searched; `trouble` gets what could not be read.
+/// Returns the definitions that these paths name, with folders searched; `trouble` gets the files
+/// that could not be read.
 pub(super) fn definitions(paths: &[PathBuf], trouble: &mut impl FnMut(String)) -> Vec<PathBuf> {
     let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
     let mut files = Vec::new();

@@ -37,7 +37,7 @@ struct Known {
     again: Option<(Again, Instant)>,
 }
 
-/// Why a document is to be read again though its file is the same.
+/// The reason to read a document again although its file is the same.
 #[derive(Clone, PartialEq)]
 enum Again {
     /// It was refused: files that it refers to may exist by now.
@@ -65,7 +65,7 @@ impl Folder {
         }
     }
 
-    /// Deploys what is new, has changed, or was refused some time ago.
+    /// Deploys documents that are new, have changed, or were refused some time ago.
     pub async fn look(&mut self) {
         let mut files = Vec::new();
         let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));

@@ -28,7 +28,7 @@ impl Log {
         }
     }
 
-    /// Treats what has happened so far as logged.
+    /// Treats all previous entries as logged.
     pub async fn skip(&mut self) {
         let found = self.followed().await.unwrap_or_default();
         for summary in &found {

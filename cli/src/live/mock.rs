@@ -75,7 +75,7 @@ impl Mock {
         Ok(address)
     }
 
-    /// The calls so far, and what made the run worthless.
+    /// The calls so far, and the reason why the run is worthless.
     pub fn calls(&self) -> Result<Vec<Call>, RunError> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.trouble.take() {

@@ -185,7 +185,7 @@ async fn deploy(
     first.ok_or_else(|| failed("there is no workflow"))
 }
 
-/// The API must refuse what virtual time refused.
+/// The API must refuse the same requests as virtual time.
 async fn refuse(scenario: &Scenario, api: &Client) -> Result<(), RunError> {
     for source in &scenario.workflows {
         let answer = send(api, &documents::plain(scenario, source)?).await?;

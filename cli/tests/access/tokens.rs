@@ -1,4 +1,4 @@
-//! Static tokens: making them, and what they open.
+//! Static tokens: how they are made, and what they permit.
 
 use std::io::Write;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn tokens_open_a_coordinator_over_tls() {
     let listed = ask(&["list", "--namespace", "shop"], Some(&viewer));
     assert!(stdout(&listed).contains("hello:1"), "{}", stderr(&listed));
 
-    // Each refusal says what helps.
+    // Each refusal names a remedy.
     for (arguments, token, code, parts) in [
         (
             vec!["list"],

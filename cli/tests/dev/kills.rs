@@ -169,7 +169,7 @@ async fn calls(shop: &Http, address: &str, order: &str) -> BTreeMap<String, Vec<
     keys
 }
 
-/// Kills the process after a time; sometimes its successor too, while it takes up what was left.
+/// Kills the process after a time; sometimes also its successor, while it recovers unfinished work.
 async fn restarted(dev: Dev, folder: &Path, after: Duration, again: Option<Duration>) -> Dev {
     // Time has to pass: it decides at which point the process is killed.
     tokio::time::sleep(after).await;

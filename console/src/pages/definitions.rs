@@ -1,4 +1,5 @@
-//! Definitions: what is deployed, one with its picture and document, and deployment with findings.
+//! Definitions: the deployed ones, a single one with its picture and document, and deployment with
+//! findings.
 
 use askama::Template;
 use axum::extract::{Path, Query};

@@ -200,7 +200,7 @@ fn letter(letter: &Value) -> Letter {
     }
 }
 
-/// Sends an event, or explains what it would do.
+/// Sends an event, or explains its effects.
 pub async fn send(visitor: Visitor, form: Form) -> Answer {
     let event = form.get("event").to_owned();
     let headers = [("content-type", "application/cloudevents+json")];

@@ -13,7 +13,7 @@ pub mod system;
 
 use serde::Deserialize;
 
-/// The word for what a form has just done, in the address of the page that follows.
+/// The word for the action of a form, in the address of the page that follows.
 #[derive(Deserialize, Default)]
 pub struct Done {
     #[serde(default)]

@@ -84,7 +84,7 @@ fn renamed(mut response: Response, name: String) -> Answer {
     Ok(response)
 }
 
-/// A page of the console, whatever the address says.
+/// A page of the console, for any value in the address.
 fn inside(next: &str) -> &str {
     let plain = next
         .bytes()

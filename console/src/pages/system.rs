@@ -1,4 +1,4 @@
-//! The server itself: whether all of it works.
+//! The server itself: its health and some figures.
 
 use askama::Template;
 use serde_json::Value;
@@ -17,7 +17,7 @@ struct Page {
     metrics: Vec<(String, String)>,
 }
 
-/// The figures that are shown, and what they are called.
+/// The figures that are shown, with their names.
 const FIGURES: [(&str, &str); 6] = [
     ("swirl_instances", "Instances that are kept"),
     ("swirl_running_instances", "Running instances"),

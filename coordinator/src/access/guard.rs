@@ -72,7 +72,7 @@ pub(super) struct Identity {
 }
 
 impl Access {
-    /// Lets everybody do everything.
+    /// Allows everybody to do everything.
     pub fn open(namespace: impl Into<String>) -> Access {
         Access {
             namespace: namespace.into(),

@@ -1,7 +1,7 @@
 //! Access control of the API: static tokens and those of an OpenID Connect provider, with roles.
 //!
-//! The list of routes states what each route needs; this module only answers whether the sender of a
-//! header may have it. It never stores, logs or sends back a token: static ones are known by
+//! The list of routes states the role that each route needs; this module only answers whether the
+//! sender of a header has it. It never stores, logs or sends back a token: static ones are known by
 //! their hash, those of a provider by its keys. Functions given by the binary read files and ask the
 //! provider ([`ReadTokens`], [`Fetch`]).
 

@@ -1,7 +1,7 @@
 //! The limit on refused tokens of an address.
 //!
-//! Each one takes a place; a place is free again after a while. An address without a free place is asked
-//! to wait, and its tokens are checked only as far as that costs nothing: tokens of our own, and
+//! Each refused token takes a place; a place is free again after a while. An address without a free
+//! place is asked to wait. Of its tokens only those are checked that cost nothing to check: our own, and
 //! those of a provider that were valid before. So a client that shares an address with one that keeps
 //! sending wrong tokens, such as behind a proxy, is seldom held up by it.
 
@@ -10,13 +10,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The default for how many refused tokens an address may send at once.
+/// The default number of refused tokens that an address may send at once.
 pub const REFUSED_MAX: u32 = 20;
 /// The time after which a place is free again.
 const PLACE: Duration = Duration::from_secs(3);
-/// How many addresses are known at once.
+/// The number of addresses that are known at once.
 const PEERS_MAX: usize = 10_000;
-/// How many valid tokens are remembered at once, at least.
+/// The minimum number of valid tokens that are remembered at once.
 const GOOD_MAX: usize = 10_000;
 
 pub(super) struct Refusals {

@@ -147,7 +147,7 @@ pub struct Listing {
     limit: Option<usize>,
 }
 
-/// Where a definition stands in the listing: by workflow, and of one in the order of deployment.
+/// The place of a definition in the listing: by workflow, then in the order of deployment.
 type Place = (String, i64, String);
 
 fn place_of(deployed: &Deployed) -> Place {
@@ -263,7 +263,7 @@ async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shown {
-    /// With what the document refers to, as it was when it was deployed.
+    /// With the files that the document refers to, as they were at the deployment.
     #[serde(default)]
     contents: bool,
 }

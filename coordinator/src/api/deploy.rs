@@ -18,7 +18,7 @@ use crate::access::Access;
 pub struct Api {
     /// For requests that change something.
     pub service: Service,
-    /// For requests that only ask.
+    /// For requests that only read.
     pub queries: Arc<dyn InstanceQueries>,
     reader: Arc<dyn Reader>,
     deployer: Deployer,
@@ -81,7 +81,7 @@ impl Api {
     }
 
     /// Ends all waiting: clients that wait for the end of an instance get its current status, and can
-    /// continue waiting at another server.
+    /// continue to wait at another server.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }

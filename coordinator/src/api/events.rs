@@ -18,10 +18,10 @@ use super::request::{self, Parameters};
 /// The largest event, and the largest batch, in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 20;
 const BATCH_BYTES_MAX: usize = 8 << 20;
-/// How many events a batch may hold.
+/// The maximum number of events in a batch.
 const BATCH_MAX: usize = 100;
 
-/// How many of the last events are listed, and at most.
+/// The default and the maximum number of listed events.
 const RECENT: usize = 50;
 const RECENT_MAX: usize = 500;
 

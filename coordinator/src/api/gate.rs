@@ -1,5 +1,5 @@
-//! The checks of every request before its handler: which namespace it addresses, and whether its sender
-//! may do this.
+//! Checks every request before its handler: the namespace that it addresses, and the permission of its
+//! sender.
 
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
@@ -18,7 +18,7 @@ const PREFIX: &str = "/api/v1/namespaces/";
 #[derive(Clone)]
 struct Asked(String);
 
-/// Takes the namespace out of the path: from here on all routes are those of the own namespace.
+/// Removes the namespace from the path: from here on all routes are those of our own namespace.
 pub(super) async fn namespace(mut request: Request, next: Next) -> Response {
     if let Some((namespace, uri)) = named(request.uri()) {
         request.extensions_mut().insert(Asked(namespace));
@@ -37,7 +37,7 @@ fn named(uri: &Uri) -> Option<(String, Uri)> {
     Some((namespace.to_owned(), Uri::from_parts(parts).ok()?))
 }
 
-/// Lets the request pass if its sender may do what it needs. The name of the namespace is revealed only
+/// Lets the request pass if its sender has the permission. The name of the namespace is revealed only
 /// to authenticated senders.
 pub(super) async fn admit(
     State((api, need)): State<(Api, Need)>,

@@ -18,10 +18,10 @@ use super::problem::Problem;
 use super::request::Parameters;
 use super::start;
 
-/// How much state data is shown of an instance, in bytes of its JSON: scopes that come after that are
-/// shown without.
+/// The limit of the state data in an answer, in bytes of JSON. Scopes beyond the limit are shown
+/// without data.
 const DATA_BYTES_MAX: usize = 1 << 20;
-/// How many scopes of an instance an answer has, and how many entries of a history.
+/// The maximum number of scopes of an instance in an answer, and of entries of a history.
 const SCOPES_MAX: usize = 1_000;
 const ENTRIES_MAX: usize = 2_000;
 /// The longest pause between two polls of an instance.
@@ -111,7 +111,7 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
 pub struct Since {
     /// The number of entries that the client knows already.
     after: Option<u64>,
-    /// How many entries at most.
+    /// The maximum number of entries.
     limit: Option<usize>,
     /// This many of the last entries, in place of `after`.
     last: Option<usize>,

@@ -21,9 +21,10 @@ use super::paging::{self, CURSOR};
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
-/// How many instances are looked at for what the store has no index of. The answer says where to go on.
+/// The number of instances that are examined for conditions without an index in the store. The answer
+/// has the place to continue from.
 const SEEN_MAX: usize = 20_000;
-/// How many instances are looked at at once.
+/// The number of instances that are examined at a time.
 const AT_ONCE: usize = 16;
 
 /// The statuses of the store, and two that a running instance may have.
@@ -175,7 +176,7 @@ pub(super) async fn declared(_api: &Api) -> Result<Declared, Problem> {
     Ok(Declared::default())
 }
 
-/// A query as clients send it, checked against what is declared.
+/// A client's query, checked against the declared attributes.
 pub(super) fn parse(
     api: &Api,
     text: &str,

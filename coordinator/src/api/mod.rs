@@ -3,8 +3,8 @@
 //! It adds nothing to [`Service`](swirl_service::Service): a handler checks the request, calls the
 //! service, and reports the result. An answer of success means that the change has been committed.
 //!
-//! Each route states next to it what it needs; [`crate::access`] decides who may have it.
-//! Requests that a browser sends for a page of another origin are refused, unless that is named.
+//! Each route is listed with the role that it needs; [`crate::access`] decides who has it. Requests
+//! that a browser sends for a page of another origin are refused, unless that origin is named.
 
 mod answered;
 mod console;

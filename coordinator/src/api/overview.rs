@@ -1,4 +1,4 @@
-//! `/overview`: the state of the system at a glance; and `/me`: what the caller may do.
+//! `/overview`: the state of the system at a glance; and `/me`: the caller's permissions.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use crate::access::Caller;
 
 /// How many of the running and of the faulted instances are examined, the newest first.
 const COUNTED_MAX: usize = 1000;
-/// How many of the newest failures are examined more closely, and how many at once.
+/// The number of the newest failures that are examined more closely, and how many of them at a
+/// time.
 const LOOKED_AT: usize = 100;
 const AT_ONCE: usize = 16;
 /// How many groups of failures, and how many running instances, are listed.
@@ -123,7 +124,7 @@ async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Value>, Problem>
     Ok(shown.collect())
 }
 
-/// The caller, and what they may do.
+/// The caller, and their permissions.
 pub async fn me(State(api): State<Api>, caller: Option<Extension<Caller>>) -> Json<Value> {
     let caller = caller.map(|Extension(caller)| caller);
     let roles = caller.iter().flat_map(|caller| &caller.roles);

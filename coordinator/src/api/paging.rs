@@ -1,4 +1,4 @@
-//! Listings in pages: how many rows, and where to go on.
+//! Listings in pages: the number of rows, and the place to continue from.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -6,13 +6,13 @@ use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
 
-/// How many rows a page holds at most, and if nothing is said.
+/// The maximum and the default number of rows of a page.
 pub const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 100;
-/// What a place in a listing begins with, and no id does.
+/// The first character of a cursor into a listing. No id begins with it.
 pub const CURSOR: char = '~';
 
-/// How many rows are wanted.
+/// The requested number of rows.
 pub fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     let limit = asked.unwrap_or(LIMIT);
     if (1..=LIMIT_MAX).contains(&limit) {
@@ -22,7 +22,7 @@ pub fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     Err(Problem::bad_request("invalid-query", detail))
 }
 
-/// The place behind which a page begins.
+/// The place after which a page begins.
 pub fn place<P: DeserializeOwned>(after: Option<&str>) -> Result<Option<P>, Problem> {
     let Some(after) = after else {
         return Ok(None);
@@ -44,7 +44,7 @@ pub fn next<P: Serialize>(place: &P) -> Option<String> {
     Some(format!("{CURSOR}{place}"))
 }
 
-/// Cuts off what is behind a page; the last row's place if there was something.
+/// Cuts off the rows after a page; returns the last row's place if there were any.
 pub fn cut<R, P: Serialize>(
     rows: &mut Vec<R>,
     limit: usize,

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Those of one caller at once. More are refused.
+/// The maximum of one caller at once. More are refused.
 pub const OF_CALLER_MAX: usize = 8;
-/// Those of all callers. More wait.
+/// The maximum of all callers. More wait.
 const ALL_MAX: usize = 64;
 
 #[derive(Clone)]
@@ -16,13 +16,13 @@ pub struct Places {
     callers: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-/// One of a caller's, until it is dropped.
+/// A place of a caller's, until it is dropped.
 pub struct OfCaller {
     places: Places,
     caller: String,
 }
 
-/// One of all, too.
+/// It is also one of the places of all callers.
 pub struct Place {
     _of_caller: OfCaller,
     /// None if the places are closed, which doesn't happen while there are requests.

@@ -1,5 +1,5 @@
-//! Shared reading of requests: the body within a limit, the query without leaving anything out, the
-//! headers.
+//! Reads the parts of requests: the body within a limit, the query in which unknown parameters are
+//! errors, the headers.
 
 use std::error::Error as _;
 
@@ -55,7 +55,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// A header's value; one that is not text is refused.
+/// A header's value; a value that is not text is refused.
 pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Problem> {
     let Some(value) = headers.get(name) else {
         return Ok(None);

@@ -31,7 +31,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(90);
 
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// All routes: what a request needs, its path, its handler. `openapi.json` describes the same.
+/// All routes: the required role, the path, the handler. `openapi.json` describes the same.
 fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![

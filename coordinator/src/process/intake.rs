@@ -23,25 +23,25 @@ use tracing::{Instrument, Span};
 use super::progress::Progress;
 use super::turns::{Turn, Turns};
 
-/// A coordinator that is silent for so long no longer reads the events. Whoever is taken for gone too early costs time only,
-/// since two that read at once keep the order; but a server that writes to a slow disk may take a second for an answer.
+/// A coordinator that is silent for this long no longer reads the events. Replacing one too early only costs time,
+/// since two that read at once keep the order. But a server that writes to a slow disk may take a second for an answer.
 const TTL_MS: u64 = 1_500;
-/// How often it says that it goes on, and how far it is.
+/// How often it renews its role and saves its progress.
 const KEEP: Duration = Duration::from_millis(250);
-/// How often the others ask whether it still does.
+/// How often the others check whether it still does.
 const ASK: Duration = Duration::from_millis(250);
-/// How many events are fetched ahead of those that are being taken in.
+/// The number of events that are fetched ahead of those that are being processed.
 const AHEAD: usize = 256;
-/// How many events are processed at once, and how many may wait for their turn.
+/// The number of events that are processed at once, and of those that may wait for their turn.
 const AT_ONCE: usize = 64;
 const PENDING: usize = 512;
-/// How many events are examined at a time for which of them belong together.
+/// The number of events that are examined at a time to find those that belong together.
 const BATCH: usize = 64;
 
-/// How long events under way may take when the coordinator stops.
+/// The time that events under way may take when the coordinator stops.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// An event that fails while others succeed holds up those that belong to it for this long. Then it
-/// becomes a dead letter: if trying again may help, and if not.
+/// An event that fails while others succeed holds up the events that belong to it for this long,
+/// then becomes a dead letter. The two values: if a retry may help, and if not.
 const HOLD_MAX: Duration = Duration::from_secs(600);
 const FAULTY_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -286,7 +286,8 @@ impl Work {
         }
     }
 
-    /// The keys of each of these events. They depend on the deployed definitions, which are read first.
+    /// Returns the keys of each of these events. They depend on the deployed definitions, which are
+    /// read first.
     async fn keys(&mut self, events: &[(Incoming, CloudEvent)]) -> Option<Vec<Vec<u64>>> {
         let mut pause = PAUSE;
         loop {

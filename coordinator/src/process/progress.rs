@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use swirl_ports::StreamPlace;
 use tokio::sync::Notify;
 
-/// How many may be read after one that isn't done. After a crash the next reader reads them again, and the
-/// store must remember each of them as done.
+/// The number of events that may be read after one that isn't done. After a crash the next reader reads
+/// them again, and the store must still know which of them are done.
 const AFTER_MAX: u64 = 10_000;
 
 /// Shared by all events in progress.

@@ -1,4 +1,5 @@
-//! Polls what coordinators report as metrics: the length of queues, and the number of instances.
+//! Polls the figures that coordinators report as metrics: the length of queues, and the number of
+//! instances.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -50,14 +50,14 @@ impl Server {
         self
     }
 
-    /// How many connections an address may have; further ones are closed at once.
+    /// The maximum number of connections from an address; further ones are closed at once.
     #[must_use]
     pub fn address_max(mut self, address_max: usize) -> Server {
         self.limits.of_address = address_max;
         self
     }
 
-    /// How long a new connection may say nothing at all.
+    /// The time for which a new connection may send nothing at all.
     #[must_use]
     pub fn first_byte_max(mut self, first_byte_max: Duration) -> Server {
         self.limits.first_byte = first_byte_max;
@@ -84,7 +84,7 @@ impl Server {
         self
     }
 
-    /// A client that reads nothing of its answer for this long loses its connection.
+    /// A connection is closed if the client reads nothing of its answer for this long.
     #[must_use]
     pub fn write_max(mut self, write_max: Duration) -> Server {
         self.limits.write = write_max;

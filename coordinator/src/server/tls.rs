@@ -63,7 +63,7 @@ impl Tls {
         })
     }
 
-    /// With the certificate as it is now.
+    /// With the current certificate.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(current.config.clone())
@@ -83,7 +83,7 @@ impl Tls {
                         tracing::info!("the API's certificate has been exchanged");
                     }
                 }
-                // Logged once: files are often replaced one after the other.
+                // Logged once: files are often replaced one at a time.
                 Ok(Err(error)) if failed.as_ref() != Some(&error) => {
                     tracing::warn!(%error, "the API keeps its certificate");
                     failed = Some(error);

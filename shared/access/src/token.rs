@@ -46,7 +46,7 @@ pub struct Token {
     pub expires: Option<Timestamp>,
 }
 
-/// A hash is of no use to anybody who finds it in a log, and has no place there all the same.
+/// A hash in a log is of no use to anybody, but it doesn't belong there either.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Token { name, roles, .. } = self;

@@ -1,4 +1,4 @@
-//! One layout for all documents: what `swirl fmt` does.
+//! One layout for all documents: the implementation of `swirl fmt`.
 //!
 //! Comments, the order of keys and the meaning of each value stay. That isn't left to trust in
 //! the printers: the result is read again and compared with the original, and formatted again to
@@ -17,7 +17,7 @@ pub const WIDTH: usize = 120;
 /// Why a text was not formatted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is no document: nothing can be said of its layout.
+    /// The text is not a document, so it has no layout to check.
     #[error("{0}")]
     Unreadable(Box<Diagnostic>),
     /// A part of YAML that the reader knows and the printer doesn't.

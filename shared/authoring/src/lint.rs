@@ -1,9 +1,10 @@
-//! What is valid, and probably not meant: the rules of `swirl lint`.
+//! The rules of `swirl lint`, for definitions that are valid but probably not what the author
+//! meant.
 //!
-//! A rule looks at a definition that its reader accepts. It reports what it is sure of: a rule that
-//! cries wolf is switched off, and then it finds nothing. Each has a page in `docs/lint/`, and is
-//! switched off by its name, on the command line or by `metadata: {lintAllow: NAME}` of whatever
-//! holds the place.
+//! A rule checks a definition that its reader accepts. It reports only findings that it is sure of:
+//! users switch off a rule that cries wolf, and then it finds nothing. Each has a page in
+//! `docs/lint/`, and is switched off by its name, on the command line or by
+//! `metadata: {lintAllow: NAME}` of whatever holds the place.
 
 mod calls;
 mod conditions;
@@ -54,14 +55,14 @@ rules! {
     WAIT_WITHOUT_TIMEOUT = "wait-without-timeout": "A wait that may never end.";
 }
 
-/// What a rule found.
+/// A finding of a rule.
 #[derive(Debug)]
 pub struct Finding {
     pub rule: &'static Rule,
     pub place: Place,
     /// A sentence without its full stop.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub hint: String,
 }
 
@@ -92,8 +93,9 @@ impl<'s> Subject<'s> {
     }
 }
 
-/// What the rules find in a definition that was read from the document `root`, in the order of the
-/// document. `documents` are those of its functions, by URI, as far as they are at hand.
+/// Returns the findings of all rules for a definition that was read from the document `root`, in
+/// the order of the document. `documents` are those of its functions, by URI, as far as they are
+/// available.
 pub fn lint(workflow: &Workflow, root: &Node, documents: &[(String, String)]) -> Vec<Finding> {
     let mut subject = Subject {
         workflow,
@@ -131,7 +133,7 @@ fn allowed(node: &Node) -> Option<&Node> {
     node.get("metadata")?.get(ALLOW)
 }
 
-/// Whether what holds the place, or anything around it, allows the finding.
+/// Whether the object at the place, or one around it, allows the finding.
 fn is_allowed(root: &Node, finding: &Finding) -> bool {
     let mut pointer = finding.place.pointer.as_str();
     loop {
@@ -171,7 +173,7 @@ fn unknown_rules(node: &Node, findings: &mut Vec<Finding>) {
 /// The rule of a name.
 ///
 /// # Errors
-/// There is none: what to write instead.
+/// There is no such rule; the error suggests a name.
 pub fn known(name: &str) -> Result<&'static Rule, String> {
     let rule = RULES.iter().find(|rule| rule.name == name);
     rule.copied().ok_or_else(|| {

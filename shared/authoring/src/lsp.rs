@@ -1,9 +1,9 @@
-//! What an editor asks about a definition, and the answers: the language server without its wire.
+//! The language server without its transport: answers the requests of an editor about a definition.
 //!
-//! A [`Session`] takes the messages of one editor and gives what is to be sent back, both as the
-//! protocol writes them. It does no IO: documents come with the messages, and what a definition
-//! refers to comes from a [`Source`]. Positions are those of the protocol: lines and UTF-16 units,
-//! from 0.
+//! A [`Session`] takes the messages of one editor and returns the messages to send back, both in
+//! the protocol's JSON. It does no IO: documents come with the messages, and files that a
+//! definition refers to come from a [`Source`]. Positions are those of the protocol: lines and
+//! UTF-16 units, from 0.
 
 mod analysis;
 mod completion;
@@ -33,7 +33,7 @@ use text::{Position, Text};
 
 pub use serve::{Gone, serve};
 
-/// Documents open at once; what an editor opens beyond them gets no findings.
+/// Documents open at once. Documents beyond them get no findings.
 const OPEN_MAX: usize = 200;
 
 /// The request for a picture of a definition.
@@ -46,9 +46,9 @@ pub trait Source: Send + Sync {
 
 /// One editor, from its first message to its last.
 ///
-/// Requests are answered from the text as it is and from the last analysis, whose places move with the
-/// text. Analyses are [`Job`]s, for another thread: a long document takes longer than somebody who types
-/// would wait.
+/// Requests are answered from the current text and from the last analysis, whose places move with the
+/// text. Analyses are [`Job`]s for another thread: those of long documents would be too slow while
+/// somebody types.
 pub struct Session {
     source: Arc<dyn Source>,
     documents: BTreeMap<String, Document>,
@@ -59,9 +59,9 @@ pub struct Session {
 struct Document {
     text: Text,
     version: i64,
-    /// The number of the last change, of the text or of what it may refer to.
+    /// The number of the last change of the text, or of files that it may refer to.
     changed: u64,
-    /// The change that was last given away as a job.
+    /// The last change that was taken as a job.
     given: u64,
     /// Of the last text that could be parsed.
     outline: Outline,
@@ -71,7 +71,7 @@ struct Document {
     picture: Option<Arc<swirl_model::workflow::Workflow>>,
 }
 
-/// What is known of a text that is parsed but not read.
+/// Facts about a text that is parsed but not read.
 #[derive(Default)]
 struct Outline {
     names: Names,
@@ -96,7 +96,7 @@ pub struct Job {
     source: Arc<dyn Source>,
 }
 
-/// What came of a [`Job`].
+/// The result of a [`Job`].
 pub struct Done {
     uri: String,
     changed: u64,
@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// What the server can do: the `capabilities` of its answer to `initialize`.
+    /// Returns the `capabilities` of the answer to `initialize`.
     pub fn capabilities() -> Value {
         json!({
             "textDocumentSync": {"openClose": true, "change": 2, "save": true},
@@ -142,7 +142,7 @@ impl Session {
         })
     }
 
-    /// Takes a notification. What the protocol has and we don't need is passed over.
+    /// Handles a notification. Notifications of the protocol that we don't need are ignored.
     pub fn notify(&mut self, method: &str, params: &Value) {
         let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
         self.changes += 1;
@@ -169,7 +169,7 @@ impl Session {
             "textDocument/didClose" => {
                 self.documents.remove(uri);
             }
-            // What a document refers to may have changed.
+            // Files that a document refers to may have changed.
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 for document in self.documents.values_mut() {
                     document.changed = changed;
@@ -185,7 +185,7 @@ impl Session {
         documents.any(|document| document.given < document.changed)
     }
 
-    /// A text that has changed since it was last given away.
+    /// Returns a text that has changed since it was last taken.
     pub fn job(&mut self) -> Option<Job> {
         let mut documents = self.documents.iter_mut();
         let (uri, document) = documents.find(|(_, document)| document.given < document.changed)?;
@@ -198,8 +198,8 @@ impl Session {
         })
     }
 
-    /// Takes an analysis; gives the findings as `publishDiagnostics` takes them. One of an older text says
-    /// nothing of this one, but its workflow can be drawn while there is none of this text.
+    /// Stores an analysis and returns the findings in the form of `publishDiagnostics`. Findings about an
+    /// older text are dropped, but its workflow can be drawn until there is one of the current text.
     pub fn take(&mut self, done: Done) -> Option<Value> {
         let Done {
             uri,
@@ -230,7 +230,7 @@ impl Session {
     /// The answer to a request.
     ///
     /// # Errors
-    /// There is none, with the reason for people.
+    /// There is no answer; the error gives the reason.
     pub fn answer(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
         let answer: fn(&Asked<'_>) -> Result<Value, Refusal> = match method {
             "textDocument/hover" => |asked| asked.hover(),
@@ -286,8 +286,8 @@ impl Session {
         Ok(expression.unwrap_or_else(other))
     }
 
-    /// Returns what `swirl/diagram` draws: the last workflow without errors, with the state at the
-    /// position marked.
+    /// Returns the drawing for `swirl/diagram`: the last workflow without errors, with the state at
+    /// the position marked.
     ///
     /// # Errors
     /// The document is not open.
@@ -342,7 +342,7 @@ impl Document {
         self.analysis.moved(first, last, self.text.place(new_end));
     }
 
-    /// Brings the outline up to the text; where that cannot be parsed, the last one stays.
+    /// Updates the outline to the current text. If that cannot be parsed, the last outline stays.
     fn parse(&mut self) {
         if self.parsed != Parsed::NotYet {
             return;
@@ -381,7 +381,7 @@ impl Job {
 }
 
 impl Drawing {
-    /// `svg` is null as long as there is no text without errors.
+    /// `svg` is null until there has been a text without errors.
     pub fn run(&self) -> Value {
         let svg = self.workflow.as_ref().map(|workflow| match &self.state {
             Some(state) => render_with(workflow, &Trail::at(state)),
@@ -406,7 +406,8 @@ impl Asked<'_> {
         needed_position(self.params)
     }
 
-    /// The pages of findings; without any, what the function or property there is for.
+    /// Returns the pages of findings; without any, the description of the function or property at
+    /// the position.
     fn hover(&self) -> Result<Value, Refusal> {
         let at = self.at()?;
         let pages = self.analysis.pages(self.text, at);

@@ -1,4 +1,4 @@
-//! Beginnings of workflows, each with a scenario that passes: what `swirl new` writes.
+//! The templates of `swirl new`: workflows to begin with, each with a scenario that passes.
 
 use swirl_spec::source::{Limits, Node, parse};
 
@@ -33,7 +33,7 @@ templates! {
     "scheduled": "does something each morning";
 }
 
-/// What the name stands for in the files.
+/// Replaced by the name in the files.
 const PLACEHOLDER: &str = "NAME";
 
 /// Texts of files.

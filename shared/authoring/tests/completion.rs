@@ -23,7 +23,7 @@ impl Source for Nothing {
     }
 }
 
-/// What is offered at the end of a line that is put into a text.
+/// Puts a line into a text and returns the completions at its end.
 fn offered(text: &str, at: usize, replaces: usize, line: &str) -> Vec<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.splice(at..at + replaces, [line]);
@@ -83,7 +83,7 @@ fn properties_words_and_names_of_each_edition() {
                 continue;
             };
             let value = value.trim_end_matches(',').trim_end_matches('"');
-            // What the drafts have instead of an end: not the name of a state.
+            // The drafts write an end this way; it isn't the name of a state.
             if matches!(value, "END" | "STATE_END") {
                 continue;
             }

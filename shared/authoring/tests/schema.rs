@@ -1,4 +1,4 @@
-//! The schemas against the conformance suite: what the reader accepts, they accept.
+//! The schemas against the conformance suite: they accept the same documents as the reader.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -43,7 +43,7 @@ fn what_the_reader_accepts_the_schema_accepts() {
         let checked = schemas[&edition.edition].check(&node.to_data(), &SchemaLimits::default());
         match (&reading.workflow, checked) {
             (Some(_), Ok(())) => accepted += 1,
-            // What is read with this warning only is nothing that an editor should offer.
+            // An editor should not offer forms that are only read with this warning.
             (Some(_), Err(_)) if is_loose(&reading) => loose += 1,
             (Some(_), Err(error)) => {
                 accepted += 1;
@@ -81,7 +81,7 @@ fn is_loose(reading: &Reading) -> bool {
     findings.any(|finding| finding.code == codes::LOOSE_FORM)
 }
 
-/// Whether a document is refused for what stands in one place or is missing there.
+/// Whether a document is refused for a value at one place, or a missing one.
 fn is_shapeless(reading: &Reading) -> bool {
     let shape = [
         codes::BAD_DURATION,

@@ -25,7 +25,7 @@ impl Source for Nothing {
     }
 }
 
-/// A valid definition of about so many lines.
+/// A valid definition of about this many lines.
 fn definition(lines: usize) -> String {
     let mut text = "id: long\nversion: 1.0.0\nspecVersion: '0.8'\nstart: S0\nfunctions:\n  - {name: sum, type: expression, operation: '.total + .fee'}\n".to_owned();
     text.push_str("errors:\n  - {name: Late, code: late}\nstates:\n");
@@ -93,7 +93,7 @@ impl Editor {
         self.connection.sender.send(message.into()).unwrap();
     }
 
-    /// Replaces what stands between two characters of a line.
+    /// Replaces the text between two characters of a line.
     fn change(&mut self, line: usize, from: usize, to: usize, text: &str) {
         self.version += 1;
         let range = json!({
@@ -185,7 +185,7 @@ fn memory() -> Option<usize> {
     Some(pages * 4 / 1024)
 }
 
-/// What is typed in a line of its own, letter by letter, with what is asked and what must be offered.
+/// Lines typed letter by letter, each with the word that must be offered.
 const TYPED: [(&str, &str); 3] = [
     ("    usedForComp", "usedForCompensation"),
     ("    transition: La", "Last"),

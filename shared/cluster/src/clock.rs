@@ -11,7 +11,7 @@ use swirl_ports::Clock;
 
 /// How often the store is asked.
 const EVERY: Duration = Duration::from_secs(10);
-/// An answer that took longer says too little.
+/// A slower answer is too inaccurate.
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(500);
 /// A difference of the process's own clock that is worth a warning.
 const SKEW_MS: i64 = 1_000;
@@ -39,8 +39,8 @@ impl StoreClock {
         i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// The store's clock showed `at`, no more than `round_trip` ago. The earliest that it can show
-    /// now is taken, so that nothing is early.
+    /// The store's clock showed `at`, at most `round_trip` ago. The earliest possible current time
+    /// is used, so that nothing is early.
     fn set(&self, at: Timestamp, round_trip: Duration) {
         if round_trip > ROUND_TRIP_MAX {
             return;
@@ -96,7 +96,7 @@ impl Clock for StoreClock {
             let Some(left) = u64::try_from(left).ok().filter(|left| *left > 0) else {
                 return;
             };
-            // Not in one piece: the clock may be set meanwhile.
+            // In several parts, as the clock may be set meanwhile.
             tokio::time::sleep(Duration::from_millis(left).min(EVERY)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! From the configuration to connections.
+//! Makes connections from the configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::clock::StoreClock;
 use crate::health::Servers;
 use crate::parts::Cluster;
 
-/// How often a server that is not there yet is asked for: from the first time on, and at last.
+/// The first and the longest pause between attempts to reach a server.
 const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Connects to both servers, and makes or checks the structures that must be there. `role` names the process in the
-/// servers' lists of connections. Servers that are not there are waited for, as later on, too: the caller ends it when
-/// the process is to stop.
+/// Connects to both servers, and creates or checks the structures that must be there. `role` names the process in the
+/// servers' lists of connections. It waits for servers that are unavailable, as later on: the caller cancels it when
+/// the process stops.
 ///
 /// # Errors
 /// A server refuses; a stream of ours is someone else's.
@@ -72,7 +72,7 @@ pub async fn connect(
     Ok((cluster, redis))
 }
 
-/// An event that NATS would refuse is refused where it is made.
+/// An event that NATS would refuse is refused where it arises.
 fn sizes(config: &Config, nats: &async_nats::Client) -> Sizes {
     let published = nats.server_info().max_payload;
     let published = if published == 0 { 1 << 20 } else { published };
@@ -96,8 +96,8 @@ pub fn addressing(config: &Config) -> Option<&str> {
     config.events.instance_attribute.as_deref()
 }
 
-/// Where events come from and go to. Two streams cannot take in the same subject, so the default of one namespace
-/// cannot be that of another.
+/// The subjects from which events come and to which they go. Two streams cannot have the same subject, so
+/// namespaces have different defaults.
 pub fn subjects(config: &Config) -> (Vec<String>, String) {
     let (own, default) = (
         Streams::default_events(&config.namespace),
@@ -175,7 +175,7 @@ fn file(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
-/// What names the format of records in tests, where assertions are compiled in: processes of two builds, of one binary.
+/// Sets the format of records, only in builds with assertions: tests run one binary as if it were two builds.
 const FORMAT_VARIABLE: &str = "TEST_SWIRL_FORMAT";
 
 /// The format of records that this build reads and writes.
@@ -188,8 +188,8 @@ pub(crate) fn format() -> u32 {
     said.unwrap_or(swirl_redis::FORMAT)
 }
 
-/// How long processes of older builds have until this one writes what they cannot read: until they notice, and have finished
-/// what is under way. They are set as this one is, as far as it can know.
+/// The time that processes of older builds have until this one writes records that they cannot read. It is enough for
+/// them to notice and to finish their work, provided that they have the same settings as this one.
 fn takeover(config: &Config) -> Duration {
     let (worker, coordinator) = (&config.worker, &config.coordinator);
     let draining = coordinator.drain_delay + coordinator.shutdown_deadline;

@@ -1,4 +1,4 @@
-//! Whether the servers can do their part.
+//! Checks the servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Servers {
     found: Arc<Mutex<Option<(Instant, Found)>>>,
 }
 
-/// Why something cannot be done.
+/// The reason why something is unavailable.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// Redis has no memory left.
@@ -40,7 +40,7 @@ impl Servers {
         }
     }
 
-    /// Asks both, unless that was done just now.
+    /// Asks both, unless they were asked just now.
     pub async fn look(&self) -> Found {
         let mut found = self.found.lock().await;
         if let Some((at, found)) = &*found

@@ -1,4 +1,5 @@
-//! Shared by the processes of a cluster: from the configuration to connections, and the ports on them.
+//! Shared by the processes of a cluster: makes connections from the configuration, and the ports on
+//! them.
 //!
 //! The only place outside of tests that connects to Redis and NATS.
 
@@ -12,7 +13,7 @@ mod stop;
 mod telemetry;
 pub mod tls;
 
-/// The exit code of a process that a server refused: to try again may help, unlike with a wrong
+/// The exit code of a process that a server refused: a retry may help, unlike with a wrong
 /// configuration (2). `EX_UNAVAILABLE` of sysexits.
 pub const UNAVAILABLE: u8 = 69;
 

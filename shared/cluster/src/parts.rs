@@ -1,4 +1,4 @@
-//! The parts from which the processes of a cluster are put together.
+//! The parts from which the processes of a cluster are assembled.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use swirl_telemetry::{Measured, Metrics};
 
 use crate::health::Servers;
 
-/// One connection to each server, shared by all that a process does.
+/// One connection to each server, shared by the whole process.
 #[derive(Clone)]
 pub struct Cluster {
     pub store: Arc<dyn Store>,
@@ -31,7 +31,7 @@ impl Cluster {
         Arc::new(TaskQueue::new(nats.clone(), streams))
     }
 
-    /// The same, with all that it does for instances and events being measured.
+    /// The same, with its operations for instances and events measured.
     #[must_use]
     pub fn measured(self, metrics: &Arc<Metrics>) -> Cluster {
         let metrics = || metrics.clone();

@@ -1,6 +1,6 @@
-//! When a process is to end.
+//! Signals that a process must end.
 
-/// Done at Ctrl-C, or when the process gets a signal to end. Listens from now on.
+/// Done at Ctrl-C, or when the process receives a signal to end. Listens from now on.
 ///
 /// # Errors
 /// Signals cannot be listened to.

@@ -10,7 +10,7 @@ use swirl_telemetry::{Metrics, Protocol, Settings, Telemetry, Traced, Watched};
 
 use crate::parts::Cluster;
 
-/// How long the last spans and metrics may take to be sent.
+/// The time that sending the last spans and metrics may take.
 pub const FLUSH_MAX: Duration = Duration::from_secs(3);
 
 /// Traces and metrics of this process, and the cluster with its operations measured. `role` and

@@ -1,4 +1,4 @@
-//! From checked values to [`Config`], and the rules between settings.
+//! Builds [`Config`] from checked values, and checks the rules between settings.
 //!
 //! The table and this file must agree on names and types; a test reads every setting through here.
 
@@ -30,7 +30,7 @@ use swirl_ports::addressed;
 const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// # Errors
-/// All that doesn't fit together.
+/// All settings that don't fit together.
 pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problems> {
     let mut values = Values {
         entries,

@@ -1,4 +1,4 @@
-//! A setting, as it is given.
+//! A given setting.
 
 use super::kind::Value;
 use super::problem::Place;

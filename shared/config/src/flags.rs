@@ -27,7 +27,7 @@ pub struct Worker;
 #[derive(Debug, Clone, Copy)]
 pub struct Coordinator;
 
-/// Commands that look at the configuration as a whole.
+/// Commands that need the whole configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct All;
 

@@ -368,7 +368,7 @@ fn bytes(text: &str) -> Option<u64> {
 /// A size as settings have it, for flags of commands that have no settings.
 ///
 /// # Errors
-/// What is not a valid size, as a clause.
+/// Reads a size. The error is a clause.
 pub fn size(text: &str) -> Result<usize, String> {
     let size = bytes(text).and_then(|size| usize::try_from(size).ok());
     size.ok_or_else(|| format!("'{text}' is not a valid size: write a number of bytes, or 64MiB"))

@@ -1,4 +1,4 @@
-//! From file, variables and flags to the configuration.
+//! Loads the configuration from file, variables and flags.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ struct Given {
 /// Puts together the configuration of `processes`.
 ///
 /// # Errors
-/// All that is wrong, with its places.
+/// All errors, with their places.
 pub fn load(processes: &[Process], sources: &Sources) -> Result<Loaded, Problems> {
     let given = gather(sources);
     if !given.problems.is_empty() {

@@ -74,7 +74,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong, a line or two each.
+/// All errors, a line or two each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 

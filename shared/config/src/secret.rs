@@ -1,4 +1,4 @@
-//! Values that are not to be seen in logs.
+//! Values that must not appear in logs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The effective configuration, with where each value comes from. Secrets are masked.
+//! The effective configuration, with the origin of each value. Secrets are masked.
 
 use serde_json::{Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! The configuration as the processes take it: everything is checked, and secrets in files are read.
+//! The configuration for the processes: everything is checked, and secrets in files are read.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

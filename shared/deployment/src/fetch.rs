@@ -1,4 +1,5 @@
-//! The documents that describe the services of functions, and those that they refer to in turn.
+//! Fetches the documents that describe the services of functions, and those that they refer to in
+//! turn.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ pub fn fetch(
     })
 }
 
-/// The same with only the documents that `from` has.
+/// The same, with only the documents from `from`.
 pub fn find(
     workflow: &Workflow,
     from: &dyn Resources,
@@ -83,8 +84,8 @@ pub fn find(
     missing
 }
 
-/// Asks services that describe themselves, all of them together for no longer than `TELLING_MAX`; gives their answers,
-/// and the services without one.
+/// Asks services that describe themselves, all of them together for at most `TELLING_MAX`; returns their answers, and
+/// the services without one.
 pub fn ask(
     workflow: &Workflow,
     fetcher: &Fetcher,

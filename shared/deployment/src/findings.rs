@@ -33,7 +33,7 @@ impl Text {
         }
     }
 
-    /// Functions that cannot be called, and calls that their documents refuse. A `missing` document isn't held against
+    /// Functions that cannot be called, and calls that their documents refuse. A `missing` document is not an error of
     /// the definition, and neither are functions of type `custom`: the operator names their connectors.
     pub fn checked(
         &self,

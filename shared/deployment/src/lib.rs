@@ -1,5 +1,6 @@
-//! From a document to a definition that runs, for every process: a document is read, once, with all that it
-//! refers to; the documents of its functions are fetched; its functions are prepared; it is stored.
+//! Turns a document into a runnable definition, for every process. A document is read, once, with all
+//! documents that it refers to; the documents of its functions are fetched; its functions are prepared; it
+//! is stored.
 
 pub mod fetch;
 mod findings;

@@ -33,7 +33,7 @@ pub struct Loader {
     pub secrets: Arc<dyn Secrets>,
 }
 
-/// Why a document doesn't become a deployment.
+/// The reason why a document doesn't become a deployment.
 #[derive(Debug)]
 pub enum Refusal {
     /// Errors in the document itself: there is no workflow in the reading.
@@ -103,11 +103,11 @@ impl Loader {
         (found, missing)
     }
 
-    /// Reads a document, once, with all documents that it refers to. Those are looked for in `given`; `files` are
+    /// Reads a document, once, with all documents that it refers to. Those are searched in `given`; `files` are
     /// others that it may refer to, if any. The calls are checked against the documents that describe them.
     ///
     /// # Errors
-    /// Why it cannot be deployed.
+    /// The reason why it cannot be deployed.
     pub fn read(
         &self,
         name: &str,
@@ -118,7 +118,7 @@ impl Loader {
         self.read_while(name, document, files, given, &Wanted::default())
     }
 
-    /// As [`Loader::read`]; nothing is fetched any more once nobody waits for it.
+    /// As [`Loader::read`]; fetching stops once the result is no longer awaited.
     ///
     /// # Errors
     /// As for [`Loader::read`].
@@ -148,7 +148,7 @@ impl Loader {
             let found = Text::new(document).missing(&workflow, &missing);
             return Err(Refusal::Functions(found));
         }
-        // A service's answer is for now alone: it isn't kept, so the same document stays the same.
+        // A service's answer is only used now: it isn't kept, so the same document stays the same.
         let (told, untold) = self.ask(&workflow, &fetcher);
         for Missing { reason, .. } in untold {
             tracing::info!("{name}: calls of a function are not checked: {reason}");

@@ -22,7 +22,7 @@ pub struct Source {
     pub document: String,
     /// By URI, as the document writes it.
     pub resources: Vec<(String, String)>,
-    /// Whether somebody waits for the outcome.
+    /// Whether the outcome is still awaited.
     pub wanted: Wanted,
 }
 
@@ -51,7 +51,7 @@ pub trait Reader: Send + Sync {
     /// As for [`Reader::read`].
     fn prepare(&self, id: &DefinitionId, deployment: &Deployment) -> Result<(), Vec<Value>>;
 
-    /// Whether two documents say the same, and differ in comments and layout alone.
+    /// Whether two documents differ only in comments and layout.
     fn says_the_same(&self, old: &str, new: &str) -> bool {
         old == new
     }
@@ -77,8 +77,8 @@ impl DocumentReader {
         DocumentReader { loader, files }
     }
 
-    /// For documents from any client, which may refer to files of this folder and to none outside of it: deploying must
-    /// not make this machine's files readable.
+    /// For documents from any client, which may refer to files in this folder and to none outside of it: a deployment
+    /// must not make this machine's files readable.
     pub fn below(loader: Arc<Loader>, folder: &Path) -> DocumentReader {
         let files = Files::Below(folder.to_owned());
         DocumentReader { loader, files }

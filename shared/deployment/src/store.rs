@@ -1,4 +1,4 @@
-//! Deployment: a document is read, its functions are prepared, and it is stored, one after another.
+//! Deployment: a document is read, its functions are prepared, and it is stored, in this order.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::reader::{Reader, Source};
 pub enum Outcome {
     New(DefinitionId),
     Unchanged(DefinitionId),
-    /// Another document is there under this id and version: the version is to be raised.
+    /// Another document is deployed under this id and version: the version must be raised.
     Conflict(DefinitionId),
-    /// In place of another document under this id and version.
+    /// It replaces another document under this id and version.
     Replaced(DefinitionId),
     /// The same, but this many instances of the other document would have to continue with this one.
     InUse(DefinitionId, usize),
@@ -31,15 +31,15 @@ pub enum Outcome {
 #[derive(Clone)]
 pub struct Deployer {
     service: Service,
-    /// Counts the instances of a document that is to be replaced.
+    /// Counts the instances of a document before it is replaced.
     queries: Arc<dyn InstanceQueries>,
-    /// Deployments are made one after another: two with the same id must not both prepare their
+    /// Deployments are made one at a time: two with the same id must not both prepare their
     /// functions under it.
     deploying: Arc<Mutex<()>>,
 }
 
 impl Deployer {
-    /// There is one for a process.
+    /// There is one per process.
     pub fn new(service: Service, queries: Arc<dyn InstanceQueries>) -> Deployer {
         Deployer {
             service,
@@ -88,7 +88,7 @@ impl Deployer {
                 (false, _) if !replaces => return Ok(Outcome::Conflict(id)),
                 (false, _) => {}
             }
-            // Nothing new starts while it is looked whether instances are there.
+            // No instances start while existing ones are counted.
             service.mark_deleted(old.clone(), true).await?;
             let instances = instances_of(&*self.queries, &id).await?;
             if instances > 0 {

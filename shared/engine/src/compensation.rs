@@ -47,8 +47,8 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Takes the way that triggered the compensation, which is done. The scope has finished the work of the state that
-    /// the way leaves.
+    /// Takes the way that triggered the compensation, once that is done. The scope has finished the work of the state
+    /// that the way leaves.
     pub(crate) fn go_onward(&mut self, way: Way, purpose: Purpose) {
         if let Err(error) = self.proceed(way, purpose) {
             self.trigger_failed(way, purpose, error);
@@ -79,8 +79,8 @@ impl Ctx<'_> {
         });
     }
 
-    /// The data or the input of the way can't be made: an error of the state that triggered the compensation, never of
-    /// a compensating one (decision 85).
+    /// The data or the input of the way can't be evaluated: an error of the state that triggered the compensation,
+    /// never of a compensating one (decision 85).
     fn trigger_failed(&mut self, way: Way, purpose: Purpose, mut error: WorkflowError) {
         let Some(id) = state_of(way).or(self.scope.state()) else {
             return self.fail(error);
@@ -100,7 +100,7 @@ pub(crate) fn is_handlers(way: Way) -> bool {
     matches!(way, Way::Handler(..) | Way::Action(..))
 }
 
-/// None: the way of an action, which knows nothing of its state.
+/// None: the way of an action, which doesn't know its state.
 fn state_of(way: Way) -> Option<StateId> {
     match way {
         Way::Action(..) => None,

@@ -1,7 +1,7 @@
 //! `continueAs`: another instance continues in place of this one.
 //!
-//! This one has ended once that one exists. The process that starts it reports so, or why it cannot
-//! start: then this instance faults, and an operator's retry starts it again.
+//! This one has ended once that one exists. The process that starts it reports that, or the reason
+//! why it cannot start. Then this instance faults, and an operator's retry starts it again.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, StartInstance};
@@ -106,7 +106,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Ends the instance that was started in place of this one, which is to end differently.
+    /// Ends the instance that was started in place of this one, as this one ends differently.
     pub(crate) fn abandon_continuation(&mut self, status: EndStatus) {
         let position = self.scope.position();
         if position.is_some_and(|position| matches!(position.work, Work::Continue { .. })) {

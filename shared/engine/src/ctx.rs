@@ -20,7 +20,7 @@ use crate::step::Env;
 /// A shorter sleep doesn't count as a wait.
 const BRIEF_MS: i64 = 10;
 
-/// An instance has run for long.
+/// From this many on, an instance has run for long.
 const LONG_MS: i64 = 1_000;
 
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.
@@ -34,15 +34,15 @@ pub(crate) struct Ctx<'a> {
     pub scope: &'a mut Scope,
     pub events: Vec<Event>,
     pub commands: Vec<Command>,
-    /// Others are to have their turn before this scope continues.
+    /// Others have their turn before this scope continues.
     pub pause: bool,
     /// The events and the input of the way that is being taken.
     pub prepared: Option<Prepared>,
 }
 
 impl<'a> Ctx<'a> {
-    /// Decides an event: it is applied at once, so that what follows sees its effect. The history shows errors without
-    /// secrets; handlers and expressions see them unchanged.
+    /// Decides an event: it is applied at once, so that later decisions see its effect. The history shows errors
+    /// without secrets; handlers and expressions see them unchanged.
     pub fn emit(&mut self, mut event: Event) {
         match &mut event {
             Event::ActionFailed { error, .. }
@@ -181,7 +181,7 @@ impl<'a> Ctx<'a> {
         self.scope.timers.iter().any(|timer| timer.kind == kind)
     }
 
-    /// Waits for no event any more, neither for the state nor for its action.
+    /// Ends all waits for events, of the state and of its action.
     pub fn unsubscribe(&mut self) {
         self.unsubscribe_state();
         self.unsubscribe_answer();
@@ -201,8 +201,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Gives up all that the current state has under way: timers, waits, branches, sub-workflows.
-    /// A running call is given up by moving on.
+    /// Abandons all work of the current state: timers, waits, branches, sub-workflows. Moving on
+    /// abandons a running call.
     pub fn abandon(&mut self) {
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();

@@ -1,4 +1,4 @@
-//! A workflow with everything compiled that can be: expressions, paths, schemas.
+//! A workflow with its expressions, paths and schemas compiled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::pure::is_pure;
 use crate::schema::Validator;
 use crate::sizes::Sizes;
 
-/// A definition that instances run by. Made once, at deployment or when it is loaded.
+/// A runnable definition. Made once, at deployment or when it is loaded.
 #[derive(Debug)]
 pub struct Definition {
     pub id: DefinitionId,
@@ -26,7 +26,7 @@ pub struct Definition {
     pub(crate) paths: Vec<PathExpr>,
     pub(crate) input_schema: Option<Validator>,
     pub(crate) output_schema: Option<Validator>,
-    /// By state, where the edition has schemas for a state's data.
+    /// By state, if the edition has schemas for a state's data.
     pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
     pub(crate) calendar: Option<Calendar>,
     /// The instant from which windows without their own beginning count.
@@ -140,7 +140,7 @@ impl Definition {
 }
 
 impl Definition {
-    /// A definition that is not shared yet, as one that was deployed then.
+    /// A definition that is not shared yet, as if deployed then.
     #[must_use]
     pub fn deployed(mut self: Arc<Definition>, at: Timestamp) -> Arc<Definition> {
         if let Some(own) = Arc::get_mut(&mut self) {
@@ -149,7 +149,7 @@ impl Definition {
         self
     }
 
-    /// The id that a workflow is known by. A version that is an expression is part of it as written.
+    /// The id of a workflow. A version that is an expression is part of it as written.
     pub fn id_of(workflow: &Workflow) -> DefinitionId {
         let version = match &workflow.version {
             Version::Literal(version) => version.as_str(),
@@ -178,7 +178,7 @@ impl Definition {
         IsoDuration::parse(text.as_str()?.trim()).ok()
     }
 
-    /// When instances are created by themselves.
+    /// The schedule that creates instances.
     pub fn schedule(&self) -> Option<&Calendar> {
         self.calendar.as_ref()
     }

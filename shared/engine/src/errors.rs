@@ -1,4 +1,4 @@
-//! Which errors a handler or a rule means, and how errors are described and thrown.
+//! Matches errors with handlers and rules, and describes and throws errors.
 
 use swirl_model::error::{Description, names};
 use swirl_model::workflow::{ErrorFilter, ErrorId, ErrorSet, Problem, Template, Throw};
@@ -71,7 +71,7 @@ impl Ctx<'_> {
         errors.iter().any(|id| self.matches(*id, error))
     }
 
-    /// By its description, else by the code or status, without a code by name (decision 24).
+    /// By its description, otherwise by the code or status, without a code by name (decision 24).
     fn matches(&self, id: ErrorId, error: &WorkflowError) -> bool {
         let def = &self.def.workflow[id];
         match (&def.problem, &def.code) {

@@ -1,4 +1,4 @@
-//! Evaluating the definition's expressions over a scope.
+//! Evaluates the definition's expressions over a scope.
 
 use swirl_expr::{EvalError, PathError};
 use swirl_model::error::names;
@@ -279,7 +279,7 @@ fn path_error(error: &PathError, text: &str) -> WorkflowError {
     WorkflowError::new(name, format!("in '{}': {error}", shorten(text)))
 }
 
-/// Long texts don't belong into messages whole.
+/// Long texts are truncated in messages.
 pub(crate) fn shorten(text: &str) -> String {
     const MAX: usize = 200;
     match text.char_indices().nth(MAX) {

@@ -33,8 +33,8 @@ struct Produced {
 }
 
 impl Ctx<'_> {
-    /// The state's work is done: output filter, then the way. An error finds the data as the work left it (decision
-    /// 66), and a retry continues here.
+    /// The state's work is done: output filter, then the way. After an error the data is as the work left it
+    /// (decision 66), and a retry continues here.
     pub fn finish(&mut self, way: Way) -> Step {
         let unfiltered = self.scope.data.clone();
         let mut from = FinishFrom::Output;
@@ -449,7 +449,7 @@ impl Ctx<'_> {
 
     /// `workflowExecTimeout` has passed.
     pub fn workflow_timeout(&mut self) {
-        // A branch looks at the end of the step whether it only waits.
+        // A branch checks at the end of the step whether it only waits.
         if !matches!(self.scope.role, Role::Root) {
             return;
         }
@@ -495,7 +495,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The instance is to be terminated, after `runBefore`.
+    /// The instance is terminated after `runBefore`.
     pub(crate) fn time_out(&mut self) {
         self.disarm(|_| true);
         self.unsubscribe();
@@ -526,7 +526,7 @@ impl Ctx<'_> {
     }
 }
 
-/// CloudEvents attributes are strings, numbers or booleans; anything else goes as its JSON text.
+/// CloudEvents attributes are strings, numbers or booleans; other values become their JSON text.
 fn attribute(value: Data) -> Data {
     match value.kind() {
         "object" | "array" => Data::string(value.to_text()),
@@ -565,7 +565,7 @@ pub(crate) fn next_of(workflow: &Workflow, way: Way) -> Option<&Next> {
     }
 }
 
-/// The way of a switch that finds no other.
+/// The way of a switch if no other applies.
 fn default_of(workflow: &Workflow, id: StateId) -> Option<&Next> {
     match &workflow[id].kind {
         StateKind::Switch(switch) => switch.default.as_ref(),

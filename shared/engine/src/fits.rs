@@ -41,8 +41,8 @@ impl Definition {
             })
     }
 
-    /// Whether all is there that an input names to be found at once. An event that isn't is one that nothing
-    /// waits for.
+    /// Whether the definition has all parts that an input names and that are used at once. An unknown event
+    /// is one that nothing waits for.
     pub fn fits_input(&self, input: &Input) -> bool {
         let Input::Joined { results, .. } = input else {
             return true;
@@ -115,7 +115,7 @@ impl Definition {
         let Some(actions) = self.actions_of(run.list) else {
             return false;
         };
-        // Behind the last action there is nothing to be under way.
+        // After the last action nothing can be under way.
         let is_there = run.index < run.end || run.index == run.end && run.step == ActionStep::Ready;
         is_there && usize::from(run.end) <= actions
     }

@@ -1,4 +1,4 @@
-//! Which states lead to which.
+//! The ways between states.
 
 use swirl_model::workflow::{Body, ListId, Next, State, StateId, StateKind, Then, Workflow};
 

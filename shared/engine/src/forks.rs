@@ -1,7 +1,7 @@
-//! Branches: made in one step, joined once.
+//! Branches: created in one step, joined once.
 //!
-//! The fork's record holds the data that all branches begin with, so a fork costs the same however many branches it
-//! has. Results are a set by branch; the parent is notified when enough are there, or at the first error.
+//! The fork's record has the data that all branches begin with, so a fork costs the same with any number of
+//! branches. Results are a set by branch; the parent is notified when enough are there, or at the first error.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
@@ -113,7 +113,7 @@ impl Ctx<'_> {
         }));
     }
 
-    /// The remaining branches, if any, are cancelled; their events are not wanted.
+    /// The remaining branches, if any, are cancelled; their events are not used.
     pub fn close_fork(&mut self) {
         if let Some(Work::Fork(run)) = self.scope.position().map(|position| &position.work) {
             let fork = run.fork;
@@ -162,7 +162,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Nobody waits for the branch, but it may end the instance, or lead elsewhere.
+    /// Nothing waits for the branch, but it may end the instance, or lead elsewhere.
     fn heard_of_apart(&mut self, fork: u32, results: Vec<(u32, BranchResult)>) {
         self.command(Command::CloseFork(fork));
         let left = self.scope.apart.iter().copied();
@@ -174,7 +174,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Begins a branch that nobody waits for: a separate fork, of which only a `terminate` is heard.
+    /// Begins a branch that nothing waits for: a separate fork, of which only a `terminate` has an
+    /// effect.
     pub(crate) fn fork_apart(&mut self, state: StateId, index: u32) {
         let fork = self.seq();
         let origin = ForkOrigin::Apart(state, index);

@@ -21,7 +21,7 @@ pub(crate) struct Waits {
 }
 
 impl Ctx<'_> {
-    /// The handler that takes a success for a failure, and that failure.
+    /// The handler that treats a success as a failure, and that failure.
     pub(crate) fn handler_of_result(
         &self,
         action: &Action,
@@ -41,7 +41,7 @@ impl Ctx<'_> {
         Ok(None)
     }
 
-    /// The handler of an error, unless nobody waits for the action.
+    /// The handler of an error, unless nothing waits for the action.
     pub(crate) fn handler_of_action(
         &self,
         action: &Action,
@@ -121,7 +121,7 @@ impl Ctx<'_> {
         self.list(run);
     }
 
-    /// An action's handler takes an error, or a success that it takes for one.
+    /// An action's handler takes an error, or a success that it treats as one.
     pub(crate) fn handle_in_action(
         &mut self,
         mut run: ListRun,
@@ -155,7 +155,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An action's handler leads out of the state: all else that the state has under way ends.
+    /// An action's handler leads out of the state: all other work of the state ends.
     pub(crate) fn leave_by(&mut self, way: Way, error: WorkflowError) {
         self.abandon();
         let Some((id, state)) = self.state() else {

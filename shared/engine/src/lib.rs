@@ -1,12 +1,12 @@
 //! The pure workflow engine.
 //!
 //! [`step`] gives a scope an [`Input`] and gets an [`Outcome`]: what happened (events, applied to
-//! the scope and kept as history) and what is to be done (commands, carried out by the driver after
-//! the commit). It runs until the scope blocks: a call, a wait, a fork, the end.
+//! the scope and kept as history) and the effects (commands, carried out by the driver after the
+//! commit). It runs until the scope blocks: a call, a wait, a fork, the end.
 //!
 //! **Invariants.** No clock, no randomness, no environment, no IO, no async: time, results and
-//! secrets come in. All ids are derived. The scope is changed by [`apply`] only, which is total.
-//! An input that comes twice, late or after its wait was given up is refused, not an error.
+//! secrets come in. All ids are derived. The scope is changed by [`apply`] only, which is total. An
+//! input that comes twice, late or after the end of its wait is refused; this is not an error.
 
 mod actions;
 mod apply;

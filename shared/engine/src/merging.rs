@@ -95,7 +95,7 @@ impl Ctx<'_> {
         self.put_data(data)
     }
 
-    /// The part of a result or payload that is to be merged; null is nothing.
+    /// The part of a result or payload that is merged; null merges nothing.
     pub(crate) fn filtered(
         &self,
         filter: Option<ExprId>,

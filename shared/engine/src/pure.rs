@@ -2,8 +2,8 @@
 
 use swirl_model::workflow::{ActionKind, Next, StateKind, Then, Workflow};
 
-/// All that its states do is work on data: nothing is called, waited for, forked, published or continued as
-/// another instance. Its instances end with their first turn, if nothing fails.
+/// Its states only work on data: nothing is called, waited for, forked, published or continued as another
+/// instance. Its instances end with their first turn, if nothing fails.
 pub(crate) fn is_pure(workflow: &Workflow) -> bool {
     // Only calls see secrets.
     workflow.secrets.is_empty()

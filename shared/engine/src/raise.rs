@@ -1,4 +1,4 @@
-//! The path of errors: to the state's handlers, else to the scope or instance that waits.
+//! The path of errors: to the state's handlers, otherwise to the scope or instance that waits.
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event, Input};
@@ -82,7 +82,7 @@ impl Ctx<'_> {
             return Ok(false);
         };
         let is_there = match &position.work {
-            // Behind an action that is done there is nothing of it to repeat.
+            // After an action is done there is nothing of it to repeat.
             Work::List(run) => {
                 let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
                 run.index < run.end && run.attempt > 0 && !is_done
@@ -190,7 +190,7 @@ impl Ctx<'_> {
                 self.emit(Event::Moved(Cursor::Ended));
                 self.command(Command::Drop);
             }
-            // Nobody will let it continue.
+            // It will never continue.
             Role::Apart { .. } => {
                 self.emit(Event::BranchFailed {
                     error: error.clone(),
@@ -269,7 +269,7 @@ impl Ctx<'_> {
             return;
         }
         // Branches and finished actions stay as they are, unless a handler takes the error: a retry repeats nothing. An
-        // action's unfinished work is given up.
+        // action's unfinished work is abandoned.
         self.abandon_subflow(EndStatus::Terminated);
         self.raise(error);
     }

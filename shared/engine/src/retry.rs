@@ -1,4 +1,4 @@
-//! Retries of an action, and an operator's choices for one that failed for good.
+//! Retries of an action, and an operator's choices for one that failed finally.
 
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::{EndStatus, Header};
@@ -24,7 +24,7 @@ impl Ctx<'_> {
         self.action_failed_with(error, true)
     }
 
-    /// `under_way`: the attempt may still run, and is to be ended.
+    /// `under_way`: the attempt may still run, and must be ended.
     pub fn action_failed_with(&mut self, error: WorkflowError, under_way: bool) -> Step {
         let def = self.def.clone();
         let Some((mut run, _)) = self.current_action() else {
@@ -78,7 +78,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// How long to wait before another attempt, if there is to be one.
+    /// The pause before another attempt, if there is one.
     pub(crate) fn delay(
         &self,
         rule: &RetryRule,
@@ -215,7 +215,7 @@ impl Ctx<'_> {
                     let others = result.is_none();
                     self.revive(fork, index, again(result), others);
                 }
-                // Asks once more for the results that the branches reached meanwhile.
+                // Asks again for the results that the branches reached meanwhile.
                 None => self.revive(run.fork, 0, Input::Retry, true),
             },
             Work::Finish { way, from } => {
@@ -237,7 +237,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The sub-workflow's outcome this time isn't a repetition of the one its parent has heard.
+    /// The sub-workflow's outcome this time isn't a repetition of the one that its parent knows.
     fn begin_another_turn(&mut self) {
         if self.scope.id.is_root() && self.header.parent.is_some() {
             self.seq();
@@ -253,7 +253,7 @@ impl Ctx<'_> {
         });
     }
 
-    /// Timeouts of the state and the branch begin anew.
+    /// Timeouts of the state and the branch start again.
     fn rearm_around(&mut self) -> Step {
         let def = self.def.clone();
         if let Role::Branch { state, index } = self.scope.role
@@ -275,7 +275,7 @@ impl Ctx<'_> {
         run.waited_ms = 0;
         run.retried = Vec::new();
         run.step = match run.step {
-            // Its condition could not be decided, or its sleep not be worked out.
+            // Its condition or its sleep could not be evaluated.
             ActionStep::Ready => ActionStep::Ready,
             ActionStep::Done if !ended => ActionStep::Done,
             ActionStep::SleepAfter if !ended => ActionStep::SleepAfter,
@@ -285,7 +285,7 @@ impl Ctx<'_> {
         let step = self.resume_events();
         self.settle(step);
         let step = match run.step {
-            // The action isn't done once more; the rest of its sleep is left out.
+            // The action isn't repeated; the rest of its sleep is left out.
             ActionStep::Done => self.behind_action(run),
             ActionStep::SleepAfter => self.again_or_next(run),
             _ => Ok(()),
@@ -297,7 +297,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Waits again; an event that had come and could not be taken in is tried again.
+    /// Waits again; an event that had come but could not be merged is tried again.
     fn resume_wait(&mut self) -> Step {
         let def = self.def.clone();
         let Some((id, _)) = self.state() else {
@@ -327,7 +327,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Keeps the one event that a state waited for, until it is taken in.
+    /// Keeps the single event that a state waited for, until it is merged.
     pub(crate) fn keep_event(&mut self, def: EventId, event: &CloudEvent) {
         if let Some(position) = self.scope.position() {
             let mut position = position.clone();

@@ -1,5 +1,5 @@
-//! Limits of the data that a definition makes: checked where it is made, so that an error handler can act, and nothing
-//! too large is ever stored.
+//! Limits on the data that a definition makes. They are checked where the data arises, so that an error handler can
+//! act, and nothing too large is ever stored.
 
 use swirl_model::error::names;
 use swirl_model::instance::Room;
@@ -18,7 +18,7 @@ pub struct Sizes {
     pub data_bytes: usize,
     /// The results of all branches of a fork, as JSON text.
     pub fork_bytes: usize,
-    /// How many instances may start each other, one after the other, without one of them waiting for anything.
+    /// The length of a chain of instances that start each other without any of them waiting for anything.
     pub chain: u32,
     /// A produced event.
     pub event_bytes: usize,

@@ -1,8 +1,8 @@
 //! After a `workflowExecTimeout` without `interrupt` (decision 81): work that executes is finished; a wait is left at
 //! that instant, or as soon as nothing but waits remains. The instance is then terminated.
 //!
-//! A branch knows by itself when the timeout has passed. One that only waits then ends, and says so
-//! in its result; the state is left when the others are done or only wait, too.
+//! A branch knows by itself when the timeout has passed. A branch that only waits then ends, and
+//! its result says so. The state is left when the others are done or also only wait.
 
 use swirl_model::event::Command;
 use swirl_model::scope::{
@@ -67,7 +67,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// When the workflow times out, if running work is to be finished then.
+    /// When the workflow times out, if running work is finished then.
     fn soft_end(&self) -> Option<Timestamp> {
         let timeout = self.workflow_timeout_setting()?;
         // A timeout that cannot be evaluated has faulted the instance at its start.

@@ -22,7 +22,7 @@ use crate::eval::View;
 use crate::schema::Checked;
 use crate::step::Env;
 
-/// The longest key that people call an instance by.
+/// The longest business key of an instance.
 const KEY_BYTES_MAX: usize = 1000;
 
 /// The values that an instance is started with.
@@ -281,7 +281,7 @@ impl Ctx<'_> {
         use swirl_model::scope::{Position, Work};
         let found = &self.def.workflow[state];
         let name = found.name.clone();
-        // Nothing is to be done once only before its work.
+        // There is nothing to do once before its work.
         let entered = found.input.is_none() && found.input_schema.is_none();
         self.emit(Event::StateEntered {
             state,
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn instances_that_start_each_other_are_counted() {
-        // From outside, whatever its value.
+        // From outside, with any value.
         assert_eq!(hops(&[], 0), Ok(0));
         assert_eq!(hops(&[(HOPS, "7")], 0), Ok(0));
         assert_eq!(hops(&[(ORIGIN, "a")], 0), Ok(1));

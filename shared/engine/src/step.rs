@@ -1,4 +1,4 @@
-//! The way in: one input, one outcome.
+//! The entry point: one input, one outcome.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Env {
     pub secrets: Data,
     /// Less than the definition allows, for callers that cannot wait.
     pub bounds: Option<Bounds>,
-    /// How much the scope may hold, where its instance has less left than the definition allows.
+    /// The size that the scope may have, if its instance has less left than the definition allows.
     pub room: Option<Room>,
 }
 
@@ -35,7 +35,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// `work` is the cost that all expressions of the turn may have together, in steps of their meter: work, not time,
-    /// so that the same turn goes the same way on any machine.
+    /// so that the same turn has the same result on any machine.
     pub fn new(steps: u32, work: u64) -> Bounds {
         Bounds {
             steps,
@@ -120,7 +120,8 @@ pub fn step(
             | Input::Event { .. }
             | Input::Joined { .. }
     );
-    // Before the input is taken in: that may end the instance, and start the one that continues it.
+    // Before the input is processed: that may end the instance, and start the one that continues
+    // it.
     let first_wait = waited && !brief && !ctx.scope.waited;
     if first_wait {
         ctx.emit(Event::Waited);
@@ -282,7 +283,7 @@ impl Ctx<'_> {
             .iter()
             .find(|timer| timer.seq == seq)
             .copied();
-        // Before its time it is ignored, whatever the source.
+        // Before its time it is ignored, from any source.
         let timer = timer
             .filter(|timer| timer.due <= self.now())
             .ok_or(Rejection::TimerDisarmed)?;
@@ -332,7 +333,7 @@ mod tests {
     use super::*;
     use crate::start::{NewInstance, new_instance};
 
-    /// States that follow each other round and round.
+    /// States that follow each other in a loop.
     fn circle(kinds: Vec<StateKind>) -> Workflow {
         let count = kinds.len() as u32;
         let state = |(index, kind): (usize, StateKind)| State {

@@ -158,7 +158,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Waits for the events of the starting state, those that are there already left out.
+    /// Waits for the events of the starting state, except those that have already arrived.
     pub fn wait_for_start(&mut self) -> Step {
         let definition = self.def.clone();
         let start = definition.workflow[Workflow::ROOT].start;

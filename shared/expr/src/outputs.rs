@@ -13,8 +13,8 @@ const RIGHT: &str = "$__right";
 /// as it is: hardly any of them has, or there would be more outputs than any limit allows.
 const PARTS_MAX: usize = 64;
 
-/// Terms that are looked at to find out how many outputs another one has: a chain of thousands is gone through once for
-/// each of its links otherwise. A bigger term counts as having several, which changes nothing but the form.
+/// The number of terms that are examined to find how many outputs another one has: a chain of thousands is gone through
+/// once for each of its links otherwise. A bigger term counts as having several, which changes nothing but the form.
 const LOOK_MAX: usize = 64;
 
 /// For functions that have one output at most if their arguments have, or however many those have.

@@ -5,10 +5,10 @@
 //! pause is over, one call tries it. If that succeeds, all are let through; if not, the pause is twice as long, up to a
 //! limit.
 //!
-//! Only signs that nobody answers count: no connection, a broken one, no answer in time, and the statuses by which
-//! gateways report the same. An answer of any other status closes the circuit. A call that nobody waits for any more
-//! doesn't count. The state belongs to this process alone: hosts that fail are few, and each process finds out by
-//! itself.
+//! Only signs that the service doesn't answer count: no connection, a broken one, no answer in time, and the
+//! statuses by which gateways report the same. An answer of any other status closes the circuit. A call that nobody
+//! waits for any more doesn't count. The state belongs to this process alone: hosts that fail are few, and each
+//! process finds out by itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -64,11 +64,12 @@ pub struct Circuits {
 }
 
 tokio::task_local! {
-    /// When the call that is being made has taken so long that its host is to blame.
+    /// The time after which the host is to blame for a slow call.
     static LATE_AT: Instant;
 }
 
-/// Makes a call that is late after `limit`: given up from then on, it is a failure of its host.
+/// Makes a call that is late after `limit`: if it is abandoned later, this is a failure of its
+/// host.
 pub(crate) async fn with_limit<T>(limit: Duration, call: impl Future<Output = T>) -> T {
     let late_at = Instant::now() + limit;
     LATE_AT.scope(late_at, call).await

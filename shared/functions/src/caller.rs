@@ -335,7 +335,7 @@ impl FunctionCaller for Caller {
             let mut shown = error.clone();
             request.secrets.error(&mut shown);
             tracing::debug!(function = %request.function.name, error = %shown, "a call failed");
-            // The message is our own, and quotes what the service answered. By name and code handlers match.
+            // The message is our own, and quotes the service's answer. Handlers match by name and code.
             if !is_exact {
                 request.secrets.message(&mut error);
             }

@@ -2,7 +2,7 @@
 //!
 //! A definition says which host is called, so it could make a worker ask the cloud's metadata service, or the
 //! installation's own servers. A refusal applies to every address that a name resolves to, and the connection is made
-//! to an address that was looked at: a name that changes its mind in between changes nothing.
+//! to an address that was checked: if the name resolves differently in between, that changes nothing.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -64,7 +64,7 @@ pub(crate) struct Sending {
 pub(crate) enum Content {
     None,
     Bytes(Vec<u8>),
-    /// A description of what is sent piece by piece.
+    /// A description of a message that is sent in pieces.
     Parts(String),
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Content {
 pub struct Sent {
     /// `http`, `grpc`, `exec`, `wasm`, or a broker as OpenTelemetry names it.
     pub protocol: &'static str,
-    /// Where it goes, with what is done there: `POST http://host/path`.
+    /// The target with the operation: `POST http://host/path`.
     pub target: String,
     pub headers: Vec<(String, String)>,
     /// Absent where nothing is sent but the target and headers.

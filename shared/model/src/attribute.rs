@@ -1,4 +1,4 @@
-//! Search attributes: the values that a definition lets its instances be found by (`metadata.swirl.search`).
+//! Search attributes: the values by which a definition's instances can be found (`metadata.swirl.search`).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl AttributeKind {
         all.find(|kind| kind.word() == word)
     }
 
-    /// The value of an expression, as a value of this kind. `None`: it isn't one.
+    /// The value of an expression as a value of this kind. `None`: it has another kind.
     pub fn read(self, data: &Data) -> Option<Attribute> {
         match self {
             AttributeKind::Text => {

@@ -30,7 +30,7 @@ fn specversion() -> String {
     "1.0".to_owned()
 }
 
-/// A `data` that is null is there; one that is missing isn't.
+/// A `data` of null counts as present, unlike a missing one.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Data>, D::Error> {
     Data::deserialize(deserializer).map(Some)
 }

@@ -139,12 +139,13 @@ impl Data {
         }
     }
 
-    /// Whether its JSON text is longer than this many bytes. Costs no more than looking at those.
+    /// Whether its JSON text is longer than this many bytes. The cost is bounded by that number.
     pub fn exceeds(&self, bytes_max: usize) -> bool {
         surely_left(&self.0, bytes_max).is_none() && left(&self.0, bytes_max).is_none()
     }
 
-    /// How many of these bytes its JSON text leaves; `None`: it needs more. Costs no more than looking at those.
+    /// The number of these bytes that its JSON text leaves; `None`: it needs more. The cost is bounded by that
+    /// number.
     pub fn left_of(&self, bytes: usize) -> Option<usize> {
         left(&self.0, bytes)
     }
@@ -158,15 +159,15 @@ impl Data {
     }
 }
 
-/// How many bytes are left of these at the least, by a glance at lengths: data is nearly always far below its limit,
-/// and its texts need not be read to know that.
+/// A lower bound of the bytes that are left of these, from lengths alone: data is nearly always far below its limit,
+/// and then its texts need not be read.
 fn surely_left(value: &Val, bytes: usize) -> Option<usize> {
     /// The length of a byte's longest escape.
     const ESCAPED: usize = r"\u0000".len();
     match value {
         Val::Null | Val::Bool(_) => bytes.checked_sub(5),
         Val::Num(Num::Int(_)) => bytes.checked_sub(20),
-        // As long as they like.
+        // Of any length.
         Val::Num(_) => None,
         Val::BStr(text) | Val::TStr(text) => bytes.checked_sub(2 + text.len() * ESCAPED),
         Val::Arr(items) => {
@@ -220,10 +221,10 @@ fn left(value: &Val, bytes: usize) -> Option<usize> {
     }
 }
 
-/// How long the JSON text of something is.
+/// Returns the length of the JSON text of a value.
 pub fn json_bytes(value: &impl Serialize) -> usize {
     let mut counter = Counter(0);
-    // Nothing that is written to fails.
+    // Writing here cannot fail.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }
@@ -370,7 +371,7 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
-/// For an `Option<Data>` that may hold null: a value that is there is `Some`, also null. With `default` and
+/// For an `Option<Data>` that may be null: a present value is `Some`, also null. With `default` and
 /// `skip_serializing_if`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -499,7 +500,7 @@ mod tests {
                 "{text}"
             );
         }
-        // Shared values count as often as they occur, and nobody looks at all of them.
+        // Shared values count as often as they occur, without visiting all of them.
         let mut data = Data::string("x".repeat(1000));
         for _ in 0..60 {
             data = Data::array(vec![data.clone(), data]);

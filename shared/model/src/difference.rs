@@ -1,5 +1,5 @@
-//! Data as its common part with other data and its difference: so a branch is stored without the list that all branches
-//! of its fork have.
+//! Data as its common part with other data and its difference. With it a branch is stored without the list that all
+//! branches of its fork have.
 
 use std::mem::discriminant;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub enum Difference {
 pub struct Misfit(String);
 
 impl Difference {
-    /// Arrays are the same if they are one in memory: looking through them would cost as much as storing them. `None`:
-    /// they have nothing in common, or are nested too deep.
+    /// Arrays are the same if they are the same object in memory: comparing them would cost as much as storing them.
+    /// `None`: the values have nothing in common, or are nested too deep.
     pub fn of(base: &Data, data: &Data) -> Option<Difference> {
         let difference = between(&base.0, &data.0, DEPTH_MAX);
         let is_worth = !matches!(difference, Difference::Value(_)) && difference.is_flat();

@@ -1,4 +1,5 @@
-//! The engine's inputs ([`Input`]), its decisions ([`Event`]) and the effects it asks for ([`Command`]).
+//! The engine's inputs ([`Input`]), its decisions ([`Event`]) and the effects that it requests
+//! ([`Command`]).
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub enum Input {
         call: u32,
         result: Result<Data, WorkflowError>,
         terminate: bool,
-        /// Greater each time that it ends, since it may be retried; 0 where it cannot continue. Absent in records of
+        /// Greater each time that it ends, since it may be retried; 0 if it cannot continue. Absent in records of
         /// older versions.
         #[serde(default, skip_serializing_if = "is_zero")]
         turn: u64,
@@ -58,7 +59,7 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         done: Option<u32>,
     },
-    /// The fork that this scope belongs to is closed, or the instance is to end.
+    /// The fork that this scope belongs to is closed, or the instance must end.
     Cancel {
         status: EndStatus,
     },
@@ -100,8 +101,8 @@ impl Input {
         }
     }
 
-    /// An input from an operator or a closed fork: it is acted on while the instance is suspended or faulted, and may
-    /// be repeated.
+    /// An input from an operator or a closed fork: it is processed while the instance is suspended or faulted, and
+    /// may be repeated.
     pub fn is_operator(&self) -> bool {
         matches!(
             self,
@@ -165,7 +166,7 @@ pub enum Event {
     ErrorHandled {
         error: WorkflowError,
     },
-    /// Data that its schema refuses, where the definition says to continue (`failOnValidationErrors: false`).
+    /// Data that its schema refuses, if the definition says to continue (`failOnValidationErrors: false`).
     ValidationFailed {
         /// The data that was checked: `input` or `output`.
         of: Arc<str>,
@@ -185,7 +186,7 @@ pub enum Event {
         function: Arc<str>,
         call: u32,
     },
-    /// An operator asked for this.
+    /// An operator requested this.
     Operated {
         action: Arc<str>,
         /// The token's name, or the name that the provider gives.
@@ -193,7 +194,7 @@ pub enum Event {
         by: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The state at which the instance is to continue.
+        /// The state at which the instance continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         state: Option<String>,
     },
@@ -207,7 +208,7 @@ pub enum Event {
         error: Option<WorkflowError>,
     },
 
-    // Below: movements within a scope that people don't read. They aren't kept as history.
+    // Below: internal changes of a scope. They aren't kept as history.
     #[serde(skip)]
     Moved(Cursor),
     #[serde(skip)]
@@ -246,7 +247,7 @@ pub enum Event {
     Steps(u64),
     /// The scope waited for something.
     Waited,
-    /// The timer of this number is due so soon that it isn't a wait.
+    /// The timer with this number is due so soon that it isn't a wait.
     Brief(u32),
 }
 
@@ -290,7 +291,7 @@ pub enum Command {
     /// Values that events with these attributes must have to be this instance's.
     Correlate(Vec<(Arc<str>, String)>),
     Fork(Fork),
-    /// Lets more branches of a fork run. The parent hears at once of enough that are done, and of any that
+    /// Lets more branches of a fork run. The parent is notified at once if enough are done, or if any
     /// failed.
     ExtendFork {
         fork: u32,
@@ -299,8 +300,8 @@ pub enum Command {
     },
     /// Cancels the branches that are left.
     CloseFork(u32),
-    /// Lets a branch continue if it failed; one that didn't stays as it is. The parent hears at once if enough are
-    /// done, and of any failure that remains.
+    /// Lets a branch continue if it failed; otherwise it stays unchanged. The parent is notified at once if enough
+    /// are done, or if any failure remains.
     ReviveBranch {
         fork: u32,
         index: u32,
@@ -309,7 +310,7 @@ pub enum Command {
         #[serde(default)]
         others: bool,
     },
-    /// A separate scope that nobody waits for.
+    /// A separate scope that nothing waits for.
     Detach(Box<Scope>),
     /// This branch's result, for the fork that it belongs to.
     Report(BranchResult),
@@ -318,7 +319,8 @@ pub enum Command {
         id: InstanceId,
         status: EndStatus,
     },
-    /// Suspends or resumes the sub-workflows that this instance waits for, as the instance itself.
+    /// Suspends or resumes the sub-workflows that this instance waits for, like the instance
+    /// itself.
     SuspendAwaited,
     /// Notifies the scope that waits for this sub-workflow.
     Tell {
@@ -354,10 +356,10 @@ pub struct StartInstance {
     pub parent: Option<ParentLink>,
     pub on_parent_end: Option<OnParentEnd>,
     pub continued_from: Option<InstanceId>,
-    /// The number by which the root scope of `continued_from` hears the outcome of the start.
+    /// The number with which the root scope of `continued_from` is notified of the start's outcome.
     #[serde(default)]
     pub call: u32,
-    /// Not 0: it was started before and has ended. It continues where it failed, or its outcome is delivered once more.
+    /// Not 0: it was started before and has ended. It continues where it failed, or its outcome is delivered again.
     /// Greater each time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again: u64,
@@ -393,13 +395,13 @@ pub struct EventMatch {
     pub kind: Option<String>,
     /// Attribute and the value it must have; without one the instance's own correlation value holds.
     pub correlation: Vec<(Arc<str>, Option<String>)>,
-    /// The id of an event that is never meant: the one that asks for this answer (decision 82).
+    /// The id of an event that never matches: the one that asks for this answer (decision 82).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub except: Option<String>,
 }
 
 impl EventMatch {
-    /// Whether the event is of this definition at all, its correlation aside: source and type.
+    /// Whether the event has the definition's source and type. Correlation is not checked.
     pub fn is_kind(&self, event: &CloudEvent) -> bool {
         self.source
             .as_ref()

@@ -1,5 +1,5 @@
-//! Names of things at run time. Each is derived from its cause, never random, so that a step that
-//! is repeated after a crash names the same things again.
+//! Names of things at run time. Each is derived from its cause, never random, so a step that is
+//! repeated after a crash uses the same names again.
 
 use std::fmt;
 use std::sync::Arc;

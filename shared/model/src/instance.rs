@@ -29,7 +29,7 @@ pub struct Header {
     /// The idempotency key it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The key that people call the instance by: `$WORKFLOW.key`.
+    /// The business key of the instance: `$WORKFLOW.key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,11 +43,11 @@ pub struct Header {
     pub trace: Trace,
 }
 
-/// How much data a scope may hold where its instance holds about as much as it may.
+/// The size of a scope's data if its instance has nearly reached its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     pub bytes: usize,
-    /// How much the whole instance may hold.
+    /// The size limit of the whole instance.
     pub limit: usize,
 }
 
@@ -82,7 +82,7 @@ impl Header {
 pub struct ParentLink {
     pub scope: ScopeRef,
     pub call: u32,
-    /// Nobody waits: it was invoked async.
+    /// Nothing waits for it: it was invoked async.
     pub detached: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct InstanceState {
     /// By attribute name, in lower case.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub correlation: BTreeMap<Arc<str>, String>,
-    /// The attributes that it can be found by.
+    /// The attributes by which it can be found.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub attributes: Attributes,
 }

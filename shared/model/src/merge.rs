@@ -1,4 +1,4 @@
-//! How a result or a payload meets the data it is merged into (decision 9).
+//! Merges a result or a payload into data (decision 9).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use jaq_json::Val;
 
 use crate::Data;
 
-/// An object met an array, or the other way round, at the target itself.
+/// An object and an array meet at the target itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{new} cannot be merged into {old}")]
 pub struct Mismatch {
@@ -30,7 +30,7 @@ pub fn merge(target: &mut Data, new: &Data) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// As [`merge`], but where the kinds differ the newcomer wins, at the target too.
+/// As [`merge`], but if the kinds differ the new value wins, also at the target.
 pub fn merge_over(target: &mut Data, new: &Data) {
     inner(&mut target.0, &new.0);
 }

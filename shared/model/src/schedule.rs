@@ -1,5 +1,4 @@
-//! When things happen by themselves: cron expressions, ISO 8601 intervals, time zones
-//! (decisions 41 to 43).
+//! Schedules: cron expressions, ISO 8601 intervals, time zones (decisions 41 to 43).
 //!
 //! Pure functions of instants: the owner of a clock asks for the next time after the last one. Cron is our own:
 //! decision 41 fixes how days are numbered by the number of fields, and how clock changes are treated, more exactly
@@ -16,7 +15,7 @@ pub use zone::{LocalError, Zone, ZoneError, parse_instant};
 use crate::time::Timestamp;
 use crate::workflow::{Schedule, When};
 
-/// Why a schedule cannot be carried out.
+/// The reason why a schedule cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     #[error("cron expression '{0}': {1}")]
@@ -29,7 +28,7 @@ pub enum ScheduleError {
     ValidUntil(LocalError),
 }
 
-/// A workflow's schedule, ready to be asked.
+/// A workflow's schedule, parsed.
 #[derive(Debug, Clone)]
 pub struct Calendar {
     rule: Rule,
@@ -79,8 +78,8 @@ impl Calendar {
         })
     }
 
-    /// The first time after `after` at which an instance is to be created. An interval that is a
-    /// duration alone begins at the deployment: ask with an instant before it for the first time.
+    /// The first time after `after` at which an instance is created. An interval that is a duration
+    /// alone begins at the deployment: ask with an instant before it for the first time.
     pub fn next_after(&self, after: Timestamp, deployed_at: Timestamp) -> Option<Timestamp> {
         match &self.rule {
             // The instant of `validUntil` itself is excluded (decision 41).

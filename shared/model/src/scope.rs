@@ -24,17 +24,17 @@ pub struct Scope {
     pub role: Role,
     /// Counts commits; a writer must have read the last one.
     pub rev: u64,
-    /// Where the ids of calls, waits, timers, forks and produced events come from.
+    /// The source of the ids of calls, waits, timers, forks and produced events.
     pub seq: u32,
     /// State data; in a scope of actions only, its own copy.
     pub data: Data,
-    /// Iteration parameters in sight, by name.
+    /// Visible iteration parameters, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<(Arc<str>, Data)>,
     pub cursor: Cursor,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<Timer>,
-    /// The events this scope waits for.
+    /// The events that this scope waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Subscription>,
     /// The event that an action waits for, while its state may continue to wait for others.
@@ -56,7 +56,7 @@ pub struct Scope {
     /// Executions of states with `compensatedBy`, in the order in which they were completed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub completed: Vec<StateId>,
-    /// Forks of branches that no state waits for: they end with the scope around them.
+    /// Forks of branches that no state waits for. They end with the scope around them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub enum Role {
         state: StateId,
         index: u32,
     },
-    /// The actions of one entry of an event state, side by side with those of the others.
+    /// The actions of one entry of an event state, in parallel with those of the others.
     Entry {
         state: StateId,
         entry: u16,
@@ -111,12 +111,12 @@ pub enum Role {
         state: StateId,
         index: u32,
     },
-    /// One of actions that run in parallel.
+    /// One of several parallel actions.
     Action {
         list: ListId,
         index: u32,
     },
-    /// An action invoked async: nobody waits for it.
+    /// An action invoked async: nothing waits for it.
     Detached {
         list: ListId,
         index: u32,
@@ -125,7 +125,7 @@ pub enum Role {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Cursor {
-    /// Nothing done yet.
+    /// Nothing is done yet.
     Fresh,
     At(Position),
     /// No active path, but kept active (`keepActive`).
@@ -149,7 +149,7 @@ pub struct Position {
     pub attempts: Vec<Retried>,
 }
 
-/// How often something was retried, by which rule, and how long the wait before the last time was.
+/// The number of retries, their rule, and the wait before the last one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Retried {
     pub by: RetriedBy,
@@ -168,7 +168,7 @@ pub enum RetriedBy {
     StateRule(u16),
 }
 
-/// Why a state is being run.
+/// The reason why a state runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     Main,
@@ -179,7 +179,7 @@ pub enum Purpose {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Work {
-    /// The state's own work is to be begun.
+    /// The state's own work is next.
     Begin,
     List(ListRun),
     Fork(ForkRun),
@@ -201,13 +201,13 @@ pub enum Work {
     },
 }
 
-/// How far a state had got behind its work.
+/// The progress of a state after its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FinishFrom {
-    /// The output filter is to be applied.
+    /// The output filter is next.
     Output,
-    /// The state has been left; its way is to be taken.
+    /// The state has been left; its way is taken next.
     Way,
     /// Everything that the way compensates is compensated.
     Onward,
@@ -247,14 +247,14 @@ pub struct ListRun {
 pub enum ActionStep {
     Ready,
     SleepBefore,
-    /// The attempt is to be made now.
+    /// The attempt is made now.
     Attempt,
     /// A function call is under way; `at` is the clock that its arguments see.
     Call {
         call: u32,
         at: Timestamp,
     },
-    /// The event to produce is out; its answer is awaited in [`Scope::wait`].
+    /// The event has been produced; its answer is awaited in [`Scope::wait`].
     Event {
         call: u32,
     },
@@ -325,7 +325,7 @@ fn main_flow() -> Purpose {
     Purpose::Main
 }
 
-/// Which `transition` or `end` of a definition is meant.
+/// Identifies a `transition` or `end` of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     State(StateId),

@@ -179,7 +179,7 @@ impl IsoDuration {
         self.shift(at, 1).unwrap_or(Timestamp::MAX)
     }
 
-    /// How long it is when it begins at `at`, in milliseconds.
+    /// Returns its length in milliseconds if it begins at `at`.
     pub fn millis_from(&self, at: Timestamp) -> u64 {
         match self.months {
             0 => self.millis,

@@ -1,13 +1,13 @@
 //! The canonical workflow: every edition of the language is lowered to it.
 //!
-//! Names are resolved to indexes, inherited settings (timeouts, retry policies) are pushed down to where they hold, and
+//! Names are resolved to indexes, inherited settings (timeouts, retry policies) are copied to where they apply, and
 //! every expression is once in [`Workflow::expressions`]. The engine never sees a document, a name that could be
 //! missing, or an edition.
 //!
 //! Editions differ in their constructs, so the shapes here are wider than any of them: a branch or an iteration may
 //! hold a flow of states, a wait may be a boolean expression over events, a handler may retry the whole state or only
 //! the failed part of it, an action may have its own handlers, an entry of an event state may have its own transition.
-//! Each field says what it does; which edition uses it is the reader's business.
+//! Each field describes its effect; only the reader knows which edition uses it.
 
 mod actions;
 mod errors;
@@ -66,7 +66,7 @@ pub struct Workflow {
     pub id: String,
     /// A word for people, as written in the definition.
     pub key: Option<String>,
-    /// Evaluated over the input when an instance starts: the key by which people call the instance. Shown as
+    /// Evaluated over the input when an instance starts: the business key of the instance. Shown as
     /// `$WORKFLOW.key`. No two running instances of a workflow have the same.
     pub instance_key: Option<Template>,
     pub name: Option<String>,
@@ -100,8 +100,8 @@ pub struct Workflow {
     /// Errors are described as RFC 7807 says: each has a `type` (a URI) and a status, and its
     /// `instance` is the pointer of the action or state that it came from.
     pub problems: bool,
-    /// How an author says where a result or payload goes, in the words of the document: added to
-    /// the message of one that cannot be merged. Empty if there is nothing to say.
+    /// The document's property for the target of a result or payload: added to the message if one
+    /// cannot be merged. Empty if there is none.
     pub merge_hint: &'static str,
 }
 
@@ -167,7 +167,7 @@ pub struct State {
     pub name: Arc<str>,
     pub flow: FlowId,
     pub kind: StateKind,
-    /// Its place in the document, as a JSON pointer; empty where nobody asks for it.
+    /// Its place in the document, as a JSON pointer; empty if unused.
     pub pointer: String,
     /// `stateDataFilter.input`.
     pub input: Option<ExprId>,
@@ -188,12 +188,12 @@ pub struct State {
     pub metadata: Data,
 }
 
-/// How often an action is done. Its attempts count anew each time.
+/// The repetition of an action. Its attempts are counted again each time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Repeat {
     /// Over the state data: it continues while this holds.
     pub test: Option<ExprId>,
-    /// The test comes before each time; else after each.
+    /// The test comes before each repetition; otherwise after each.
     pub before: bool,
     /// At most this many times.
     pub max: Option<u32>,
@@ -250,7 +250,7 @@ pub struct EventDef {
     pub kind: Option<String>,
     pub produced: bool,
     pub correlation: Vec<Correlation>,
-    /// The payload alone is the event's data; else the whole CloudEvent is.
+    /// The payload alone is the event's data; otherwise the whole CloudEvent is.
     pub data_only: bool,
     pub metadata: Data,
 }
@@ -334,8 +334,7 @@ pub struct Schedule {
     pub when: When,
     /// IANA name; UTC if absent.
     pub timezone: Option<String>,
-    /// Instances come into being by it alone: other requests for one, by hand, by an event or as a sub-workflow, are
-    /// refused.
+    /// Only it creates instances: other requests for one, by hand, by an event or as a sub-workflow, are refused.
     pub exclusive: bool,
 }
 

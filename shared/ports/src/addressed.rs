@@ -1,7 +1,7 @@
-//! Another name for the attribute with which an event addresses an instance.
+//! An additional name for the attribute with which an event addresses an instance.
 //!
 //! Services that were written for another runtime send back the id of an instance in an attribute of
-//! that runtime's. An event that has it, and not ours, is taken as if it had ours.
+//! that runtime. An event that has it, but not ours, is treated as if it had ours.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl EventLog for Addressed {
 /// Whether events can have an attribute of this name.
 ///
 /// # Errors
-/// Why not.
+/// The reason why not.
 pub fn attribute(name: &str) -> std::result::Result<String, String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let own = [

@@ -29,7 +29,7 @@ pub struct CallRequest {
     pub secrets: Arc<Redactor>,
     /// The span of the call, for the service: `traceparent`.
     pub trace: Option<TraceContext>,
-    /// The caller notes here which service it spoke to.
+    /// The caller records here which service it called.
     pub seen: Seen,
 }
 
@@ -68,7 +68,7 @@ pub enum Spoken {
     },
 }
 
-/// The last exchange of a call; clones share it, so it is also known of a call that is given up.
+/// The last exchange of a call. Clones share it, so it is also known if the call is abandoned.
 #[derive(Debug, Clone, Default)]
 pub struct Seen(Arc<Mutex<Option<Exchange>>>);
 

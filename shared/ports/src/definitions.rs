@@ -1,4 +1,4 @@
-//! Stored definitions: the document as it was deployed with all that it refers to.
+//! Stored definitions: the document as deployed, with all documents that it refers to.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,8 @@ pub struct DefinitionRecord {
     /// The resources that the document refers to: URI and content, as fetched at deployment.
     pub resources: Vec<(String, String)>,
     pub deployed_at: Timestamp,
-    /// Deleted: nothing new starts of it. The record stays, since its id and version never mean another
-    /// content.
+    /// Deleted: no new instances of it start. The record stays, since its id and version never get
+    /// different content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
     /// `None`: an older build deployed it, and they follow from the document.
@@ -64,8 +64,8 @@ pub struct DefinitionHead {
     pub interests: Option<Interests>,
 }
 
-/// Which events and instants a definition acts on. It is found out once, at deployment: so no process
-/// compiles a definition before it runs an instance of it.
+/// The events and instants that a definition acts on. They are determined once, at deployment, so no
+/// process compiles a definition before it runs an instance of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interests {
     /// Of a workflow that begins with an event state.
@@ -106,16 +106,15 @@ pub struct Changes {
 
 #[async_trait]
 pub trait Definitions: Send + Sync {
-    /// Stores a definition. The one that is there already under the same id is returned instead,
-    /// if there is one.
+    /// Stores a definition. If there is already one under the same id, that is returned instead.
     async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>>;
-    /// Stores a definition in place of the one under its id, as the one that was deployed last.
+    /// Stores a definition in place of the one under its id, as the latest deployment.
     async fn replace(&self, record: DefinitionRecord) -> Result<()>;
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
-    /// All that changed after this revision, by any process; after 0, all that there are. Costs next to nothing when
-    /// nothing changed: each start asks.
+    /// Returns all definitions that any process changed after this revision; after 0, all definitions. It costs next
+    /// to nothing if nothing changed, as each start asks.
     async fn changes(&self, since: u64) -> Result<Changes>;
-    /// A named instant: up to when something has been done.
+    /// A named instant, up to which something has been done.
     async fn mark(&self, name: &str) -> Result<Option<Timestamp>>;
     /// Many at once, in the order of their names.
     async fn marks(&self, names: &[String]) -> Result<Vec<Option<Timestamp>>> {

@@ -17,7 +17,7 @@ pub enum Error {
         size: usize,
         limit: usize,
     },
-    /// A listing is to continue at an unknown place, or at one that another store gave: trying again cannot help.
+    /// A listing cannot continue at an unknown place, or at one from another store: trying again cannot help.
     #[error("there is no place '{0}' in this listing; begin it anew")]
     UnknownPlace(String),
 }

@@ -1,7 +1,8 @@
 //! Events: the scopes that wait for them, the events that came early, the instances that they start.
 //!
-//! An event is offered, the instances that it starts are created, then it is confirmed. A crash in between repeats the
-//! offer, which has the same outcome: deliveries are inputs with derived ids, instances are created under derived ids.
+//! An event is offered, the instances that it starts are created, then it is confirmed. After a crash in between the
+//! event is offered again, with the same outcome: deliveries are inputs with derived ids, and instances are created
+//! under derived ids.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -18,18 +19,18 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
     pub definition: DefinitionId,
-    /// Any of `events` starts an instance; else a set of them.
+    /// Any of `events` starts an instance; otherwise a set of them.
     pub exclusive: bool,
     pub events: Vec<EventMatch>,
-    /// Over the positions in `events`: which of them make a set complete.
+    /// An expression over the positions in `events`, for the events that make a set complete.
     pub wait: Wait,
-    /// How long a set of events may take to be complete.
+    /// The time that a set of events may take to be complete.
     pub timeout_ms: Option<u64>,
     /// Counts anew with each event.
     pub timeout_restarts: bool,
 }
 
-/// An instance that is to be created.
+/// An instance to create.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
     /// Which of the triggers.
@@ -41,7 +42,7 @@ pub struct Start {
 pub struct Offered {
     /// It was confirmed before: nothing was done.
     pub duplicate: bool,
-    /// Scopes that got it as an input, to be put into the queue.
+    /// Scopes that got it as an input, and must be put into the queue.
     pub woken: Vec<ScopeRef>,
     pub starts: Vec<Start>,
 }
@@ -59,22 +60,22 @@ pub trait EventLog: Send + Sync {
         at: Timestamp,
     ) -> Result<Offered>;
 
-    /// All that came of an event has been done.
+    /// All effects of an event are done.
     async fn confirm(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
     /// Drops everything older than the configured retention.
     async fn expire(&self, now: Timestamp) -> Result<()>;
 }
 
-/// How far a stream of events has been read, and taken in.
+/// The progress in a stream of events: how far it has been read and processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamPlace {
-    /// Names the stream as it was made: one that is made again counts from 1.
+    /// Names the stream's creation: a stream that is created again counts from 1.
     pub stream: String,
     /// All events up to this number are done.
     pub done: u64,
-    /// When the first event that isn't done was put into the stream, in milliseconds since 1970; if all are
-    /// done, when the last one was.
+    /// The time at which the first event that isn't done was put into the stream, in milliseconds since
+    /// 1970; if all are done, that of the last one.
     pub at_ms: i64,
     /// The last one that was read.
     pub read: u64,
@@ -87,6 +88,6 @@ pub trait EventBus: Send + Sync {
     /// far as the bus remembers.
     async fn publish(&self, event: &CloudEvent) -> Result<()>;
 
-    /// Keeps an event where people look that can never be published, with the reason.
+    /// Keeps an event that can never be published as a dead letter, with the reason.
     async fn bury(&self, event: &CloudEvent, reason: &str) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! The execution store: everything that the driver and the coordinator need to carry an instance on.
+//! The execution store: everything that the driver and the coordinator need to continue an instance.
 //!
 //! All changes of one instance that belong together come in one [`Commit`], which takes effect
 //! wholly or not at all. Effects beyond its instance (start another one, publish an event) are kept
@@ -25,14 +25,14 @@ pub struct Lease {
     pub scope: ScopeRef,
     /// The fencing token: larger with each acquisition of the scope.
     pub token: u64,
-    /// Of a scope that was not taken: lets the store see whether it has changed since.
+    /// For a scope that was not taken: shows the store whether it has changed since.
     pub seen: u64,
-    /// Of a branch: by which the store knows the fork that it was read with.
+    /// For a branch: identifies the fork that it was read with.
     pub around: u64,
 }
 
 impl Lease {
-    /// The token of a scope that was looked at and not taken ([`ExecutionStore::acquire_lazily`]).
+    /// The token of a scope that was read but not taken ([`ExecutionStore::acquire_lazily`]).
     pub const UNTAKEN: u64 = 0;
 
     pub fn new(scope: ScopeRef, token: u64) -> Lease {
@@ -49,7 +49,7 @@ impl Lease {
     }
 }
 
-/// An input that waits to be acted on.
+/// An input that waits to be processed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InboxItem {
     /// An input is added at most once for an id.
@@ -72,7 +72,7 @@ pub enum Acquired {
     Held(Box<Held>),
     /// Another process has it, and will see the contents of the inbox.
     Busy,
-    /// It ended, or never was.
+    /// It has ended, or never existed.
     Gone,
 }
 
@@ -104,7 +104,7 @@ pub struct Commit {
     pub lease: Lease,
     /// With the revision that it had when it was read; the store increments it.
     pub scope: Scope,
-    /// Inputs that have been acted on or refused.
+    /// Inputs that have been processed or refused.
     pub consumed: Vec<String>,
     /// Events that came too late for this scope: with the commit they are free for the instance again, and go to any
     /// other scope of it that waits for them.
@@ -115,12 +115,12 @@ pub struct Commit {
     /// Takes effect only if the inbox has nothing that this lease was not given, the scope is as open or closed as was
     /// reported to it, and the instance is active: otherwise it is [`Committed::News`].
     pub if_quiet: bool,
-    /// The holder wants nothing more: the lease is given back with the commit where that loses nothing, that is, where
-    /// no input waits, and no effects are to be carried out before the scope continues.
+    /// The holder is done: the lease is released with the commit if that loses nothing, that is, if no input waits and
+    /// no effects must be carried out before the scope continues.
     pub release: bool,
-    /// How long a lease lasts that is taken with the commit.
+    /// The duration of a lease that is taken with the commit.
     pub lease_ms: u64,
-    /// It takes effect however much the instance holds then: it was made for the room that [`Committed::Full`]
+    /// It takes effect regardless of the instance's size: it was made for the room that [`Committed::Full`]
     /// reported.
     pub fits: bool,
 }
@@ -128,21 +128,21 @@ pub struct Commit {
 #[derive(Debug)]
 pub enum Committed {
     Done {
-        /// The effects to carry out now, and to report to [`ExecutionStore::flushed`].
+        /// The effects to carry out now, and then to report to [`ExecutionStore::flushed`].
         outbox: Vec<OutboxEntry>,
         /// Scopes that became runnable, to be put into the queue.
         wake: Vec<ScopeRef>,
-        /// The lease was given back.
+        /// The lease was released.
         released: bool,
-        /// Of the lease that was taken with the commit, where the scope was not held before
+        /// Of the lease that was taken with the commit, if the scope was not held before
         /// ([`ExecutionStore::acquire_lazily`]) and is from now on.
         token: Option<u64>,
     },
-    /// Something came that is to be looked at first; the lease is still held, and nothing took
-    /// effect. Only where [`Commit::if_quiet`] asked for it.
+    /// An input came that must be processed first; the lease is still held, and nothing took
+    /// effect. Only if [`Commit::if_quiet`] is set.
     News,
     /// The instance would hold more data than it may, in all of its scopes, forks and their results together; nothing
-    /// took effect, and a lease that was taken is still held. Not where [`Commit::fits`] is set.
+    /// took effect, and a lease that was taken is still held. Not if [`Commit::fits`] is set.
     Full(Room),
     /// The lease was lost, the scope was changed by somebody else, its fork is closed or its
     /// instance has ended: nothing took effect.
@@ -160,7 +160,7 @@ pub struct OutboxEntry {
 /// The consequences of suspending or resuming an instance.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suspended {
-    /// Scopes that have something to do, where it was resumed.
+    /// Scopes that have something to do, if it was resumed.
     pub wake: Vec<ScopeRef>,
     /// As in [`Committed::Done`].
     pub outbox: Vec<OutboxEntry>,
@@ -184,15 +184,15 @@ pub struct NewInstance {
     /// A client of this process is going to wait for its end
     /// ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
     pub watched: bool,
-    /// It has been carried out already: it comes into being as one that has ended.
+    /// It has already run to its end: it is created as ended.
     pub whole: Option<Box<Whole>>,
 }
 
-/// The whole run of an instance: it needed nothing but data, has no key that people call it by, nobody waits for it but
-/// the client that asked for it, and it didn't fail.
+/// The whole run of an instance that needed nothing but data and didn't fail. It has no business key, and only the
+/// client that started it waits for it.
 #[derive(Debug)]
 pub struct Whole {
-    /// As it ended, with the revision of the root that it began as.
+    /// The root as it ended, with its first revision.
     pub root: Scope,
     pub history: Vec<HistoryEntry>,
     pub status: EndStatus,
@@ -253,14 +253,14 @@ pub trait InstanceRecords: Send + Sync {
 
 #[async_trait]
 pub trait ExecutionStore: InstanceRecords {
-    /// Creates an instance with its root scope, runnable, or with all that became of it.
+    /// Creates an instance with its root scope, runnable, or as it is after its whole run.
     async fn create(&self, new: NewInstance) -> Result<Created>;
 
-    /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it is there or not.
+    /// The instance that took a key last ([`ExecutionStore::take_key`]), whether it exists or not.
     async fn key_holder(&self, key: &InstanceKey) -> Result<Option<KeyHolder>>;
 
-    /// Gives a key to an instance, which need not be there yet, if the key is still as the caller found it: with
-    /// `from`, or free. False: another instance has it by now. When an instance is removed, so is the key that it has.
+    /// Gives a key to an instance, which need not exist yet, if the key is still as the caller found it: held by
+    /// `from`, or free. False: another instance has it by now. When an instance is removed, so is its key.
     async fn take_key(
         &self,
         key: &InstanceKey,
@@ -279,32 +279,32 @@ pub trait ExecutionStore: InstanceRecords {
         self.acquire(scope, lease_ms).await
     }
 
-    /// Notes, where it outlives the process, that an attempt to drive a scope begins which the process
-    /// may not survive. Returns how many such attempts, this one included, have begun since the
-    /// scope's record changed, and were not taken back by [`ExecutionStore::attempted`].
+    /// Records durably that an attempt to drive a scope begins which the process may not survive.
+    /// Returns the number of such attempts, including this one, that have begun since the scope's
+    /// record changed and were not taken back by [`ExecutionStore::attempted`].
     async fn attempt(&self, scope: &ScopeRef) -> Result<u32>;
 
-    /// An attempt that was noted has not ended the process: it doesn't count. `all`: nor do those
+    /// A recorded attempt has not ended the process, so it doesn't count. `all`: nor do those
     /// before it.
     async fn attempted(&self, scope: &ScopeRef, all: bool) -> Result<()>;
 
-    /// Prolongs a lease; false if it was lost.
+    /// Renews a lease; false if it was lost.
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool>;
 
     /// The inputs that have come into the inbox of a held scope since, and whether the scope is closed. `None`: the
     /// lease was lost. While the instance is suspended or faulted the inbox looks empty.
     async fn drain(&self, lease: &Lease) -> Result<Option<(Vec<InboxItem>, bool)>>;
 
-    /// Waits until a held scope's inbox has something new, or it is closed. May return early.
+    /// Waits until a held scope has new inputs, or is closed. May return early.
     async fn wait_input(&self, lease: &Lease);
 
-    /// Whether inputs that wait for the instance's scopes are acted on: it is neither suspended nor faulted. In an
-    /// instance that has ended differently, scopes that nobody waits for continue.
+    /// Whether waiting inputs of the instance's scopes are processed: it is neither suspended nor faulted. In an
+    /// instance that has ended differently, scopes that nothing waits for continue.
     async fn is_active(&self, instance: &InstanceId) -> Result<bool>;
 
     async fn commit(&self, commit: Commit) -> Result<Committed>;
 
-    /// Gives a lease back, unless inputs came meanwhile.
+    /// Releases a lease, unless inputs came meanwhile.
     async fn release(&self, lease: &Lease) -> Result<Released>;
 
     /// Adds an input for a scope. False: the same was there already, or the scope is gone.
@@ -316,8 +316,8 @@ pub trait ExecutionStore: InstanceRecords {
     /// Outbox entries that have not been carried out yet: after a crash.
     async fn unflushed(&self, limit: usize) -> Result<Vec<OutboxEntry>>;
 
-    /// Scopes that should be running and are not: after a crash or a lost message. Other work that a crash left half
-    /// done is completed regardless of the limit.
+    /// Returns scopes that should be running but are not, after a crash or a lost message. Other work that a crash
+    /// left half done is completed regardless of the limit.
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>>;
 
     /// Adds an entry to the history that doesn't come from a commit. False: there is no such instance.
@@ -328,7 +328,7 @@ pub trait ExecutionStore: InstanceRecords {
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>>;
 
     /// Timers that are due, earliest first, then in the order of arming. They stay armed until the
-    /// engine disarms them, but one whose input waits in the inbox isn't due once more.
+    /// engine disarms them, but one whose input waits in the inbox isn't due again.
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>>;
 
     /// When the next timer is due.

@@ -1,8 +1,8 @@
-//! Something that an operator should know of a server that a backend uses.
+//! A fact that an operator should know about a server that a backend uses.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Not as one would expect in production.
+    /// Unusual in production.
     Warning,
     /// Nothing works, or instances or events can be lost.
     Error,
@@ -14,7 +14,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The stable code of the kind of finding.
     pub code: &'static str,
-    /// Says which server or stream is meant.
+    /// Names the server or stream.
     pub message: String,
     /// The action to take.
     pub hint: &'static str,

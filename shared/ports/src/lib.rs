@@ -1,7 +1,7 @@
 //! Traits of the world around the engine: store, queue, event log, function caller, clock, secrets.
 //!
 //! A backend implements them, the driver (`swirl-runtime`) uses them, and only binaries and tests
-//! put the two together.
+//! combine the two.
 
 pub mod addressed;
 pub mod call;

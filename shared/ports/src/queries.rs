@@ -1,4 +1,4 @@
-//! Questions about instances: those of people and dashboards, and none that executing one needs.
+//! Queries about instances, for people and dashboards. Executing an instance needs none of them.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,43 +24,43 @@ pub struct Summary {
     pub suspended: bool,
     pub ended_at: Option<Timestamp>,
     pub error: Option<WorkflowError>,
-    /// The attributes that it can be found by.
+    /// The attributes by which it can be found.
     pub attributes: Attributes,
 }
 
 /// The part of an instance's history that is kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeptHistory {
-    /// How many older entries there were.
+    /// The number of older entries.
     pub gone: u64,
     pub entries: Vec<HistoryEntry>,
 }
 
-/// Which entries of a history are wanted. They are numbered from the first that there ever was.
+/// The requested entries of a history. They are numbered from the first one ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HistoryPart {
-    /// Up to `limit` entries behind the first `known` ones.
+    /// Up to `limit` entries after the first `known` ones.
     After { known: u64, limit: usize },
-    /// So many of the last ones.
+    /// This many of the last entries.
     Last(usize),
 }
 
-/// A part of a history. It is smaller than was asked for where its entries are large: `After` then ends earlier, `Last`
-/// begins later.
+/// A part of a history. It is smaller than requested if its entries are large: `After` then ends earlier, `Last` begins
+/// later.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HistoryPage {
-    /// How many entries came before those that are here.
+    /// The number of entries before this part.
     pub before: u64,
-    /// How many there ever were.
+    /// The number of all entries ever.
     pub total: u64,
     pub entries: Vec<HistoryEntry>,
 }
 
-/// How large the entries of a part may be together, in bytes as they are stored, but for the last one.
+/// The maximum size of the entries of a part together, except for the last one, in bytes as stored.
 pub const HISTORY_BYTES_MAX: usize = 4 << 20;
 
 impl HistoryPart {
-    /// The numbers that are wanted of those that are kept.
+    /// The requested numbers, as far as they are kept.
     pub fn of(self, kept: Range<u64>) -> Range<u64> {
         let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         match self {
@@ -75,7 +75,7 @@ impl HistoryPart {
     }
 }
 
-/// What a listing is narrowed to: what a store may have an index of.
+/// Narrows a listing, by properties that a store may have indexed.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub workflow: Option<String>,
@@ -85,8 +85,8 @@ pub struct Filter {
     pub key: Option<String>,
     /// Instances whose id begins with this.
     pub prefix: Option<String>,
-    /// Instances of which one attribute has such a value. They come by that value, the largest first, and newest
-    /// first where it is the same.
+    /// Instances of which one attribute has such a value. They are ordered by that value, largest first; if it
+    /// is equal, newest first.
     pub attribute: Option<AttributeFilter>,
     /// A store may leave out instances that began earlier than this by its own clock and by that of their starter.
     pub since: Option<Timestamp>,
@@ -95,8 +95,8 @@ pub struct Filter {
     /// Where a page ended ([`Page::next`]), with the same filter; counts before `after`.
     pub from: Option<String>,
     pub limit: usize,
-    /// How many instances may be looked at for one page, whether they pass or not; 0: as many as the store thinks
-    /// right.
+    /// The number of instances that may be examined for one page, whether they pass or not; 0: as many as the
+    /// store thinks right.
     pub seen_max: usize,
 }
 
@@ -110,7 +110,7 @@ pub struct AttributeFilter {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     Equal(Attribute),
-    /// Texts that begin so.
+    /// Texts with this beginning.
     Prefix(String),
     /// Between two values, either of which may be missing.
     Range {
@@ -124,25 +124,25 @@ pub enum Values {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
     pub value: Attribute,
-    /// The value itself is within.
+    /// The value itself is included.
     pub inclusive: bool,
 }
 
-/// Whether a row is wanted that passes the filter.
+/// Whether to return a row that passes the filter.
 pub type Keep<'k> = &'k (dyn Fn(&Summary) -> bool + Send + Sync);
 
-/// A page of a listing, newest first where the filter doesn't say otherwise.
+/// A page of a listing, newest first unless the filter says otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub rows: Vec<Summary>,
-    /// How far the listing came, for [`Filter::from`]; `None`: it is complete. A page may end early, even without rows:
-    /// the rest has not been looked at.
+    /// The place to continue from, for [`Filter::from`]; `None`: the listing is complete. A page may end early, even
+    /// without rows; the rest has not been examined.
     pub next: Option<String>,
-    /// How many instances were looked at.
+    /// The number of instances that were examined.
     pub seen: usize,
 }
 
-/// How many instances of a workflow there are, or of all.
+/// The number of instances of a workflow, or of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub running: u64,
@@ -165,13 +165,13 @@ impl Counts {
 }
 
 impl Filter {
-    /// Whether an id begins as it must.
+    /// Whether an id has the requested beginning.
     pub fn begins(&self, id: &InstanceId) -> bool {
         let prefix = self.prefix.as_deref();
         prefix.is_none_or(|prefix| id.as_str().starts_with(prefix))
     }
 
-    /// Whether an instance is as the filter says; [`Filter::since`] is for indexes alone.
+    /// Whether an instance passes the filter; [`Filter::since`] is only for indexes.
     pub fn passes(&self, summary: &Summary) -> bool {
         let equal =
             |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|w| w == found);
@@ -213,14 +213,14 @@ impl Values {
 
 #[async_trait]
 pub trait InstanceQueries: InstanceRecords {
-    /// A page of a listing: at most [`Filter::limit`] rows that pass the filter and are to be kept, after at most
+    /// Returns a page of a listing: at most [`Filter::limit`] rows that pass the filter and `keep`, from at most
     /// [`Filter::seen_max`] instances.
     ///
     /// # Errors
     /// [`Error::UnknownPlace`](crate::Error::UnknownPlace): there is no such place to continue after.
     async fn page(&self, filter: &Filter, keep: Keep<'_>) -> Result<Page>;
 
-    /// As many as the filter's limit says, however many instances have to be looked at.
+    /// Returns as many rows as the filter's limit, however many instances have to be examined.
     async fn list(&self, filter: &Filter) -> Result<Vec<Summary>> {
         let mut filter = filter.clone();
         let mut rows = Vec::new();
@@ -236,7 +236,7 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(rows)
     }
 
-    /// How many instances there are: of all workflows together, and of each that is named.
+    /// Returns the number of instances: of all workflows together, and of each that is named.
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)>;
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
@@ -276,8 +276,8 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(scopes.into_iter().find(|scope| scope.id.is_root()))
     }
 
-    /// Waits until a watched instance may have ended: a store that is notified of ends returns then. Callers check from
-    /// time to time all the same, and more often where [`InstanceQueries::tells_ends`] answers `false`.
+    /// Waits until a watched instance may have ended: a store that is notified of ends returns then. Callers still poll
+    /// from time to time, and more often if [`InstanceQueries::tells_ends`] returns `false`.
     async fn wait_ended(&self, _id: &InstanceId) {
         std::future::pending().await
     }

@@ -1,4 +1,4 @@
-//! The task queue. A message only says "look at this scope": losing, doubling, delaying or
+//! The task queue. A message only says "look at this scope": losing, duplicating, delaying or
 //! reordering messages costs time, never correctness.
 
 use async_trait::async_trait;
@@ -16,8 +16,8 @@ pub trait Queue: Send + Sync {
         self.push(tasks).await;
     }
 
-    /// How many tasks may be added for scopes that are late. None where the queue is behind: their tasks wait in it,
-    /// and more of them would keep it behind.
+    /// The number of tasks that may be added for late scopes. It is zero while the queue is behind: their tasks wait
+    /// in it, and more of them would keep it behind.
     async fn room(&self) -> usize {
         usize::MAX
     }
@@ -29,34 +29,33 @@ pub trait Tasks: Send + Sync {
     /// The next task; waits for one.
     async fn pull(&self) -> Task;
 
-    /// Nothing will be pulled any more: tasks that were fetched ahead are given back to the others.
+    /// No more tasks will be pulled: those that were fetched ahead are returned to the others.
     async fn close(&self) {}
 }
 
 /// A scope to look at.
 pub struct Task {
     pub scope: ScopeRef,
-    /// A process may have begun with it, and never come to an end.
+    /// A process may have begun it without ever finishing.
     pub is_late: bool,
     /// For a queue that delivers a task again until it is reported as done.
     pub receipt: Option<Box<dyn Receipt>>,
 }
 
-/// The reports to the queue about a task. None of this can fail for the worker: a queue that doesn't hear of it
-/// delivers the task again, which costs time only.
+/// The reports to the queue about a task. None of them can fail for the worker: if a report is lost, the queue
+/// delivers the task again, which only costs time.
 #[async_trait]
 pub trait Receipt: Send + Sync {
     /// It is still being worked on.
     async fn progress(&self);
     /// It needn't be delivered again.
     async fn done(&self);
-    /// Not now, and for no fault of the task's: it is delivered again after so long.
+    /// Not now, for a reason outside of the task: it is delivered again after this time.
     async fn later(&self, after_ms: u64);
-    /// It failed: another attempt after this time may help. A queue gives up a task that has failed too often (attempts
-    /// put off by [`Receipt::later`] don't count), and keeps it with this reason where people look; then it returns
-    /// true.
+    /// It failed: another attempt after this time may help. If a task has failed too often (attempts put off by
+    /// [`Receipt::later`] don't count), the queue makes it a dead letter with this reason, and returns true.
     async fn again(&self, after_ms: u64, reason: &str) -> bool;
-    /// It must not be tried again: the queue keeps it with this reason where people look.
+    /// It must not be tried again: the queue makes it a dead letter with this reason.
     async fn give_up(&self, reason: &str);
 }
 

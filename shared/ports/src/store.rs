@@ -3,7 +3,7 @@
 use crate::execution::ExecutionStore;
 use crate::queries::InstanceQueries;
 
-/// Everything that a backend keeps of instances. Only the code that puts a process together names it: everything else
+/// Everything that a backend stores about instances. Only the code that assembles a process names it; all other code
 /// takes the port that it needs, [`ExecutionStore`] or [`InstanceQueries`].
 pub trait Store: ExecutionStore + InstanceQueries {}
 

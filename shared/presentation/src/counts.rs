@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::chart::{Chart, Flow, Mark, Node, Style, Trace};
 use super::line::{Line, Sign};
 
-/// Counts by name, of states and of the ways between them; parts without one are left as they are.
+/// Counts by name, of states and of the ways between them; parts without a count are unchanged.
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     states: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! When an action is done, and how often: conditions, sleeps, retries, repetitions.
+//! The conditions, sleeps, retries and repetitions of actions.
 
 use swirl_model::workflow::{Action, ErrorSet, Repeat, Retry, RetryErrors, State, Workflow};
 
@@ -68,7 +68,7 @@ pub fn of_state(workflow: &Workflow, state: &State) -> Vec<Line> {
         .collect()
 }
 
-/// Nothing where all errors are meant.
+/// Nothing if all errors are meant.
 fn of_errors(workflow: &Workflow, errors: &ErrorSet) -> String {
     match errors {
         ErrorSet::Any => String::new(),

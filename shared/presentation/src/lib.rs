@@ -1,7 +1,7 @@
-//! Pictures of workflows, and the history of an instance as people read it: for the command line, and
-//! for every other program that shows a workflow to people. Knows no terminal and no server.
+//! Pictures of workflows, and the history of an instance for people: for the command line, and for
+//! every other program that shows workflows. It depends on no terminal and no server.
 //!
-//! [`chart`] holds the visible parts, without any geometry; `mermaid` writes them as text for Mermaid, and `layout` and
+//! [`chart`] has the visible parts, without any geometry; `mermaid` writes them as text for Mermaid, and `layout` and
 //! `svg` draw them. The same workflow always gives the same picture.
 
 pub mod chart;
@@ -59,8 +59,8 @@ pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
     svg::draw(&chart)
 }
 
-/// The style sheet of the pictures: what [`render`] writes into each. Pages that hold a picture may have it
-/// once, for the elements of the picture.
+/// The style sheet of the pictures, which [`render`] writes into each. Pages that hold a picture may have
+/// it once, for the elements of the picture.
 pub fn style() -> &'static str {
     svg::STYLE
 }

@@ -1,4 +1,4 @@
-//! Draws single things: texts, cards, ends. Each drawing has its upper left corner at the origin.
+//! Draws single parts: texts, cards, ends. Each drawing has its upper left corner at the origin.
 
 use super::chart::{Card, Group, Mark, Node};
 use super::icons;
@@ -12,12 +12,12 @@ const SMALL: f64 = 11.0;
 const LINE: f64 = 16.0;
 const PAD: f64 = 10.0;
 const HEAD: f64 = 38.0;
-/// The room that a sign before a line takes.
+/// The width of a sign before a line.
 const SIGN: f64 = 15.0;
 /// Groups side by side, at most this wide together.
 const ROW_MAX: f64 = 900.0;
 
-/// A piece of SVG and the room that it takes.
+/// A piece of SVG with its size.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     pub size: Size,
@@ -42,7 +42,7 @@ pub(super) fn num(value: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).replace("-0", "0")
 }
 
-/// A text as it stands in a document of XML or HTML.
+/// A text as written in a document of XML or HTML.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -73,7 +73,7 @@ fn icon(class: &str, x: f64, y: f64, scale: f64, path: &str) -> String {
     )
 }
 
-/// A piece of SVG that says more when the pointer rests on it.
+/// A piece of SVG with a tooltip.
 pub(super) fn told(lines: &[&str], svg: &str) -> String {
     let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
     format!(

@@ -1,5 +1,5 @@
-//! How much room texts take. There is no font here, so widths are those of Helvetica and similar
-//! fonts, with something to spare.
+//! The size of texts. There is no font here, so widths are those of Helvetica and similar fonts,
+//! with something to spare.
 
 /// Width of a text in pixels, at a font size in pixels.
 pub(super) fn width(text: &str, font: f64) -> f64 {

@@ -1,7 +1,7 @@
 //! A chart as an SVG image.
 //!
 //! Colours are set by a style sheet with a variant for dark surroundings, and the image has its own
-//! background, so that it is readable where the surroundings are not known.
+//! background, so that it is readable anywhere.
 
 use super::chart::{Chart, Edge, Flow, Node, Style, Trace};
 use super::layout::{LOOP_WIDTH, Layout, Link, Point, Route, Size, layout};
@@ -138,7 +138,7 @@ pub(super) fn flow(flow: &Flow) -> Drawing {
     Drawing { size, svg }
 }
 
-/// From where an edge leads to where, and under which conditions.
+/// The source, target and conditions of an edge.
 fn about(flow: &Flow, edge: &Edge) -> Vec<String> {
     let name = |index: usize| match &flow.nodes[index] {
         Node::Start => "start",

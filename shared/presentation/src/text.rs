@@ -1,6 +1,6 @@
-//! Texts that have to fit.
+//! Shortens texts.
 
-/// A text cut to `chars_max` characters, the last of which is an ellipsis then.
+/// Truncates a text to `chars_max` characters; the last one is then an ellipsis.
 pub fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();

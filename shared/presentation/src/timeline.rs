@@ -17,7 +17,7 @@ pub fn entry(entry: &HistoryEntry) -> Value {
     value
 }
 
-/// How a line is to be taken, for who colours it.
+/// The kind of a line, for colouring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Good,

@@ -23,7 +23,7 @@ pub struct Trail {
 type Step = (Option<Arc<str>>, Option<Arc<str>>);
 
 impl Trail {
-    /// One state alone, by name: where somebody looks at it.
+    /// One state alone, by name: the one that a person looks at.
     pub fn at(state: &str) -> Trail {
         Trail {
             marks: BTreeMap::from([(Arc::from(state), Mark::Here)]),
@@ -64,7 +64,7 @@ impl Trail {
                 Some(_) => Mark::Failed,
                 None => Mark::Here,
             };
-            // Of several branches in one state the one that failed counts.
+            // If several branches are in one state, the one that failed counts.
             let found = trail.marks.entry(state.name.clone()).or_insert(mark);
             if *found != Mark::Failed {
                 *found = mark;

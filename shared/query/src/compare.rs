@@ -53,7 +53,7 @@ pub(crate) enum Literal {
     Status(Status),
     Flag(bool),
     Time(Timestamp),
-    /// Of an attribute, whose kind decides how it is read.
+    /// The value of an attribute, which is read according to the attribute's kind.
     Open(Open),
 }
 
@@ -88,7 +88,7 @@ impl Open {
 /// An instance's value of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Has<'a> {
-    /// Nothing compares with it, but `!=` with everything.
+    /// No comparison holds for it except `!=`, which always does.
     Nothing,
     Text(&'a str),
     Status(Status),

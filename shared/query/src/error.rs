@@ -1,4 +1,4 @@
-//! Why a query cannot be carried out, and at which place.
+//! The reason why a query cannot be answered, with its place.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct QueryError {
     /// Where it begins, in characters from 0.
     pub at: usize,
-    /// How many characters it is about; 0 at the end of the query.
+    /// The number of characters that it is about; 0 at the end of the query.
     pub length: usize,
     /// `true`: the query is well formed, and names an attribute that no deployed workflow declares.
     pub unknown_attribute: bool,

@@ -1,5 +1,4 @@
-//! The language in which people say which instances they mean, one for the API, the command line, the console
-//! and batches:
+//! The language for selecting instances, the same for the API, the command line, the console and batches:
 //!
 //! ```text
 //! workflow = "order" and status = faulted and started > -1h and @orderId = "o1"
@@ -7,7 +6,7 @@
 //!
 //! [`Query::parse`] reads it and reports the places of errors. [`Query::filter`] is the part that a store can answer
 //! from an index; [`Query::matches`] decides about each instance that it gives. [`search`] does both within a bound,
-//! and says how far it came: nothing is cut without a word.
+//! and returns the place that it reached: no result is cut silently.
 
 mod compare;
 mod error;

@@ -27,7 +27,7 @@ const STATUSES: [Status; 5] = [
 ];
 
 impl Query {
-    /// Reads a query; `now` is the moment that `-1h` is counted from. One without anything in it means every
+    /// Reads a query; `now` is the moment from which `-1h` is counted. An empty query matches every
     /// instance.
     ///
     /// # Errors

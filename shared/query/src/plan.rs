@@ -1,4 +1,4 @@
-//! The part of a query that a store can answer from an index: its comparisons that must hold in any case.
+//! The part of a query that a store can answer from an index: the comparisons that must always hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::QueryError;
 use crate::field::Name;
 use crate::query::{Node, Query, Test, What};
 
-/// How far clocks of processes and of the store may differ, in milliseconds.
+/// The possible difference between the clocks of processes and of the store, in milliseconds.
 const SKEW_MS: i64 = 10 * 60 * 1000;
 
 /// The attributes that deployed workflows declare, each with its types: two workflows may mean different things.
@@ -100,7 +100,8 @@ impl Query {
         }
         filter.attribute = best(ranges);
         filter.statuses = match statuses {
-            // Two that exclude each other: nothing passes, and one index has to be read to say so.
+            // Two that exclude each other: nothing passes, and one index has to be read to report
+            // that.
             Some(none) if none.is_empty() => vec![Status::Terminated],
             Some(some) => some,
             None => Vec::new(),
@@ -211,8 +212,8 @@ fn values(declared: &Declared, name: &str, op: Op, open: &Open) -> Option<Attrib
     })
 }
 
-/// The one that leaves least: an equal value, then a beginning, then a range, of which two of one attribute are
-/// put together.
+/// The most selective one: an equal value, then a beginning, then a range; two ranges of one attribute are
+/// combined.
 fn best(mut found: Vec<AttributeFilter>) -> Option<AttributeFilter> {
     let rank = |one: &AttributeFilter| match one.values {
         Values::Equal(_) => 0,

@@ -1,4 +1,4 @@
-//! A query, and whether an instance is meant by it.
+//! A query, and its test for an instance.
 
 use swirl_model::instance::Header;
 use swirl_ports::Summary;
@@ -38,14 +38,14 @@ pub(crate) enum What {
 }
 
 impl Query {
-    /// One that means every instance.
+    /// A query that matches every instance.
     pub fn all() -> Query {
         Query {
             root: Node::And(Vec::new()),
         }
     }
 
-    /// Whether it says nothing: it means every instance.
+    /// Whether it is empty, and so matches every instance.
     pub fn is_empty(&self) -> bool {
         matches!(&self.root, Node::And(parts) if parts.is_empty())
     }
@@ -62,7 +62,7 @@ impl Query {
         }
     }
 
-    /// Whether the instance is meant.
+    /// Whether the instance matches.
     pub fn matches(&self, summary: &Summary) -> bool {
         self.root.holds(summary)
     }

@@ -1,20 +1,20 @@
-//! Carrying a query out: a page of the store, of which every row is asked whether it is meant.
+//! Answers a query: reads pages of the store, and tests every row.
 
 use swirl_ports::{InstanceQueries, Page, Result};
 
 use crate::plan::Declared;
 use crate::query::Query;
 
-/// How much is looked for, and at.
+/// The limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// At most this many rows.
     pub limit: usize,
-    /// After this many instances the search stops and says how far it came.
+    /// After this many instances the search stops and returns the place that it reached.
     pub seen_max: usize,
 }
 
-/// Looks for instances that the query means, from where another search ended.
+/// Searches for instances that match the query, from the end of another search.
 ///
 /// # Errors
 /// The store failed, or there is no such place to continue from.

@@ -2,7 +2,7 @@
 
 use swirl_model::time::Timestamp;
 
-/// `now` and the instants counted from it are resolved at once: a query means one moment, however often it is asked.
+/// `now` and the instants counted from it are resolved at once, so a query means the same moment each time.
 pub(crate) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     if text == "now" {
         return Some(now);

@@ -30,13 +30,13 @@ pub struct Catalog {
 pub struct Deployed {
     pub head: DefinitionHead,
     pub interests: Interests,
-    /// Its schedule, ready to be asked.
+    /// Its schedule, parsed.
     pub calendar: Option<Calendar>,
 }
 
 impl Deployed {
     pub fn new(head: DefinitionHead, interests: Interests) -> Deployed {
-        // One that cannot be used was refused at deployment.
+        // Invalid schedules were refused at deployment.
         let schedule = interests.schedule.as_ref();
         let calendar = schedule.and_then(|schedule| Calendar::new(schedule).ok());
         Deployed {
@@ -62,7 +62,7 @@ impl Deployed {
 }
 
 impl Catalog {
-    /// This one after changes, in their order.
+    /// Applies changes, in their order.
     pub(crate) fn after(&self, revision: u64, changed: Vec<Arc<Deployed>>) -> Catalog {
         let mut seen: HashSet<&DefinitionId> = HashSet::new();
         // From the newest on: a definition that changed while the pages were read comes more than once.
@@ -133,7 +133,7 @@ impl Catalog {
     }
 }
 
-/// Later in the order of decision 50; `one` was deployed after `best`.
+/// Whether `one` is later in the order of decision 50; it was deployed after `best`.
 fn is_newer(one: &Deployed, best: &Deployed) -> bool {
     let parse = |one: &Deployed| semver::Version::parse(&one.id().version);
     match (parse(one), parse(best)) {

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 
-/// How many definitions one of the two generations holds, and how many bytes of documents.
+/// The limits of each of the two generations: definitions, and bytes of documents.
 const COUNT_MAX: usize = 1000;
 const BYTES_MAX: usize = 64 << 20;
 
-/// Compiled definitions in two generations: those that were used lately, and those before them. The elder
-/// go together when the younger are full.
+/// Compiled definitions in two generations: those that were used recently, and those before them. When
+/// the younger generation is full, the older one is dropped.
 #[derive(Default)]
 pub(crate) struct Compiled {
     young: HashMap<DefinitionId, Entry>,
     old: HashMap<DefinitionId, Entry>,
-    /// Of the documents of the young.
+    /// Of the documents of the younger generation.
     bytes: usize,
 }
 
@@ -54,7 +54,7 @@ impl Compiled {
         );
     }
 
-    /// Another content is deployed under this id.
+    /// Different content is deployed under this id.
     pub fn forget_others(&mut self, id: &DefinitionId, digest: &str) {
         let known = self.young.get(id).or_else(|| self.old.get(id));
         if known.is_some_and(|known| known.digest != digest) {
@@ -134,7 +134,7 @@ mod tests {
             compiled.insert(definition(version), "d", BYTES_MAX / 4);
             assert!(held(&compiled) <= 8);
         }
-        // One that is larger than all that fits is held while it is the last.
+        // A definition that exceeds the limit alone is kept while it is the last one.
         compiled.insert(definition(100), "d", 2 * BYTES_MAX);
         assert!(compiled.get(&definition(100).id).is_some());
         compiled.insert(definition(101), "d", 1);

@@ -49,7 +49,7 @@ use crate::shares::Shares;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub lease_ms: u64,
-    /// How often a lease is renewed during a call; `None` where leases don't run out.
+    /// How often a lease is renewed during a call; `None` if leases don't expire.
     pub renew_ms: Option<u64>,
     /// One of the scopes that the last commit woke is left to the caller that drives ([`Driven::On`]), instead of being
     /// put into the queue.
@@ -82,11 +82,11 @@ pub struct Driver {
     pub effects: Arc<dyn Effects>,
     pub registry: Arc<Registry>,
     pub settings: Settings,
-    /// The observer that is notified of what happens.
+    /// The observer of commits and calls.
     pub observer: Option<Arc<dyn Observer>>,
     /// How workflows share the processors; `None`: first come, first served.
     pub shares: Option<Arc<Shares>>,
-    /// How they share the places for scopes that are driven at once; `None`: without a limit.
+    /// How they share the places for scopes that are driven concurrently; `None`: without a limit.
     pub places: Option<Arc<Places>>,
 }
 
@@ -112,7 +112,7 @@ struct Run {
     inbox: VecDeque<InboxItem>,
     closed: bool,
     secrets: Data,
-    /// Cuts them out of the answers of services.
+    /// Cuts secrets out of the answers of services.
     redactor: Arc<Redactor>,
     recorder: Recorder,
     /// The arguments that the history may keep of the call under way.
@@ -122,37 +122,37 @@ struct Run {
     call: Option<Running>,
     /// The scope may have something to do by itself.
     wake: bool,
-    /// A call has been answered, and nobody has checked yet whether something came before that.
+    /// A call has been answered, and it hasn't been checked yet whether an input came before that.
     answered: bool,
     /// The scope to continue with after this one, which isn't in the queue.
     next: Option<ScopeRef>,
-    /// Where another attempt may have ended its process.
+    /// Set if another attempt may have ended its process.
     suspects: Option<Suspects>,
     attempt: Option<Attempt>,
-    /// The instance would hold too much: the next step is to make do with this.
+    /// The instance would become too large: the next step may use only this much.
     room: Option<Room>,
 }
 
 /// A call under way.
 struct Running {
     call: u32,
-    /// `None`: its arguments cannot be made, so there is no call.
+    /// `None`: its arguments cannot be evaluated, so there is no call.
     function: Option<FunctionId>,
     from: Timestamp,
     seen: Seen,
     future: Call,
 }
 
-/// How far a scope was driven.
+/// The result of driving a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driven {
     /// There was nothing more to do here.
     Wholly,
-    /// The same, but another scope of the instance can continue now, and isn't in the queue. Only where
-    /// [`Settings::keeps_one`] asks for it.
+    /// The same, but another scope of the instance can continue now, and isn't in the queue. Only if
+    /// [`Settings::keeps_one`] is set.
     On(ScopeRef),
     Stopped,
-    /// Not at all: this workflow has its share of the places.
+    /// It wasn't driven: this workflow has its share of the places.
     Crowded(Arc<str>),
 }
 
@@ -162,7 +162,7 @@ enum Next {
 }
 
 impl Driver {
-    /// Drives a scope until it waits, ends, or another process has it. After an error the lease is given back, and the
+    /// Drives a scope until it waits, ends, or another process has it. After an error the lease is released, and the
     /// reconciler recovers the scope.
     pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
         match self.drive_until(task, std::future::pending()).await? {
@@ -186,7 +186,7 @@ impl Driver {
     /// As [`Driver::drive_until`], for a scope that another process may have begun and not survived.
     ///
     /// # Errors
-    /// [`Error::Attempts`]: nobody should try again.
+    /// [`Error::Attempts`]: it must not be tried again.
     pub async fn drive_late(
         &self,
         task: &ScopeRef,
@@ -270,7 +270,7 @@ impl Driver {
         }
     }
 
-    /// Gives a lease back, even if the inbox holds inputs.
+    /// Releases a lease, even if the inbox has inputs.
     pub async fn give_up(&self, lease: &Lease) {
         while let Ok(Released::More) = self.store.release(lease).await {
             if !matches!(self.store.drain(lease).await, Ok(Some(_))) {

@@ -1,4 +1,4 @@
-//! Which events and instants a definition acts on.
+//! The events and instants that a definition acts on.
 
 use swirl_engine::Definition;
 use swirl_model::event::EventMatch;
@@ -6,7 +6,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, Period, StateKind, Template, Wait, Workflow};
 use swirl_ports::{Consumed, Interests, Trigger};
 
-/// Found out once, at deployment.
+/// Determined once, at deployment.
 pub fn interests(definition: &Definition) -> Interests {
     let workflow = &definition.workflow;
     Interests {
@@ -27,7 +27,7 @@ fn consumed(workflow: &Workflow) -> Vec<Consumed> {
         .collect()
 }
 
-/// Constant correlation values are known at deployment; the others are a matter of each instance.
+/// Constant correlation values are known at deployment; the others depend on each instance.
 fn matcher(workflow: &Workflow, id: EventId) -> EventMatch {
     let def = &workflow[id];
     let constant = |template: &Option<Template>| match template {
@@ -72,7 +72,7 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
         true => Wait::Any(waits),
         false => Wait::All(waits),
     };
-    // Each of them alone is enough, whatever else there is.
+    // Each of them alone is enough.
     let any = !negates(&wait)
         && (0..events.len()).all(|place| wait.holds(&|found| usize::from(found) == place));
     let now = Timestamp(0);

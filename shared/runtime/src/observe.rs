@@ -1,6 +1,6 @@
-//! Notification of what happens, for traces and metrics.
+//! Notifications about the driver's work, for traces and metrics.
 //!
-//! An observer is notified after the fact, must not block, and changes nothing.
+//! An observer is notified after a commit, must not block, and changes nothing.
 
 use std::sync::Arc;
 
@@ -103,6 +103,6 @@ pub enum CallOutcome<'a> {
     Done,
     /// With the name of the error: its message may have come from the service.
     Failed(&'a str),
-    /// Nobody waits for the answer any more.
+    /// The answer is no longer awaited.
     Abandoned,
 }

@@ -1,7 +1,7 @@
-//! How workflows share the places of a worker. A scope keeps its place while its call is under way, so calls of one
-//! workflow that take long could keep all of them. A workflow has a place more only while it has no more than eight
-//! times as many as would be left: one alone has eight ninths of all, two have eight seventeenths each, and
-//! always some are left for one that comes anew.
+//! How workflows share the places of a worker. A scope keeps its place while its call is under way, so long calls
+//! of one workflow could occupy all places. A workflow gets another place only while it has at most eight times as
+//! many as would be left. So a single workflow has eight ninths of all places, two have eight seventeenths each,
+//! and some are always left for a new one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ impl Places {
         })
     }
 
-    /// Those of all workflows together.
+    /// The places of all workflows together.
     pub fn all(&self) -> usize {
         self.all
     }
@@ -65,7 +65,7 @@ impl Places {
         })
     }
 
-    /// Done when the workflow may have a place more; others may be faster, so ask again then.
+    /// Done when the workflow may have another place; others may be faster, so ask again then.
     pub fn room(&self, workflow: &Arc<str>) -> oneshot::Receiver<()> {
         let (tell, told) = oneshot::channel();
         let mut state = self.locked();

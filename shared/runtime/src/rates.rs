@@ -1,16 +1,16 @@
-//! How fast instances may be started: by workflow, and altogether.
+//! Limits on the rate of starts: by workflow, and in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_model::time::Timestamp;
 
-/// A burst may hold this many seconds' worth.
+/// A burst may have this many seconds' worth of starts.
 const BURST_S: f64 = 10.0;
-/// Workflows that are counted by themselves; with more of them, those that are at rest are forgotten.
+/// The number of workflows that are counted separately; beyond it, idle ones are forgotten.
 const WORKFLOWS_MAX: usize = 10_000;
 
-/// The most instances that one process starts. 0: without a limit.
+/// The maximum number of instances that one process starts. 0: without a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StartLimits {
     /// Instances of one workflow in a second.
@@ -36,7 +36,7 @@ struct Buckets {
     workflows: HashMap<Arc<str>, [Bucket; 2]>,
 }
 
-/// The amount taken from the bucket, which comes back with time.
+/// The amount taken from the bucket, which is refilled with time.
 #[derive(Debug, Default, Clone, Copy)]
 struct Bucket {
     taken: f64,
@@ -75,7 +75,7 @@ impl Rates {
         self.limits
     }
 
-    /// Takes a start. Else: after how many milliseconds it may be tried again.
+    /// Takes a start. The error is the number of milliseconds after which it may be tried again.
     ///
     /// # Errors
     /// There were too many.
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(many(&one, true, 1_000), 5);
         assert_eq!(many(&one, false, 1_000), 5);
         assert_eq!(many(&other, false, 1_000), 5);
-        // A clock that goes back gives nothing.
+        // A clock that goes back refills nothing.
         assert_eq!(many(&one, false, 0), 0);
         let none = Rates::new(StartLimits::default());
         assert!((0..100_000).all(|_| none.start(&one, true, at(0)).is_ok()));

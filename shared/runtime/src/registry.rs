@@ -1,4 +1,4 @@
-//! The deployed definitions, and the ones that this process has met, compiled.
+//! The deployed definitions, and the compiled ones that this process has used.
 //!
 //! Of other definitions, a process reads only the events that they listen to, and of those only the changes since it
 //! last asked. It reads and compiles a document when it first runs an instance of it.
@@ -33,7 +33,7 @@ pub struct Registry {
 
 /// The deployed definitions as the store last reported them.
 struct Answer {
-    /// Requests before the store was asked, by their number: this is an answer to them.
+    /// The number of requests before the store was asked: this is an answer to them.
     before: u64,
     result: Result<Arc<Catalog>, Error>,
     /// The last answer that wasn't an error.
@@ -73,7 +73,7 @@ impl Registry {
         self
     }
 
-    /// How fast instances are started. Without it: as fast as it goes.
+    /// The limits on the rate of starts. Without them there is none.
     #[must_use]
     pub fn starting(mut self, limits: StartLimits) -> Registry {
         self.rates = Rates::new(limits);
@@ -157,8 +157,8 @@ impl Registry {
         }
     }
 
-    /// All definitions that were deployed when this was called, by any process. So a deployment is in force everywhere
-    /// once it has been answered. One question to the store answers all callers that came before it was asked.
+    /// Returns all definitions that any process had deployed when this was called. So a deployment is in force
+    /// everywhere once it has been answered. One query to the store answers all callers that came before it.
     ///
     /// # Errors
     /// The store failed.
@@ -183,7 +183,7 @@ impl Registry {
         }
         let mut changed = Vec::with_capacity(changes.heads.len());
         for head in changes.heads {
-            // One that was replaced is compiled anew when it is next asked for.
+            // A replaced definition is compiled again when it is next requested.
             self.compiled().forget_others(&head.id, &head.digest);
             let interests = match &head.interests {
                 Some(interests) => interests.clone(),

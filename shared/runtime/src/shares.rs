@@ -1,6 +1,6 @@
-//! How workflows share the processors of a process. Only a limited number of turns is computed at once. A workflow
-//! whose turns cost much leaves one of them to others, and of several that wait, the one that has had least goes first.
-//! So the instances of a costly workflow wait for each other, and hardly anybody else does.
+//! How workflows share the processors of a process. Only a limited number of turns is computed at a time. A workflow
+//! with expensive turns leaves one of them to others, and of several waiting workflows, the one that has had the least
+//! goes first. So the instances of an expensive workflow wait for each other, and others hardly wait.
 //!
 //! Costs are counted in steps of the expressions' meter, not in time: the same work gives the same shares on any machine.
 
@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::channel::oneshot;
 
-/// How much a turn costs on average, at most, in a workflow that doesn't burden others: some ten milliseconds.
+/// The maximum average cost of a turn in a workflow that doesn't burden others: some ten milliseconds.
 const LIGHT_MAX: u64 = 300_000;
-/// How many turns the average is of.
+/// The number of turns in the average.
 const AVERAGED: u64 = 8;
 /// Workflows that are remembered while nothing of them is under way.
 const KNOWN_MAX: usize = 1_000;
 
 pub struct Shares {
-    /// How many compute at once.
+    /// The number that compute at a time.
     turns: usize,
     state: Mutex<State>,
 }
@@ -26,9 +26,9 @@ pub struct Shares {
 #[derive(Default)]
 struct State {
     running: usize,
-    /// Those of costly workflows.
+    /// Those of expensive workflows.
     heavy: usize,
-    /// How much the workflow had that was let in last: one that comes anew is not ahead of it.
+    /// The amount that the last admitted workflow had had: a new one is not ahead of it.
     level: u64,
     workflows: HashMap<Arc<str>, Usage>,
     /// Workflows that wait, by how much they had.
@@ -62,14 +62,14 @@ impl Turn {
         self.cost.set(Some(before.saturating_add(cost)));
     }
 
-    /// Whether others had theirs first.
+    /// Whether others came first.
     pub fn waited(&self) -> bool {
         self.waited
     }
 }
 
 impl Shares {
-    /// For a process with this many threads: one is left to others wherever there are two.
+    /// For a process with this many threads: one is left to others if there are at least two.
     pub fn new(threads: usize) -> Arc<Shares> {
         Arc::new(Shares {
             turns: threads.max(1),
@@ -88,7 +88,7 @@ impl Shares {
                 }
             };
             self.let_in();
-            // It is dropped unanswered only with the shares.
+            // It is dropped without an answer only with the shares.
             if let Ok(turn) = turn.await {
                 return turn;
             }
@@ -111,7 +111,7 @@ impl Shares {
             let Some((workflow, is_heavy, waiting)) = next else {
                 return;
             };
-            // If nobody waits for it any more, it comes back at once.
+            // If it is no longer awaited, it comes back at once.
             drop(waiting.send(self.turn(workflow, is_heavy, true)));
         }
     }
@@ -135,7 +135,7 @@ impl State {
         usage
     }
 
-    /// Where nobody waits. Returns whether it is a heavy one.
+    /// For the case that nobody waits. Returns whether it is a heavy one.
     fn let_in_at_once(&mut self, turns: usize, workflow: &Arc<str>) -> Option<bool> {
         if !self.queue.is_empty() || self.running >= turns {
             return None;
@@ -219,7 +219,7 @@ impl State {
 }
 
 impl Usage {
-    /// Leaves out those that were given up.
+    /// Leaves out those that were abandoned.
     fn next_waiting(&mut self) -> Option<oneshot::Sender<Turn>> {
         while let Some(waiting) = self.waiting.pop_front() {
             if !waiting.is_canceled() {
@@ -291,7 +291,7 @@ mod tests {
         let mut heavy: Vec<_> = (0..16).map(|_| enter(&shares, "heavy")).collect();
         let one = first(&mut heavy).unwrap();
         assert!(first(&mut heavy).is_none(), "two at once");
-        // However many of them wait, and wherever the one is.
+        // With any number of them waiting, and any position of the one.
         for _ in 0..100 {
             spend(enter(&shares, "light").now_or_never().unwrap(), 100);
         }
@@ -364,7 +364,7 @@ mod tests {
         drop(gone);
         drop(one);
         let turn = kept.now_or_never().unwrap();
-        // One that was given and never looked at.
+        // One that was given and never used.
         let mut unseen = enter(&shares, "b");
         assert!((&mut unseen).now_or_never().is_none());
         drop(turn);

@@ -1,4 +1,4 @@
-//! Instances that are carried out where they are started.
+//! Instances that run where they are started.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use swirl_ports::Whole;
 
 use crate::observe::Observed;
 
-// The caller waits, and this thread can't serve anybody else meanwhile. Longer work is for a worker.
+// The caller waits, and this thread can't serve other requests meanwhile. Longer work is for a
+// worker.
 /// A state or an action takes two or three.
 const STEPS: u32 = 300;
-/// All expressions, by their meter: some ten milliseconds. It isn't a time, so that the same instance goes the same way
-/// on any machine.
+/// The limit on all expressions, by their meter: some ten milliseconds. It isn't a time, so that the same instance has
+/// the same result on any machine.
 const WORK: u64 = 300_000;
 
 /// The whole run of an instance that needs nothing but data: its creation is then the only commit. An instance that
-/// fails, asks for anything or takes long gets its turns as any other.
+/// fails, needs anything else or takes long gets its turns like any other.
 pub fn carry_out(
     def: &Arc<Definition>,
     header: &Header,
@@ -59,7 +60,7 @@ pub fn carry_out(
     let (status, output, error) = end.filter(|_| root.ended())?;
     let mut history = Vec::with_capacity(events.len());
     for event in events {
-        // The bounds alone may cause it.
+        // Our own bounds may cause it.
         if matches!(
             event,
             Event::ErrorHandled { .. } | Event::ActionFailed { .. }

@@ -1,8 +1,9 @@
 //! Coverage: the parts of the definitions that the scenarios have run: states, ways between them, error
 //! paths, retries, timeouts.
 //!
-//! What there is to run comes from the canonical workflow, what was run from the histories of the
-//! instances. It is shown as text, as a page and as LCOV. Definitions that stand in scenario files aren't counted: they are part of the test.
+//! The parts that can run come from the canonical workflow, the parts that ran from the histories of the instances. The
+//! result is shown as text, as a page and as LCOV. Definitions inside scenario files aren't counted: they are part of
+//! the test.
 
 mod html;
 mod items;
@@ -37,7 +38,7 @@ pub struct Covered {
     workflow: Workflow,
 }
 
-/// Of all definitions that scenarios name as files, by file.
+/// Covers all definitions that scenarios name as files, by file.
 #[derive(Debug, Default)]
 pub struct Coverage {
     definitions: BTreeMap<PathBuf, Covered>,
@@ -105,7 +106,7 @@ impl Covered {
         self.items.iter().filter(|item| item.hits == 0)
     }
 
-    /// How many of a kind there are, and how many of them ran.
+    /// The number of parts of a kind, and how many of them ran.
     pub fn share(&self, kind: Kind) -> (usize, usize) {
         let of_kind = || self.items.iter().filter(|item| item.kind == kind);
         (

@@ -366,7 +366,7 @@ fn instance(
     Ok(observed(header, state, history, calls, produced))
 }
 
-/// An instance, from what the store has of it.
+/// An instance, from its records in the store.
 pub fn observed(
     header: &Header,
     state: InstanceState,

@@ -27,7 +27,7 @@ use crate::room::{Room, connections_max};
 
 const HEADERS_BYTES_MAX: usize = 64 << 10;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// How long to wait when no connection can be taken, such as for want of file descriptors.
+/// The pause if no connection can be accepted, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes the acceptor of a TLS handshake: with the current certificates.
@@ -36,18 +36,18 @@ pub type Acceptor = Arc<dyn Fn() -> TlsAcceptor + Send + Sync>;
 /// The limits of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many connections there may be.
+    /// The maximum number of connections.
     pub connections: usize,
-    /// How many of them from one address; further ones are closed at once.
+    /// The maximum number from one address; further ones are closed at once.
     pub of_address: usize,
     /// How long a new connection may say nothing at all.
     pub first_byte: Duration,
     /// How long a request's headers may take to come, from their first byte.
     pub headers: Duration,
-    /// How long a connection may be idle between two requests. Longer than clients usually keep one (90 s): who sends a
-    /// request at the moment in which it is closed doesn't know whether it was carried out.
+    /// How long a connection may be idle between two requests. Longer than clients usually keep one (90 s): a client
+    /// that sends a request just as the connection is closed doesn't know whether it was carried out.
     pub idle: Duration,
-    /// A client that takes nothing of its answer for so long loses its connection.
+    /// A connection is closed if the client reads nothing of its answer for this long.
     pub write: Duration,
 }
 
@@ -68,7 +68,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
-/// The connections that there are.
+/// The open connections.
 pub struct Connections {
     service: TowerToHyperService<Router>,
     tls: Option<Acceptor>,
@@ -76,7 +76,7 @@ pub struct Connections {
     room: Room,
     tasks: JoinSet<()>,
     ending: GracefulShutdown,
-    /// No further request is taken: for connections that have said nothing yet.
+    /// No further requests are accepted: for connections that have sent nothing yet.
     over: watch::Sender<bool>,
 }
 
@@ -94,7 +94,7 @@ impl Connections {
         }
     }
 
-    /// Takes connections for ever.
+    /// Accepts connections for ever.
     pub async fn accept(&mut self, listener: &TcpListener) {
         loop {
             // Never closed, so that there is always an answer.
@@ -114,7 +114,7 @@ impl Connections {
         }
     }
 
-    /// Takes those that wait to be taken: they would be reset.
+    /// Accepts those that wait for it; otherwise they would be reset.
     pub fn accept_rest(&mut self, listener: &TcpListener) {
         while let Some(permit) = self.room.now()
             && let Some(Ok((stream, peer))) = listener.accept().now_or_never()
@@ -154,7 +154,7 @@ impl Connections {
         });
     }
 
-    /// Takes no request any more, and waits for so long for those under way.
+    /// Accepts no more requests, and waits this long for those under way.
     pub async fn end(mut self, limit: Duration) {
         self.over.send_replace(true);
         if timeout(limit, self.ending.shutdown()).await.is_err() {

@@ -40,8 +40,8 @@ pub(crate) struct Prompt<S> {
     stream: S,
     limit: Duration,
     under_way: UnderWay,
-    /// Nothing has come since the last answer. What comes right behind one, without a pause, is the rest of a body that
-    /// nobody wanted.
+    /// Nothing has come since the last answer. Bytes right after an answer, without a pause, are the rest of a body
+    /// that was not read.
     idle: bool,
     /// Since the first byte of headers that are not complete.
     coming: Option<Pin<Box<Sleep>>>,
@@ -161,7 +161,7 @@ mod tests {
             assert!(idle.is_err());
         }
 
-        // A body that nobody wanted is no beginning of headers.
+        // The body of an ignored request is not the beginning of headers.
         far.write_all(b"head").await.unwrap();
         assert_eq!(read(&mut near).await.unwrap(), 4);
         near.write_all(b"no").await.unwrap();

@@ -1,4 +1,4 @@
-//! How long a client may leave its answer unread.
+//! The limit on the time for which a client may leave its answer unread.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! How many connections there are, altogether and from one address.
+//! The number of connections, in total and from one address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many connections there may be at once, however many files this process may have open.
+/// The maximum number of connections, regardless of the number of files that this process may open.
 const CONNECTIONS_MAX: usize = 10_000;
 /// Files and connections that this process has besides them: to Redis and NATS, of records and certificates.
 const OTHER_FILES: u64 = 256;
@@ -19,7 +19,7 @@ pub(crate) struct Room {
     address_max: usize,
 }
 
-/// A connection's place, given back when it is dropped.
+/// A connection's place, released when it is dropped.
 pub(crate) struct Place {
     address: IpAddr,
     room: Room,

@@ -1,5 +1,5 @@
-//! Schedules as people look at them and steer them: when they start something next, a start out of
-//! turn, and the starts of a time that is over.
+//! Schedules as people see and control them: their next starts, a start out of turn, and the starts
+//! of a past period.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use swirl_ports::Created;
 use crate::schedules::{schedule_id, without_data};
 use crate::{Error, Service};
 
-/// The most instances that one request starts for a time that is over.
+/// The maximum number of instances that one request starts for a past period.
 pub const BACKFILL_MAX: usize = 1000;
 
 /// The schedule of a workflow's latest version.
@@ -21,8 +21,8 @@ pub struct Planned {
     pub definition: DefinitionId,
     /// As the definition has it.
     pub schedule: swirl_model::workflow::Schedule,
-    /// Paused or not: the next starts, soonest first. None where events start the instances, and where
-    /// the schedule only says when somebody may start one.
+    /// The next starts, soonest first, whether it is paused or not. There are none if events start the
+    /// instances, or if the schedule only says when a client may start one.
     pub next: Vec<Timestamp>,
     pub paused: bool,
     /// The workflow begins with events, so that its schedule starts nothing (decision 90).
@@ -32,14 +32,14 @@ pub struct Planned {
 /// The outcome of one start.
 #[derive(Debug, Clone)]
 pub struct Filled {
-    /// When the schedule had it.
+    /// The instant in the schedule.
     pub at: Timestamp,
     pub instance: InstanceId,
-    /// Nothing was started before for this instant.
+    /// No instance was started for this instant before.
     pub new: bool,
 }
 
-/// Why a schedule isn't carried out for a time that is over.
+/// The reason why a schedule isn't carried out for a past period.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotFilled {
     #[error("'from' must be before 'to'")]
@@ -100,8 +100,7 @@ impl Service {
         Ok(all)
     }
 
-    /// Starts the instances that the schedule would start, now and in addition to its times. The same request again
-    /// starts nothing.
+    /// Starts the instances of the schedule now, in addition to its times. Repeating the request starts nothing.
     ///
     /// # Errors
     /// The store failed.
@@ -118,7 +117,7 @@ impl Service {
     }
 
     /// Starts the instances that the schedule had at or after `from` and before `to`. Those that it started then, or
-    /// that were asked for before, aren't started once more, as long as they are kept. With `dry_run` nothing is
+    /// that were requested before, aren't started again, as long as they are kept. With `dry_run` no instance is
     /// started.
     ///
     /// # Errors

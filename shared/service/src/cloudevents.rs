@@ -78,7 +78,7 @@ pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
             let bytes = STANDARD.decode(text).map_err(|_| Invalid::Base64)?;
             let kind = content_type(&event);
             Some(match payload(&bytes, kind.as_deref()) {
-                // Bytes of which nothing is said may be anything.
+                // Bytes without a content type may be anything.
                 Err(Invalid::Json(_)) if kind.is_none() => Data::string(STANDARD.encode(bytes)),
                 read => read?,
             })
@@ -227,7 +227,7 @@ fn content_type(event: &CloudEvent) -> Option<String> {
 }
 
 /// Data from bytes: JSON where the type says so or is missing, a string for text types, Base64 for any other type,
-/// however its bytes look (decision 94): workflow data is JSON.
+/// regardless of its bytes (decision 94): workflow data is JSON.
 fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
     match kind {
         Some(form @ ("application/x-www-form-urlencoded" | "multipart/form-data")) => {

@@ -30,7 +30,7 @@ pub enum Deployed {
     Invalid(Vec<Problem>),
 }
 
-/// How many instances are counted: more are as bad.
+/// The number of instances up to which they are counted.
 const COUNTED_MAX: usize = 1000;
 
 /// The outcome of a deletion.
@@ -139,7 +139,7 @@ impl Service {
         self.restore(record).await
     }
 
-    /// As it was deployed. Starts that its schedule missed meanwhile are not made up for.
+    /// Restores it as deployed. Starts that its schedule missed meanwhile are not made up for.
     ///
     /// # Errors
     /// The store failed.

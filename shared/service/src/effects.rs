@@ -35,8 +35,8 @@ impl Service {
         Ok(())
     }
 
-    /// Ends a sub-workflow, or the instance that continues it: to the instance that started it,
-    /// both are the one call (decision 36).
+    /// Ends a sub-workflow, or the instance that continues it: for the instance that started it,
+    /// both are a single call (decision 36).
     async fn end_chain(&self, id: &InstanceId, status: EndStatus) -> Result<(), Error> {
         let mut id = id.clone();
         loop {
@@ -94,7 +94,7 @@ impl Service {
         }
     }
 
-    /// How the instance that this one was to continue ended instead.
+    /// The outcome of the instance that should have been continued by this one.
     async fn given_up(&self, start: &StartInstance) -> Result<Option<EndStatus>, Error> {
         let Some(id) = &start.continued_from else {
             return Ok(None);
@@ -108,8 +108,8 @@ impl Service {
         }))
     }
 
-    /// The instance that continues as this one has ended herewith, unless it was cancelled before
-    /// this one was there.
+    /// With this the instance that continues as this one has ended, unless it was cancelled before
+    /// this one existed.
     async fn follow_continued(&self, start: &StartInstance) -> Result<(), Error> {
         let Some(id) = &start.continued_from else {
             return Ok(());
@@ -142,7 +142,7 @@ impl Service {
         Ok(())
     }
 
-    /// Notifies the instance that waits: for a continuation that is the one it was to continue.
+    /// Notifies the waiting instance. For a continuation that is the instance that it continues.
     pub(crate) async fn refuse(
         &self,
         start: &StartInstance,

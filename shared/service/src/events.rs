@@ -8,8 +8,8 @@ use swirl_ports::Start;
 use crate::{Error, Reach, Service};
 
 impl Service {
-    /// Takes an event in. When this returns, all that the event does has been committed; an error
-    /// means that it is to be offered again.
+    /// Processes an event. When this returns, all effects of the event have been committed; an
+    /// error means that it must be delivered again.
     pub async fn publish(&self, event: &CloudEvent) -> Result<(), Error> {
         let explain = tracing::enabled!(tracing::Level::DEBUG);
         self.offer(event, explain).await.map(|_| ())

@@ -1,8 +1,8 @@
-//! For an event that may not even have been sent: the instances that would take it, and the reasons why others would
-//! not.
+//! Explains an event that may not have been sent: the instances that would receive it, and the reasons why others
+//! would not.
 //!
-//! It only asks and changes nothing. Takers of an event are found by looking at running instances, newest first and
-//! only up to a limit: [`Explained::complete`] says whether those were all.
+//! It only reads. Receivers of an event are found by examining running instances, newest first and only up to a
+//! limit: [`Explained::complete`] says whether those were all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use swirl_ports::{Filter, InstanceQueries, Trigger};
 
 use crate::{Error, Service};
 
-/// How many instances are looked at.
+/// The number of instances that are examined.
 const SEEN_MAX: usize = 500;
-/// How many at once.
+/// The number that are examined at a time.
 const AT_ONCE: usize = 16;
-/// How many that take the event, and how many that don't, are named.
+/// The number of receivers, and of others, that are named.
 const NAMED_MAX: usize = 50;
 
 /// An event that would start an instance.
@@ -34,7 +34,7 @@ pub struct Asks {
     pub definition: DefinitionId,
     /// The event as the definition calls it.
     pub event: String,
-    /// By itself; else others have to come with it.
+    /// Alone; otherwise others have to come with it.
     pub alone: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum Why {
     Closed,
     /// The event names another instance.
     Addressed(InstanceId),
-    /// It is the event to which the instance waits for an answer.
+    /// The instance produced this event, and waits for the answer to it.
     Own,
     /// The instance doesn't wait for this event now.
     NotWaiting,
@@ -85,7 +85,7 @@ pub struct Explained {
     pub misses: Vec<Miss>,
     /// It would be kept for instances that wait for it later.
     pub kept: bool,
-    /// How many running instances were looked at.
+    /// The number of running instances that were examined.
     pub seen: usize,
     /// There are no other instances that could take it.
     pub complete: bool,
@@ -143,7 +143,7 @@ impl Service {
                 }
             }
         }
-        // Those that lack least come first.
+        // Those with the fewest reasons come first.
         found.misses.sort_by_key(|miss| miss.why.len());
         found.misses.truncate(NAMED_MAX);
         found.takers.truncate(NAMED_MAX);

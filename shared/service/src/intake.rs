@@ -1,4 +1,4 @@
-//! Events that come as messages: read, published, and judged.
+//! Reads events from messages, publishes them, and classifies the outcome.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,11 +12,11 @@ use crate::{Error, Service};
 /// The outcome of a message.
 #[derive(Debug)]
 pub enum Taken {
-    /// All that the event does has been committed.
+    /// All effects of the event have been committed.
     Done,
-    /// It may be taken in later. `helps`: trying again may be all that it takes.
+    /// It may be processed later. `helps`: a retry alone may be enough.
     Later { error: Error, helps: bool },
-    /// It never can be.
+    /// It can never be processed.
     Never(String),
 }
 
@@ -74,9 +74,9 @@ impl Service {
     }
 }
 
-/// Events that have a key in common are taken in one after another, in the order in which they came: those of one
-/// subject, and those with the same value of an attribute that one of the `consumed` definitions of events correlates
-/// by. An event with neither has the key of its source.
+/// Events with a key in common are processed one at a time, in the order of their arrival. Keys are the subject, and
+/// the value of each attribute that one of the `consumed` definitions of events correlates by. An event with neither
+/// has the key of its source.
 pub fn keys(event: &CloudEvent, consumed: &[EventMatch]) -> Vec<u64> {
     let hash = |name: &str, value: &str| {
         let mut hasher = DefaultHasher::new();

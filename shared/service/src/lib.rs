@@ -1,5 +1,5 @@
-//! Turns everything from outside into instances and their inputs: deployment, starts, events,
-//! timers, schedules, operator actions.
+//! Turns all external inputs into instances and their inputs: deployment, starts, events, timers,
+//! schedules, operator actions.
 //!
 //! [`Service`] is one handle on the stores; any number of them may work at once, none is a leader.
 

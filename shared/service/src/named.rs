@@ -1,7 +1,7 @@
-//! Instances by the keys that people call them by (decision 101). Of two running instances of a workflow
-//! each has another key; one that has ended leaves its key to the next.
+//! Instances by their business keys (decision 101). Two running instances of a workflow have different
+//! keys; one that has ended releases its key.
 //!
-//! A key is taken before its instance is created, and is believed to be in use from then on.
+//! A key is taken before its instance is created, and counts as in use from then on.
 
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Header, Status};
@@ -10,9 +10,9 @@ use swirl_ports::{InstanceKey, KeyHolder};
 
 use crate::{Error, Service};
 
-/// How long the holder of a key may need to create its instance, or to let it continue.
+/// The time that the holder of a key may need to create its instance, or to continue it.
 const GRACE_MS: i64 = 60_000;
-/// How often a key is looked at that others take at the same moment.
+/// The number of tries for a key that others take at the same moment.
 const TRIES: usize = 8;
 
 /// Separates a workflow from a key. No id contains it.
@@ -26,8 +26,8 @@ pub(crate) struct InUse {
 }
 
 impl Service {
-    /// The instance that is called so: an id, or workflow and key with a slash between them, which mean
-    /// the instance that took the key last.
+    /// Returns the instance with this name: an id, or workflow and key with a slash between them, which
+    /// mean the instance that took the key last.
     pub async fn called(&self, name: &str) -> Result<InstanceId, Error> {
         if let Some((workflow, key)) = name.split_once(BETWEEN) {
             let key = InstanceKey {
@@ -41,19 +41,20 @@ impl Service {
         Ok(InstanceId::new(name))
     }
 
-    /// Takes the key of an instance that is to be created.
+    /// Takes the key of an instance that will be created.
     pub(crate) async fn take_key(&self, header: &Header) -> Result<Result<(), InUse>, Error> {
         let Some(key) = InstanceKey::of(header) else {
             return Ok(Ok(()));
         };
-        // An instance that is created once more is found again, even if another one has its key by now.
+        // If the creation is repeated, the instance is found again, even if another one has its key by
+        // now.
         if self.store.instance(&header.id).await?.is_some() {
             return Ok(Ok(()));
         }
         self.take(&key, header).await
     }
 
-    /// Takes the key of an instance that has failed and is to continue.
+    /// Takes the key of a failed instance that will continue.
     pub(crate) async fn take_key_again(&self, header: &Header) -> Result<Result<(), InUse>, Error> {
         match InstanceKey::of(header) {
             Some(key) => self.take(&key, header).await,

@@ -23,7 +23,7 @@ pub enum Action {
     Rerun(String),
 }
 
-/// The client that asks for an action, and its reason.
+/// The client that requests an action, and its reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operator {
     /// The token's name, or the name that the provider gives; `None` where no token is asked for.
@@ -94,8 +94,8 @@ impl Service {
         }
     }
 
-    /// The instance that runs under the key of one that failed, which cannot continue meanwhile. Otherwise the key is
-    /// this one's again.
+    /// The instance that runs under the key of a failed one, which cannot continue meanwhile. If there is none, the
+    /// failed one takes its key again.
     pub async fn key_in_use(&self, instance: &Instance) -> Result<Option<InstanceId>, Error> {
         let taken = self.take_key_again(&instance.header).await?;
         Ok(taken.err().map(|in_use| in_use.by))
@@ -109,8 +109,7 @@ impl Service {
         operator: &Operator,
     ) -> Result<bool, Error> {
         let entry = self.operated(&action, operator);
-        // Before the action: its effects come below it in the history. A store that is full takes a cancellation all
-        // the same.
+        // Before the action: its effects come below it in the history. A full store still accepts a cancellation.
         match self.store.note(id, entry).await {
             Ok(true) => {}
             Ok(false) => return Ok(false),

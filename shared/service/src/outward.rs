@@ -11,8 +11,7 @@ use swirl_runtime::Effects;
 use crate::{Error, Service};
 
 /// A produced event first reaches the scopes of this system that wait for it, by way of the store;
-/// then it is published for everybody. So an event bus that forgets loses nothing for the
-/// instances.
+/// then it is published for everybody. So instances lose nothing if the event bus loses events.
 pub struct Outward {
     service: Service,
     bus: Arc<dyn EventBus>,
@@ -33,7 +32,7 @@ impl Effects for Outward {
         };
         match self.bus.publish(event).await {
             Err(error @ StoreError::TooLarge { .. }) => {
-                // Trying again would never help, and would be done for ever. The engine makes none
+                // Retrying would never help, and would continue for ever. The engine makes none
                 // that is too large; but the server's limit may have been lowered since.
                 tracing::error!(%instance, %error, "a produced event cannot be published");
                 Ok(self.bus.bury(event, &error.to_string()).await?)

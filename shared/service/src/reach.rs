@@ -15,23 +15,23 @@ const REASONS_MAX: usize = 10;
 /// The outcome of an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// It was taken in before: nothing was done.
+    /// It was processed before: nothing was done.
     pub duplicate: bool,
     /// Instances that waited for it.
     pub instances: Vec<InstanceId>,
     /// Instances that it started, with their workflows.
     pub started: Vec<(InstanceId, String)>,
-    /// Workflows that it starts together with others, which are still missing.
+    /// Workflows that it starts together with others, which have not arrived yet.
     pub collected_by: Vec<String>,
     /// It is kept for instances that begin to wait for it later.
     pub kept: bool,
-    /// Why no instance took it.
+    /// The reasons why no instance received it.
     pub reasons: Vec<String>,
 }
 
 impl Reach {
-    /// The part of an event's outcome that doesn't depend on how it was delivered. `reasons` cost a
-    /// look at all definitions.
+    /// The part of an event's outcome that doesn't depend on how it was delivered. `reasons`
+    /// require a search of all definitions.
     pub(crate) fn explain(&mut self, event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) {
         self.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
         if addressee(event).is_none() {
@@ -134,7 +134,7 @@ fn reasons(event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) -> Vec<S
     found
 }
 
-/// Why a definition that consumes the event doesn't take it.
+/// The reason why a definition that consumes the event doesn't take it.
 fn refused(
     event: &CloudEvent,
     id: &DefinitionId,

@@ -1,4 +1,4 @@
-//! The last events that this process took in, and their outcomes: for people who look for one.
+//! The last events that this process received, with their outcomes: for people who search for one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,9 +9,9 @@ use swirl_model::time::Timestamp;
 
 use crate::Reach;
 
-/// How many are known.
+/// The number of events that are kept.
 const KNOWN_MAX: usize = 500;
-/// How much of a text is kept, in bytes; and how many names of instances.
+/// The limits of what is kept: bytes of a text, and names of instances.
 const TEXT_BYTES_MAX: usize = 256;
 const NAMES_MAX: usize = 10;
 

@@ -7,10 +7,9 @@ use swirl_runtime::{Effects, flush};
 
 use crate::{Error, Service};
 
-/// How many scopes and outbox entries a sweep takes at once.
+/// The number of scopes and outbox entries that a sweep takes at a time.
 const SWEEP_MAX: usize = 10_000;
-/// While the queue is behind, one sweep in this many puts some scopes into it all the same: their tasks may have been
-/// lost.
+/// While the queue is behind, one sweep in this many still puts some scopes into it: their tasks may have been lost.
 const PATIENCE: usize = 30;
 const SOME: usize = 500;
 
@@ -21,7 +20,7 @@ impl Service {
         self.sweep_some(effects, 0).await
     }
 
-    /// At least this many scopes, as far as there are, however full the queue is.
+    /// At least this many scopes, if there are as many, regardless of the length of the queue.
     async fn sweep_some(&self, effects: &dyn Effects, least: usize) -> Result<(), Error> {
         let outbox = self.store.unflushed(SWEEP_MAX).await?;
         flush(&*self.store, effects, outbox).await;

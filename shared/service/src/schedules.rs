@@ -1,4 +1,4 @@
-//! Schedules: instances that are created by themselves.
+//! Schedules, which create instances at certain times.
 //!
 //! The starts that have been carried out are kept as one mark for each workflow. A schedule that missed its time while
 //! nothing ran fires once on return, not once for each miss (decision 43).
@@ -21,7 +21,7 @@ struct Due {
 }
 
 impl Service {
-    /// When the next instance is to be created by a schedule.
+    /// When a schedule will create the next instance.
     pub async fn next_schedule(&self) -> Result<Option<Timestamp>, Error> {
         Ok(self.due_schedules().await?.first().map(|due| due.at))
     }
@@ -116,7 +116,8 @@ impl Service {
         Ok(())
     }
 
-    /// When the schedule of this definition creates its next instance, paused or not.
+    /// Returns the time of the next instance of this definition's schedule, whether it is paused or
+    /// not.
     ///
     /// # Errors
     /// The store failed.
@@ -134,7 +135,7 @@ impl Service {
             None => deployed_at,
         };
         let next = calendar.next_after(after, deployed_at)?;
-        // However short its interval is: instances that would start sooner are missed (decision 43).
+        // This holds for any interval: instances that would start sooner are missed (decision 43).
         let least = self.registry.rates().limits().schedule_ms;
         Some(match mark {
             Some(mark) => next.max(Timestamp(mark.0.saturating_add(least))),
@@ -142,13 +143,13 @@ impl Service {
         })
     }
 
-    /// Carries schedules out for ever.
+    /// Runs schedules for ever.
     pub async fn run_schedules(&self) {
         loop {
             if let Err(error) = self.fire_schedules().await {
                 tracing::warn!(%error, "schedules are late");
             }
-            // Definitions may be deployed at any moment: look again soon.
+            // Definitions may be deployed at any moment: check again soon.
             let soon = Timestamp(self.clock.now().0 + 500);
             let next = self.next_schedule().await.ok().flatten().unwrap_or(soon);
             self.clock.sleep_until(next.min(soon)).await;
@@ -177,7 +178,8 @@ fn is_pause(mark: Option<Timestamp>) -> bool {
     mark.is_some_and(|since| since != NEVER)
 }
 
-/// The mark that says since when the schedule is paused; the beginning of time: it isn't.
+/// The mark with the time since when the schedule is paused; the beginning of time means that it
+/// isn't.
 fn pause_name(workflow: &str) -> String {
     format!("schedule-paused/{workflow}")
 }

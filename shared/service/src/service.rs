@@ -16,13 +16,13 @@ pub struct Service {
     pub queue: Arc<dyn Queue>,
     pub clock: Arc<dyn Clock>,
     pub registry: Arc<Registry>,
-    /// A name that no other installation and no other namespace has: it is part of the ids of all instances.
+    /// A name that is unique among all installations and namespaces: it is part of the ids of all instances.
     pub installation: Arc<str>,
-    /// Instances that need nothing but data are carried out where they are started, instead of by a worker.
+    /// Instances that need nothing but data run where they are started, instead of on a worker.
     pub carries_out: bool,
     /// The observer that is notified of those.
     pub observer: Option<Arc<dyn Observer>>,
-    /// The last events that this process took in.
+    /// The last events that this process received.
     pub recent: Arc<Recent>,
 }
 

@@ -24,7 +24,7 @@ pub struct StartRequest {
     pub input: Data,
     /// The same key gives the same instance (decision 79).
     pub key: Option<String>,
-    /// The instance's id is derived from this where there is no key: unique for each request.
+    /// The instance's id is derived from this if there is no key: unique for each request.
     pub request: String,
     /// This process is going to wait for the end.
     pub watched: bool,
@@ -35,13 +35,13 @@ pub struct StartRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Started {
     New(InstanceId),
-    /// New, and carried out by now.
+    /// New, and already at its end.
     Ended(Box<Instance>),
     /// The key was used before, with the same input.
     Existing(InstanceId),
 }
 
-/// Why there is no instance.
+/// The reason why there is no instance.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
     #[error(transparent)]
@@ -120,8 +120,8 @@ impl Service {
         }
     }
 
-    /// Creates an instance, and puts its root scope into the queue or carries it out. The same id again
-    /// changes nothing, so this may be repeated after a crash.
+    /// Creates an instance, and puts its root scope into the queue or runs it. Creating the same id
+    /// again changes nothing, so this may be repeated after a crash.
     pub(crate) async fn create(
         &self,
         definition: &Arc<Definition>,
@@ -129,7 +129,7 @@ impl Service {
         new: NewInstance,
         ends_with_parent: bool,
     ) -> Result<Result<Created, WorkflowError>, Error> {
-        // A start by an event or another instance is late then, and not lost: it is offered again.
+        // Then a start by an event or another instance is late, but not lost: it is repeated.
         let chained = new.hops > 0 || !new.events.is_empty();
         let now = self.clock.now();
         let workflow = &definition.id.workflow;
@@ -146,7 +146,7 @@ impl Service {
         })
     }
 
-    /// With the instance, if it has been carried out.
+    /// With the instance, if it has already run.
     async fn create_watched(
         &self,
         definition: &Arc<Definition>,
@@ -183,7 +183,8 @@ impl Service {
         Ok(Ok((created, None)))
     }
 
-    /// `None`: it has become too large to be kept. Then it begins as any other, and faults with that error.
+    /// `None`: it has become too large to be kept. Then it begins like any other, and faults with that
+    /// error.
     async fn create_whole(
         &self,
         header: &Header,
@@ -207,7 +208,7 @@ impl Service {
             created => created?,
         };
         if created != Created::New {
-            // It may have begun as others do, and its task may be lost.
+            // It may have begun like others, and its task may be lost.
             self.queue
                 .push(vec![ScopeRef::root(header.id.clone())])
                 .await;

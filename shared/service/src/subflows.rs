@@ -13,13 +13,13 @@ use swirl_ports::{OutboxEntry, Suspended};
 
 use crate::{Error, Service};
 
-/// How many continuations of one sub-workflow are followed.
+/// The number of continuations of one sub-workflow that are followed.
 const CONTINUATIONS_MAX: usize = 10_000;
 
 impl Service {
-    /// Suspends or resumes the sub-workflows that the instance waits for, and those that these wait for, as the
+    /// Suspends or resumes the sub-workflows that the instance waits for, and those that these wait for, like the
     /// instance itself. A sub-workflow that it starts from now on follows it as it is created. If this process dies
-    /// here, the outboxes of those that it has reached still hold the remaining work.
+    /// here, the outboxes of those that it has reached still have the remaining work.
     pub(crate) async fn suspend_awaited(&self, id: &InstanceId) -> Result<(), Error> {
         let mut open = vec![(id.clone(), Vec::new())];
         let mut seen = HashSet::new();
@@ -142,7 +142,8 @@ impl Service {
             .find(|scope| scope.id == parent.scope.scope))
     }
 
-    /// An instance that is created for a suspended one is suspended as well, unless nobody waits for it.
+    /// An instance that is created for a suspended one is suspended as well, unless nothing waits for
+    /// it.
     pub(crate) async fn follow_suspended(&self, start: &StartInstance) -> Result<(), Error> {
         let parent = start.parent.as_ref().filter(|parent| !parent.detached);
         let parent = parent.map(|parent| &parent.scope.instance);

@@ -9,7 +9,7 @@ use swirl_ports::{DueTimer, InboxItem};
 
 use crate::{Error, Service};
 
-/// How many timers are looked at at once.
+/// The number of timers that are examined at a time.
 const BATCH: usize = 1000;
 
 impl Service {

@@ -60,7 +60,7 @@ pub struct Related {
 /// The part of an expression that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The whole expression, without what stands around it.
+    /// The whole expression, without its delimiters.
     pub expression: String,
     /// Bytes of it.
     pub bytes: Range<usize>,

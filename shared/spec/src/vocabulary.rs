@@ -40,7 +40,7 @@ pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
     of_rules.chain(own).collect()
 }
 
-/// Words that an edition has for a property beside those that its reader suggests.
+/// Words that an edition has for a property in addition to those that its reader suggests.
 pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
     let rules = editions::of(edition).map_or(&[][..], |entry| entry.rules);
     let rules = rules.iter().filter(|rule| rule.names().contains(&property));
@@ -53,12 +53,12 @@ pub fn language(edition: Edition) -> Option<Language> {
     editions::of(edition).map(|entry| entry.dialect.language)
 }
 
-/// What stands around an expression in a text.
+/// Returns the delimiters around an expression in a text.
 pub fn delimiters(edition: Edition) -> Option<Delimiters> {
     editions::of(edition).map(|entry| entry.dialect.delimiters)
 }
 
-/// Words that some edition has for what another says otherwise.
+/// Words of an edition for concepts that other editions name differently.
 pub fn words() -> Vec<&'static str> {
     let mut all: BTreeSet<&str> = edition::words().collect();
     for entry in editions::EDITIONS {

@@ -1,5 +1,5 @@
 //! The reader against the conformance suite: a definition that a scenario runs must be read without
-//! an error, and one that it wants refused must be refused at the places that it names.
+//! an error, and one that it expects to be refused must be refused at the places that it names.
 
 #![allow(clippy::unwrap_used)]
 

@@ -19,7 +19,7 @@ pub struct System {
     pub installation: Arc<str>,
     /// Instances that need nothing but data are carried out where they are started.
     pub carries_out: bool,
-    /// The observer that is notified of what happens.
+    /// The observer of the driver.
     pub observer: Option<Arc<dyn Observer>>,
     /// The last events that were taken in.
     pub recent: Arc<Recent>,

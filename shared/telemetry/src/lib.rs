@@ -1,6 +1,6 @@
 //! Traces and metrics of instances.
 //!
-//! The driver notifies an [`Observer`](swirl_runtime::Observer) of what has taken effect. Here that
+//! The driver notifies an [`Observer`](swirl_runtime::Observer) of committed changes. Here that
 //! becomes finished spans, whose ids are derived from the instance and never random: each process
 //! that takes part in an instance names the same spans, without asking any other.
 

@@ -1,4 +1,4 @@
-//! The observer, and what a process sets up for it.
+//! The observer, and its set-up in a process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -134,7 +134,7 @@ impl Observer for Telemetry {
     fn context(&self, header: &Header, scope: &ScopeId, cause: Cause<'_>) -> TraceContext {
         let ratio = self.traces.as_ref().map_or(0.0, |traces| traces.ratio);
         let mut context = ids::context(header, scope, cause, ratio);
-        // Without a collector there is no span that anybody could look for.
+        // Without a collector there is no span to look for.
         context.sampled &= self.traces.is_some();
         context
     }

@@ -36,7 +36,7 @@ impl VirtualClock {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the next sleeper is to be woken.
+    /// When the next sleeper wakes.
     pub fn next(&self) -> Option<Timestamp> {
         self.inner().sleepers.keys().next().map(|(at, _)| *at)
     }

@@ -75,7 +75,7 @@ fn world() -> World {
     world
 }
 
-/// Which instances are suspended, by their workflow and whether somebody waits for them.
+/// The suspended instances, by their workflow and whether something waits for them.
 fn suspended(world: &mut World) -> Vec<String> {
     let mut found: Vec<String> = world
         .instances()
@@ -124,7 +124,7 @@ fn the_reconciler_hands_on_what_a_coordinator_left() {
         assert_eq!(left, []);
     }
 
-    // An instance that was handed on isn't handed on once more: an operator may let a part continue.
+    // An instance that was handed on isn't handed on again: an operator may let a part continue.
     let service = world.service.clone();
     let (all, part) = (top.clone(), middle.clone());
     let operated = async move {

@@ -18,7 +18,7 @@ pub struct Api {
     next: AtomicUsize,
     /// Requests that failed and were retried.
     pub failed: AtomicUsize,
-    /// How long a request may fail.
+    /// The time for which a request may fail.
     limit: Duration,
 }
 

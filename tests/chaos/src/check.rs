@@ -14,7 +14,8 @@ use crate::run::Options;
 use crate::service::Seen;
 
 const DIFFERENCES_SHOWN: usize = 50;
-/// An instance may take so many times as long beside hostile ones; what took less than this, counts as this (milliseconds).
+/// The factor by which an instance may be slower beside hostile ones, and the least time that it is compared with
+/// (milliseconds).
 const SLOWER_MAX: i64 = 10;
 const TOOK_MIN: i64 = 1_000;
 
@@ -31,14 +32,14 @@ pub struct Produced {
 #[derive(Debug, Clone)]
 pub struct Ended {
     pub planned: Planned,
-    /// When a client asked for it.
+    /// The time at which a client requested it.
     pub asked_ms: i64,
     /// As the API shows it.
     pub view: Value,
     pub history: Value,
 }
 
-/// From the request of a client to the end of the instance, in milliseconds of the epoch.
+/// The client's request and the instance's end, in milliseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct Time {
     pub number: usize,
@@ -68,7 +69,7 @@ pub struct Report {
     pub under_faults: Duration,
     /// From the end of the faults to the end of the last instance.
     pub healed_after: Duration,
-    /// When instances of each workflow were asked for, and when they had ended.
+    /// For each workflow, the times of the requests and of the ends of its instances.
     pub times: BTreeMap<&'static str, Vec<Time>>,
     pub hostility: Option<Hostility>,
     pub memory: Memory,
@@ -293,7 +294,7 @@ impl Report {
     }
 }
 
-/// Times by how many stayed below them.
+/// Percentiles of times.
 fn spread(times: &[Time]) -> String {
     let mut sorted: Vec<i64> = times.iter().map(|time| time.took()).collect();
     sorted.sort_unstable();
@@ -317,7 +318,7 @@ mod tests {
             ended: asked + took,
         };
         let mut report = Report::default();
-        // One ended before the attack; the others take ten times as long, and longer.
+        // One ended before the attack; the others take ten times as long or longer.
         let times = vec![
             time(1, 0, 2_000),
             time(2, 5_000, 20_000),

@@ -30,7 +30,7 @@ impl Cluster {
         Cluster::start_with(binary, workers, coordinators, lease, skewed, &[])
     }
 
-    /// The same with further flags for each process.
+    /// As [`start`](Cluster::start), with further flags for each process.
     pub fn start_with(
         binary: &Path,
         workers: usize,

@@ -1,4 +1,4 @@
-//! The faults of a run, and how they are healed.
+//! Injects the faults of a run, and heals them.
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,9 +29,9 @@ pub enum Fault {
     RestartRedis,
     /// SIGTERM of each process in turn, and a new one.
     Roll,
-    /// Every task and every event comes twice. All the time.
+    /// Every task and every event comes twice, during the whole run.
     Double,
-    /// A coordinator's clock is ten seconds ahead. All the time.
+    /// A coordinator's clock is ten seconds ahead, during the whole run.
     Skew,
 }
 
@@ -81,17 +81,18 @@ impl FromStr for Fault {
     }
 }
 
-/// Injects faults until it is stopped; returns what was done. When it returns, all faults are healed.
+/// Injects faults until it is stopped; returns the injected faults. When it returns, all faults are
+/// healed.
 pub struct Injector {
     pub cluster: Arc<Mutex<Cluster>>,
     pub faults: Vec<Fault>,
     pub seed: u64,
-    /// Between two faults.
+    /// The pause between two faults.
     pub pause: Duration,
-    /// How long a connection is cut, a process stopped.
+    /// The time for which a connection is cut or a process stopped.
     pub outage: Duration,
     pub over: Arc<AtomicBool>,
-    /// How many have come and gone.
+    /// The number of faults that have been injected and healed.
     pub injected: Arc<AtomicUsize>,
 }
 
@@ -156,7 +157,7 @@ impl Injector {
                     Fault::CutRedis => &process.redis,
                     _ => &process.nats,
                 };
-                // Once refused, once silent.
+                // Connections are first refused, then silent.
                 if half {
                     proxy.cut_for(self.outage);
                 } else {

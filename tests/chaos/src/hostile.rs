@@ -12,9 +12,9 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::api::Api;
 
-/// Between two rounds, in each of which all of them are started.
+/// The pause between two rounds. Each round starts all definitions.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How many instances of the most expensive definitions are started at once.
+/// The number of instances of the most expensive definitions that are started at once.
 const AT_ONCE: usize = 8;
 /// The number of silent connections, from a separate address.
 const IDLE: usize = 500;
@@ -23,10 +23,10 @@ const IDLE_FROM: [u8; 4] = [127, 0, 0, 9];
 /// The outcome of the hostile work.
 #[derive(Debug, Default)]
 pub struct Hostility {
-    /// By definition: how the deployment was answered.
+    /// The answer to the deployment, by definition.
     pub deployed: BTreeMap<&'static str, u16>,
     pub started: usize,
-    /// Starts that were refused, or not answered.
+    /// Starts that were refused or not answered.
     pub refused: usize,
     /// Connections that were held, over all rounds.
     pub idle: usize,
@@ -81,7 +81,7 @@ fn doubling_schema(word: &str) -> Value {
     })
 }
 
-/// Names and definitions.
+/// The definitions with their names.
 fn definitions() -> Vec<(&'static str, Value)> {
     let large = "${ {text: (\"x\" * 8000000)} }";
     let all = [
@@ -141,7 +141,7 @@ fn definitions() -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-/// Deploys all of them; returns which of them were accepted.
+/// Deploys all definitions; returns those that were accepted.
 async fn deploy(api: &Api, seen: &mut Hostility) -> Result<Vec<&'static str>> {
     let mut taken = Vec::new();
     for (id, document) in definitions() {
@@ -154,7 +154,7 @@ async fn deploy(api: &Api, seen: &mut Hostility) -> Result<Vec<&'static str>> {
     Ok(taken)
 }
 
-/// Connections without requests. A server may refuse them.
+/// Opens connections without sending requests. A server may refuse them.
 async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
     let mut held = Vec::new();
     for number in 0..IDLE {
@@ -170,7 +170,7 @@ async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
     held
 }
 
-/// Starts all of them, again and again, until the run is over. It doesn't wait for their end.
+/// Starts all definitions repeatedly until the run is over, without waiting for their end.
 ///
 /// # Errors
 /// A deployment was not answered.
@@ -200,7 +200,8 @@ pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result
             }))
             .await;
         }
-        // Time has to pass: what was started has its effect, and the connections are held.
+        // Time has to pass while the started instances have their effect and the connections are
+        // held.
         tokio::time::sleep(PAUSE).await;
         drop(held);
     }

@@ -27,7 +27,8 @@ const KINDS: [Kind; 6] = [
     Kind::Pure,
 ];
 
-/// The minimum size of the common data of a fan's branches: more than is written with each of them.
+/// The minimum size of the common data of a fan's branches: too large to be written with each
+/// branch.
 const COMMON: usize = 4_000;
 
 /// One instance of the mix.
@@ -35,7 +36,7 @@ const COMMON: usize = 4_000;
 pub struct Planned {
     pub number: usize,
     pub kind: Kind,
-    /// How many elements a fan has.
+    /// The number of elements of a fan.
     pub fan: usize,
 }
 
@@ -56,7 +57,7 @@ impl Planned {
         format!("n{}", self.number)
     }
 
-    /// Of all kinds once.
+    /// Every kind once.
     fn round(&self) -> usize {
         self.number / KINDS.len()
     }

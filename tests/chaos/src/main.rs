@@ -26,7 +26,7 @@ Runs a cluster under faults and compares every output and effect with the expect
   --fan N             elements of each foreach [default: 50]
   --report FILE       also writes the report as Markdown";
 
-/// What a soak is, where nothing else is said.
+/// The default arguments of a soak.
 const SOAK: [&str; 6] = [
     "--faults",
     "none",
@@ -85,7 +85,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
     };
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.windows(2).any(|two| two == ["--soak", "yes"]) {
-        // What is said otherwise wins.
+        // Explicit arguments come later and win.
         arguments.splice(0..0, SOAK.map(str::to_owned));
     }
     let mut backlog = None;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// How often the memory is measured.
 pub const EVERY: Duration = Duration::from_secs(5);
-/// So many looks say whether a process grows; fewer don't.
+/// The number of measurements that are needed to tell whether a process grows.
 const LOOKS_MIN: usize = 30;
-/// Between the second third of a run and the last one a process may grow by so much, or by a tenth.
+/// A process may grow by this much, or by a tenth, between the second and the last third of a run.
 const GROWTH_MAX: u64 = 4 << 20;
 
-/// Bytes of each process, in the order in which they were seen.
+/// Bytes of each process, in the order of measurement.
 #[derive(Debug, Default)]
 pub struct Memory {
     seen: BTreeMap<String, Vec<u64>>,
@@ -42,8 +42,8 @@ impl Memory {
         rows.collect()
     }
 
-    /// What of it is not flat: the median of the last third of the time beside that of the second one. The first one
-    /// is for caches that fill, and for what is kept for a time.
+    /// Returns the processes whose memory grew: it compares the median of the last third of the run with that of the
+    /// second third. The first third isn't compared, as caches fill and retained data builds up then.
     pub fn growth(&self) -> Vec<String> {
         let grown = self.seen.iter().filter_map(|(name, seen)| {
             let third = seen.len() / 3;
@@ -97,7 +97,7 @@ mod tests {
         let looked = |bytes: fn(u64) -> u64, looks: u64| Memory {
             seen: [("a".to_owned(), (0..looks).map(bytes).collect())].into(),
         };
-        // It fills, and then goes up and down.
+        // It fills, and then fluctuates.
         let flat = |look: u64| (50 << 20) + (look.min(20) << 20) + ((look % 3) << 20);
         assert!(looked(flat, 90).growth().is_empty());
         let leaking = |look: u64| (50 << 20) + (look << 18);

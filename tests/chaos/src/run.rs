@@ -25,8 +25,8 @@ use crate::random::Random;
 use crate::service::{Service, document};
 use crate::watch::{Started, Watch};
 
-/// How many instances have ended before what is hostile begins, and what share of the time is over: the others are
-/// compared with them.
+/// The number of instances that must have ended, and the share of the time that must be over, before the hostile
+/// workflows begin. Later instances are compared with these.
 const QUIET_INSTANCES: usize = 120;
 const QUIET_SHARE: u32 = 5;
 
@@ -43,11 +43,11 @@ pub struct Options {
     pub workers: usize,
     pub coordinators: usize,
     pub instances: usize,
-    /// How many clients start instances, each one after another.
+    /// The number of clients, each of which starts one instance after another.
     pub at_once: usize,
     /// Clients start nothing while this many instances have not ended.
     pub backlog: usize,
-    /// How many elements each fan has.
+    /// The number of elements of each fan.
     pub fan: usize,
     pub faults: Vec<Fault>,
     pub seed: u64,
@@ -58,8 +58,8 @@ pub struct Options {
     pub at_least: Duration,
     /// and until this many faults have come and gone.
     pub faults_at_least: usize,
-    /// What tries to take the system down runs beside the others, after a time without it; so many instances run beside
-    /// it, and none may take ten times as long as those before.
+    /// Hostile workflows run beside the others, after a phase without them. As many ordinary instances run beside them,
+    /// and none may take ten times as long as before.
     pub hostile: bool,
     /// No process may grow.
     pub flat: bool,
@@ -97,8 +97,8 @@ impl Options {
 /// Runs it; `tell` gets a line now and then.
 ///
 /// # Errors
-/// The run could not be made. That says nothing about the system, unless a process ended by itself
-/// or a client never got an answer.
+/// The run failed. This doesn't point to a fault of the system, unless a process ended by itself or
+/// a client never got an answer.
 pub fn run(options: &Options, tell: &(dyn Fn(&str) + Sync)) -> Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -209,7 +209,7 @@ async fn drive(
     let healed = Instant::now();
     let is_wiped = options.faults.contains(&Fault::WipeNats);
     if is_wiped {
-        // An event that only NATS had is gone with its streams: who published it has to do it
+        // An event that only NATS had is gone with its streams: its publisher has to publish it
         // again, which is safe.
         for started in watch.all() {
             answer(&nats, &started.planned).await?;
@@ -220,7 +220,7 @@ async fn drive(
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, tell).await?;
     }
-    // Late or repeated effects show up now.
+    // Late or repeated effects would show up now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
         bail!("a process ended by itself: {process}");
@@ -261,7 +261,7 @@ async fn note_memory(cluster: &Mutex<Cluster>, memory: &mut Memory) -> Infallibl
     }
 }
 
-/// Waits until there is enough to compare with.
+/// Waits until enough instances have ended to compare with.
 async fn quiet(options: &Options, watch: &Watch, over: &AtomicBool) {
     let begun = Instant::now();
     let is_quiet = || {
@@ -279,15 +279,15 @@ fn now_ms() -> i64 {
     })
 }
 
-/// What those who start instances work with.
+/// The connections and settings of the clients that start instances.
 struct Client<'c> {
     api: &'c Api,
     nats: &'c async_nats::Client,
     watch: &'c Watch,
 }
 
-/// Starts instances, and sends the events that they wait for: some before, some after. `attacked`: since when hostile
-/// definitions run, and how many instances had been started before.
+/// Starts instances and sends the events that they wait for, some before the instance starts, some after. `attacked`:
+/// the time since which hostile definitions run, and the number of instances started before.
 async fn load(
     options: &Options,
     injected: &AtomicUsize,
@@ -340,7 +340,7 @@ async fn one(client: &Client<'_>, planned: Planned, seed: u64) -> Result<()> {
     }
     let asked_ms = now_ms();
     let id = client.api.start(&planned).await?;
-    // A client paces itself a little, so that the run is not over before the faults.
+    // A client slows itself down a little, so that the run isn't over before the faults.
     tokio::time::sleep(Duration::from_millis(200)).await;
     if !early {
         answer(client.nats, &planned).await?;
@@ -428,8 +428,8 @@ async fn note_stored(nats: &async_nats::Client, produced: &Mutex<Produced>) -> R
     Ok(())
 }
 
-/// Waits for all produced events of the instances. A process that was stopped between a commit and its
-/// effects leaves them to the reconciler, which waits some time on purpose.
+/// Waits for all produced events of the instances. If a process was stopped between a commit and its
+/// effects, the reconciler carries them out, after a deliberate delay.
 async fn all_produced(
     options: &Options,
     nats: &async_nats::Client,

@@ -21,9 +21,9 @@ pub type Place = (String, String, u64);
 pub struct Seen {
     /// The keys of the calls, in order.
     pub keys: BTreeMap<Place, Vec<String>>,
-    /// How many calls there were, repeats with the same key included.
+    /// The number of calls, repeats with the same key included.
     pub total: usize,
-    /// Calls that had no key.
+    /// Calls without a key.
     pub without_key: usize,
     all: BTreeSet<String>,
     /// Keys that two different calls had.
@@ -82,7 +82,7 @@ async fn step(
         }
     }
     let place = (id.to_owned(), step.to_owned(), item);
-    // A repeat of the first attempt fails again, as the same call would. The answer is definite, so the
+    // A repeat of the first attempt fails again, as it is the same call. The answer is definite, so the
     // retry has its own key.
     let first = seen.keys.get(&place).and_then(|keys| keys.first());
     if step == FLAKY && first == Some(&key) {

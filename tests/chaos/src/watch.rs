@@ -1,4 +1,5 @@
-//! Polls instances until they have ended, and checks each at its end: so a long run keeps little in memory.
+//! Polls instances until they have ended, and checks each at its end, so that a long run keeps little in
+//! memory.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,7 +14,7 @@ use crate::check::{Ended, Report};
 use crate::instance::Planned;
 use crate::run::Options;
 
-/// How many are polled at once while others are started.
+/// The number that are polled at once while others are started.
 const BATCH: usize = 64;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -22,7 +23,7 @@ pub struct Watch {
     state: Mutex<State>,
 }
 
-/// An instance, its id, and when a client asked for it (milliseconds of the epoch).
+/// An instance, its id, and the time of the client's request (milliseconds since the epoch).
 #[derive(Debug, Clone)]
 pub struct Started {
     pub planned: Planned,
@@ -32,7 +33,7 @@ pub struct Started {
 
 #[derive(Default)]
 struct State {
-    /// Who was looked at last stands last.
+    /// In the order of their last check, oldest first.
     under_way: VecDeque<Started>,
     ended: Vec<Planned>,
     report: Report,
@@ -118,8 +119,8 @@ impl Watch {
         (state.report, state.ended)
     }
 
-    /// Polls up to `count` of those that have waited longest. It may be dropped half-way: polled
-    /// instances are removed only at the end.
+    /// Polls up to `count` of those that have waited longest. The future may be dropped half-way:
+    /// polled instances are removed only at the end.
     async fn look(&self, api: &Api, count: usize) -> Result<()> {
         let batch: Vec<_> = self.lock().under_way.iter().take(count).cloned().collect();
         let looks = batch.iter().map(|started| async move {

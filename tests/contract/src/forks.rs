@@ -410,7 +410,8 @@ pub async fn an_instance_has_a_limit_over_all_its_scopes(b: Backend) {
     b.act(&root("a"), grow(98_000)).await;
 }
 
-/// What came from outside and waits counts, until it is acted on or its scope is gone.
+/// Inputs from outside that wait in an inbox count, until they are processed or their scope is
+/// gone.
 pub async fn what_waits_in_inboxes_counts(b: Backend) {
     let data = |bytes: usize| Data::string("x".repeat(bytes));
     let grow = |bytes: usize| change(vec![]).at(blocked(Work::Sleep)).data(data(bytes));
@@ -427,7 +428,7 @@ pub async fn what_waits_in_inboxes_counts(b: Backend) {
     b.release(&held).await;
     b.act(&branch(1), grow(40_000)).await;
 
-    // What becomes of it counts in its place.
+    // Once processed, its result counts instead.
     let id = InboxItem::new(input(1)).id;
     b.act(&branch(0), grow(50_000).consumed(&[&id])).await;
     let held = b.hold(&branch(2)).await;

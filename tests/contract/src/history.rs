@@ -80,7 +80,7 @@ pub async fn history_comes_in_parts(b: Backend) {
     assert_eq!(page, Default::default());
 }
 
-/// What is asked for may be more than anybody should hold at once.
+/// A request may ask for more than a process should hold at once.
 pub async fn large_entries_make_short_parts(b: Backend) {
     let id = InstanceId::new("a");
     b.create(new("a")).await;

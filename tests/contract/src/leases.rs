@@ -46,7 +46,7 @@ pub async fn commits_need_the_lease_and_the_revision(b: Backend) {
     assert_eq!(scopes[0].rev, 1);
     b.release(&second).await;
     let mut third = b.hold(&root("a")).await;
-    // The first one's record is too old, whoever holds the lease.
+    // The first one's record is too old, regardless of the lease's holder.
     first.lease = Lease::new(root("a"), third.lease.token);
     assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
     b.release(&third).await;
@@ -210,7 +210,7 @@ pub async fn a_commit_gives_the_lease_back(b: Backend) {
     };
     assert!(b.commit(&mut held, done).await.released);
 
-    // Effects come before what the scope does next.
+    // Effects come before the next step of the scope.
     let mut held = b.hold(&root("a")).await;
     let outcome = b
         .commit(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use rustix::net::sockopt::set_socket_linger;
 
-/// How soon a connection notices what has changed.
+/// How soon a connection notices a change.
 const TICK: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

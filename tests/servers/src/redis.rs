@@ -105,7 +105,7 @@ impl RedisServer {
         let mut args: Vec<String> = Vec::new();
         if let Mode::Sentinel(config) = &self.mode {
             let file = self.folder.path().join("sentinel.conf");
-            // It writes what it learns into the file: after a restart that is still there.
+            // It writes its knowledge into the file, which is still there after a restart.
             if !file.exists() {
                 std::fs::write(&file, config)?;
             }

@@ -207,7 +207,7 @@ pub fn all() -> Vec<Hard> {
     ]
 }
 
-/// Branches with a call each, one after the other's end: for a crash at every point.
+/// Branches with a call each, one at a time: for a crash at every point.
 pub fn branches(count: usize) -> Plan {
     let branch = |index: usize| {
         format!(

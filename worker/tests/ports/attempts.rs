@@ -21,7 +21,7 @@ use swirl_worker::pool;
 
 const FOLDER: &str = "SWIRL_TEST_ATTEMPTS_FOLDER";
 const HOW: &str = "SWIRL_TEST_ATTEMPTS_HOW";
-/// The exit code of the process when the instance stands still.
+/// The exit code of the process when the instance is suspended.
 const STANDS_STILL: i32 = 42;
 
 fn document(id: &str, secrets: &str) -> String {
@@ -86,7 +86,7 @@ async fn started(service: &Service, id: &str, document: String) -> InstanceId {
     }
 }
 
-/// One process of the tests below: works until both instances have ended or stand still.
+/// One process of the tests below: works until both instances have ended or are suspended.
 #[test]
 fn child() {
     let Ok(folder) = std::env::var(FOLDER) else {

@@ -1,5 +1,5 @@
-//! Links within the repository lead somewhere, to the heading too; every record of a decision is in
-//! the index.
+//! Links within the repository lead to existing files and headings; every decision record is in the
+//! index.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! A call as it is shown.
+//! Shows a call.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ fn dry(shown: &Shown<'_>, requests: &str, terminal: &Terminal) -> anyhow::Result
     Ok(0)
 }
 
-/// As a person reads it: what is done, headers, an empty line, the body.
+/// The form for people: the request line, headers, an empty line, the body.
 fn request(sent: &Sent) -> String {
     let mut text = match sent.protocol {
         "http" | "grpc" => format!("{}\n", sent.target),

@@ -1,6 +1,6 @@
 //! Codes that are not findings of a document: refusals of the API, and errors of running instances.
 
-/// A code, one line about it, and what helps.
+/// A code, one line about it, and the remedy.
 pub type Row = (&'static str, &'static str, &'static str);
 
 /// `code` of a refusal, in the order of the alphabet.

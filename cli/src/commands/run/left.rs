@@ -17,7 +17,7 @@ const PAGE: usize = 200;
 /// The longest pause between two looks.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Counts of what is still under way.
+/// Counts of work that is still under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Left {
     /// Instances that run.

@@ -1,4 +1,4 @@
-//! The console over HTTP, without a browser: each page shows what is there, and each form does what it says.
+//! The console over HTTP, without a browser: each page shows the current state, and each form works.
 
 use std::cell::RefCell;
 

@@ -94,7 +94,7 @@ fn leaves(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A message that is cut at `limit` characters ends within what came.
+/// A message that is cut at `limit` characters ends within the received text.
 fn long(limit: usize, echoed: &[String]) -> String {
     let mut text = "x".repeat(limit - 12);
     for part in echoed {

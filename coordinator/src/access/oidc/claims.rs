@@ -15,7 +15,7 @@ pub(super) fn subject(claims: &Map<String, Value>) -> String {
     plain.take(NAME_CHARS_MAX).collect()
 }
 
-/// Our roles; other words of the claim have no meaning here.
+/// Our roles; other values of the claim are ignored.
 pub(super) fn roles(
     claims: &Map<String, Value>,
     path: &str,
@@ -33,8 +33,8 @@ pub(super) fn roles(
     roles
 }
 
-/// The words of a claim: an array of texts, or one text, which may hold several with spaces between
-/// them as `scope` does.
+/// Returns the words of a claim: an array of texts, or one text with spaces between the words, as
+/// in `scope`.
 pub(super) fn words(claims: &Map<String, Value>, path: &str) -> Vec<String> {
     match find(claims, path) {
         Some(Value::String(text)) => {

@@ -23,7 +23,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
             key: key.clone(),
         }))
     },
-    // For making keys, which isn't done here.
+    // For making keys, which Swirl doesn't do.
     key_utils: KeyUtils::new_unimplemented(),
 };
 

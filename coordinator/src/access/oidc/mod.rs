@@ -21,7 +21,7 @@ use super::guard::{Denied, Identity};
 use source::{Missing, Source};
 use swirl_access::Role;
 
-/// Gets documents from the web, given by the binary. An answer of another status than 200 is an
+/// Gets documents from the web, given by the binary. An answer with a status other than 200 is an
 /// error, and so is one of more than a mebibyte.
 #[async_trait]
 pub trait Fetch: Send + Sync {
@@ -101,7 +101,7 @@ impl Oidc {
     /// Asks the provider now, and returns the number of its usable keys.
     ///
     /// # Errors
-    /// It doesn't answer, or not with keys.
+    /// It doesn't answer, or its answer has no keys.
     pub async fn check(&self) -> Result<usize, String> {
         self.source.load().await.map(|keys| keys.len())
     }

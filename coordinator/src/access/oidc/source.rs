@@ -1,5 +1,5 @@
-//! The provider's keys: kept here, fetched again from time to time, and when a token names a key
-//! that isn't known yet.
+//! Keeps the provider's keys. They are fetched again from time to time, and when a token names an
+//! unknown key.
 //!
 //! Senders of tokens cannot make us ask more often than the provider can handle. A provider that is
 //! away for a while locks nobody out, since its keys stay valid.
@@ -18,9 +18,9 @@ use super::{Fetch, KeySource};
 
 /// How often keys are fetched again: a withdrawn one stays valid for this long.
 const REFRESH: Duration = Duration::from_secs(300);
-/// How soon after a success keys are fetched for an unknown key.
+/// The shortest time after a success before keys are fetched for an unknown key.
 const AGAIN: Duration = Duration::from_secs(10);
-/// After a failure: doubled with each further one.
+/// The same after a failure; doubled with each further one.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long asking may take, discovery included.

@@ -94,7 +94,7 @@ fn read<'t>(tokens: &mut Tokens<'t>) -> Option<Value<'t>> {
     })
 }
 
-/// `used` characters stand in the line already; an outermost object takes several lines.
+/// The line already has `used` characters; an outermost object takes several lines.
 fn write(value: &Value<'_>, depth: usize, used: usize, outermost: bool, out: &mut String) {
     let Value::Group {
         brackets, members, ..

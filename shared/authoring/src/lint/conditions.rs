@@ -87,8 +87,8 @@ fn expressions(test: &Test, found: &mut Vec<ExprId>) {
     }
 }
 
-/// What a condition of jq is, whatever the data: literals with operators between them, or two equal
-/// sides of a comparison.
+/// Returns the value of a jq condition that doesn't depend on data: literals with operators between
+/// them, or a comparison with equal sides.
 fn constant(language: Language, text: &str) -> Option<bool> {
     if language != Language::Jq {
         return None;
@@ -122,7 +122,8 @@ fn same_sides(text: &str) -> Option<bool> {
     None
 }
 
-/// Numbers, texts without expressions in them, `true`, `false`, `null`, and what stands between them.
+/// Numbers, texts without expressions in them, `true`, `false`, `null`, and the operators between
+/// them.
 fn only_literals(text: &str) -> bool {
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {

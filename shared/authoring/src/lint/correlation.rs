@@ -71,7 +71,7 @@ fn start_events(workflow: &Workflow) -> Vec<EventId> {
     }
 }
 
-/// What states and actions wait for, the start aside; each event once.
+/// Returns the events that states and actions wait for, except at the start; each event once.
 fn waited(workflow: &Workflow) -> Vec<EventId> {
     let start = workflow.flows.first().map(|flow| flow.start.0 as usize);
     let mut events = Vec::new();

@@ -1,4 +1,4 @@
-//! Where things stand in the document: the canonical workflow has their names only.
+//! The places of things in the document: the canonical workflow has only their names.
 
 use swirl_spec::source::Node;
 

@@ -4,7 +4,7 @@ use swirl_spec::source::Node;
 
 use super::{RETRY_WITHOUT_DELAY, Subject};
 
-/// What makes time pass between attempts, in the words of all editions.
+/// Properties that delay the next attempt, in all editions.
 const DELAYS: [&str; 3] = ["delay", "interval", "increment"];
 
 pub fn check(subject: &mut Subject<'_>) {
@@ -17,7 +17,7 @@ fn lists(node: &Node, subject: &mut Subject<'_>) {
         lists(item, subject);
     }
     for member in node.members().unwrap_or_default() {
-        // What a user's data calls so is no policy.
+        // Inside user data, a property of this name is not a retry policy.
         if matches!(
             member.key(),
             "data" | "metadata" | "constants" | "arguments" | "parameters"

@@ -1,14 +1,14 @@
 //! Definitions that nothing refers to.
 //!
-//! Whether a name is used is asked of the document's texts, in whatever edition they are: a name that
-//! stands anywhere else as a word counts as used. So nothing is called unused by mistake.
+//! The rule searches the document's texts, in any edition: a name that occurs anywhere else as a word
+//! counts as used. So no definition is reported by mistake.
 
 use swirl_spec::source::Node;
 
 use super::places::texts;
 use super::{Subject, UNUSED_DEFINITION};
 
-/// The lists, and what one of their entries is called.
+/// The lists, with the name of their kind of entry.
 const LISTS: [(&str, &str); 5] = [
     ("auth", "the auth definition"),
     ("errors", "the error"),
@@ -21,7 +21,7 @@ pub fn check(subject: &mut Subject<'_>) {
     let root = subject.root;
     let mut all: Vec<(&str, &Node)> = Vec::new();
     texts(root, "", &mut |key, node| all.push((key, node)));
-    // What stands in the definition itself, such as its operation, doesn't refer to it.
+    // Text inside the definition itself, such as its operation, is not a reference to it.
     let used = |name: &str, own: &str| {
         all.iter().any(|(key, node)| {
             let text = node.as_str().unwrap_or_default();
@@ -85,7 +85,7 @@ pub fn check(subject: &mut Subject<'_>) {
     }
 }
 
-/// Whether the name stands in the text, and is no part of a longer word there.
+/// Whether the text contains the name as a whole word.
 fn has_word(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! What the reader and the rules make of a document.
+//! Reads a document and applies the rules to it.
 
 use serde_json::{Value, json};
 use swirl_model::workflow::Workflow;
@@ -18,11 +18,11 @@ pub struct Finding {
     severity: u8,
     pub message: String,
     pub hint: Option<String>,
-    /// From 1, as the reader says it.
+    /// From 1, as the reader counts.
     pub line: usize,
     pub column: usize,
     part: Option<Box<Part>>,
-    /// Another place, and what it has to do with this one.
+    /// Another place, and its relation to this one.
     related: Option<(Place, String)>,
 }
 
@@ -54,8 +54,8 @@ impl Analysis {
         Analysis { findings, workflow }
     }
 
-    /// Moves the findings with an edit of the text: `end` was the end of what was replaced, `new_end` is that
-    /// of what stands there now. Lines and characters from 1.
+    /// Moves the findings with an edit of the text: `end` was the end of the replaced text, `new_end` is the
+    /// end of the new text. Lines and characters from 1.
     pub fn moved(&mut self, start: (usize, usize), end: (usize, usize), new_end: (usize, usize)) {
         for finding in &mut self.findings {
             let place = (finding.line, finding.column);
@@ -106,7 +106,7 @@ impl Analysis {
         (!pages.is_empty()).then(|| pages.join("\n---\n"))
     }
 
-    /// The findings that meet a range; all without one.
+    /// Returns the findings that overlap a range; all findings without a range.
     pub fn within(
         &self,
         text: &Text,
@@ -125,7 +125,7 @@ impl Analysis {
 }
 
 impl Finding {
-    /// The part of an expression that it is about, else the word at its place.
+    /// Returns the part of an expression that it is about, otherwise the word at its position.
     pub fn range(&self, text: &Text) -> Range {
         let whole = || text.word_at(self.line, self.column);
         let part = self.part.as_ref().and_then(|part| {
@@ -133,7 +133,7 @@ impl Finding {
             let begin = scalar.value.find(part.expression.as_str())?;
             let (mut start, end) = (begin + part.bytes.start, begin + part.bytes.end);
             if start == end {
-                // Where something is missing the last character is shown.
+                // If something is missing at the end, the last character is marked.
                 let before = scalar.value.get(begin..start)?;
                 start -= before.chars().next_back().map_or(0, char::len_utf8);
             }

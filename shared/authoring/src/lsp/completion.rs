@@ -1,9 +1,9 @@
-//! What may stand where somebody types.
+//! Completions at the cursor.
 //!
-//! The reader itself says which properties an object has and which words a property takes: a
-//! stand-in is put where the cursor is, and the reader's finding about it names them. So what is
-//! offered is what is accepted, in each edition. The reader is given no more of the document than
-//! the way that leads there, so that a long one costs no more than a short one.
+//! The reader itself knows which properties an object has and which words a property takes: a
+//! stand-in is put at the cursor, and the reader's finding about it names them. So the completions
+//! are exactly the accepted names, in each edition. The reader gets only the path that leads to the
+//! cursor, so a long document costs no more than a short one.
 
 use serde_json::{Value, json};
 use swirl_model::Data;
@@ -25,7 +25,8 @@ const PROPERTY: u8 = 10;
 const WORD: u8 = 12;
 const NAME: u8 = 18;
 
-/// What is offered for the word at a position. `edition` is what the document was last taken for.
+/// Returns the completions for the word at a position. `edition` is the edition last recognised for
+/// the document.
 pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Position) -> Value {
     let typed = Typed::at(text, at);
     let mut found = (PROPERTY, Vec::new());
@@ -33,7 +34,7 @@ pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Positi
         found.1 = typed.properties(text, edition);
     }
     if found.1.is_empty() {
-        // What looks like the beginning of a property may be an item of a list.
+        // The apparent beginning of a property may be an item of a list.
         found = typed.values(text, names, edition);
     }
     let (kind, words) = found;
@@ -43,12 +44,12 @@ pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Positi
 /// The word that is being typed.
 struct Typed {
     line: usize,
-    /// Bytes of the line: the word, without its quotes, as far as it is there.
+    /// The word without its quotes, as far as it is typed: bytes of the line.
     start: usize,
     end: usize,
     cursor: Position,
     quote: Option<char>,
-    /// A value of a property; else it may be the name of one.
+    /// It is the value of a property; otherwise it may be a property's name.
     is_value: bool,
     /// The property has its colon already.
     has_value: bool,
@@ -116,7 +117,7 @@ impl Typed {
         rows.collect()
     }
 
-    /// The document with the stand-in where the word is, as a property or as a value.
+    /// Returns the document with the stand-in in place of the word, as a property or as a value.
     fn stand_in(&self, text: &Text, is_value: bool) -> Option<Asked> {
         let line = text.line(self.line);
         let quote = self.quote.map_or(0, char::len_utf8);
@@ -130,9 +131,9 @@ impl Typed {
         let behind = after.trim_start();
         let word = match is_value || self.has_value {
             true => format!("\"{STAND_IN}\""),
-            // What is indented below the line belongs to the property.
+            // Lines indented below belong to the property.
             false if !is_json && behind.is_empty() => format!("\"{STAND_IN}\":"),
-            // A comma too many does no harm, one that is missing does.
+            // An extra comma does no harm, a missing one does.
             false if is_json && behind.is_empty() => format!("\"{STAND_IN}\": 0,"),
             false => format!("\"{STAND_IN}\": 0"),
         };
@@ -175,7 +176,7 @@ impl Typed {
     fn values(&self, text: &Text, names: &Names, edition: Option<Edition>) -> (u8, Vec<String>) {
         let own = |declared: Vec<&str>| declared.into_iter().map(str::to_owned).collect();
         let Some(asked) = self.stand_in(text, true) else {
-            // Also where nothing can be parsed it may be known what the property refers to.
+            // The kind that the property refers to may be known even if the text cannot be parsed.
             let line = &text.line(self.line)[..self.start];
             let kind = key_and_value(line).and_then(|(key, _)| referred(key));
             return (
@@ -229,7 +230,7 @@ impl Asked {
             .map(|detected| detected.edition)
     }
 
-    /// The words that the reader suggests instead of the stand-in.
+    /// Returns the words that the reader suggests instead of the stand-in.
     fn said(&self, edition: Edition, code: codes::Code) -> Vec<String> {
         let found = self.findings(edition, code);
         let hints = found
@@ -239,21 +240,21 @@ impl Asked {
         hints.next().map(quoted).unwrap_or_default()
     }
 
-    /// What the reader says of the stand-in.
+    /// Returns the reader's findings about the stand-in.
     fn findings(&self, edition: Edition, code: codes::Code) -> Vec<Diagnostic> {
         let mut all = self.with(edition, STAND_IN);
         all.retain(|found| found.code == code);
         all
     }
 
-    /// Whether the reader has nothing to say of a word in place of the stand-in.
+    /// Whether the reader accepts a word in place of the stand-in.
     fn takes(&self, edition: Edition, word: &str) -> bool {
         let refuses = [codes::UNKNOWN_VALUE, codes::OTHER_EDITIONS_NAME];
         let said = self.with(edition, word);
         said.iter().all(|found| !refuses.contains(&found.code))
     }
 
-    /// What the reader says of a word in place of the stand-in.
+    /// Returns the reader's findings with a word in place of the stand-in.
     fn with(&self, edition: Edition, word: &str) -> Vec<Diagnostic> {
         let steps: Vec<&str> = self.pointer.split('/').skip(1).collect();
         let (way, pointer) = way(&self.root, &steps);
@@ -272,7 +273,7 @@ impl Asked {
     }
 }
 
-/// The pointer of the stand-in, be it a value or the name of a property.
+/// The pointer of the stand-in, whether it is a value or the name of a property.
 fn find(node: &Node, found: &mut Option<String>) {
     if node.as_str() == Some(STAND_IN) {
         *found = Some(node.pointer().to_owned());
@@ -288,8 +289,9 @@ fn find(node: &Node, found: &mut Option<String>) {
     }
 }
 
-/// What leads to a place, and what stands beside it; of the rest the scalars, which say what the objects
-/// around are. Also the pointer of the place there: lists have one item.
+/// Reduces a document to the path to a place and the place's siblings. Of everything else it keeps the
+/// scalars, which tell the kinds of the surrounding objects. Also returns the pointer of the place in
+/// the result, whose lists have one item.
 fn way(node: &Node, steps: &[&str]) -> (Data, String) {
     let Some((step, rest)) = steps.split_first() else {
         return (node.to_data(), String::new());
@@ -329,7 +331,7 @@ fn with_line(text: &Text, line: usize, new: &str) -> String {
     document
 }
 
-/// The words in quotes of a sentence.
+/// Returns the quoted words of a sentence.
 fn quoted(sentence: &str) -> Vec<String> {
     let parts = sentence.split('\'').skip(1).step_by(2);
     parts

@@ -1,4 +1,4 @@
-//! What may stand in an expression where somebody types: variables, functions, names.
+//! Completions inside expressions: variables, functions, names.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::jq;
 use super::names::{Kind, Names};
 use super::text::{Position, Text};
 
-/// Properties that are expressions also without signs around them.
+/// Properties that are expressions even without delimiters.
 const EXPRESSIONS: [&str; 12] = [
     "condition",
     "dataInputPath",
@@ -40,7 +40,7 @@ const OF_WORKFLOW: [&str; 7] = [
     "version",
 ];
 
-/// What the expressions of a document may refer to, beside declared names.
+/// Everything that the expressions of a document may refer to, except declared names.
 #[derive(Debug, Default)]
 pub struct Sight {
     language: Option<Language>,
@@ -99,7 +99,7 @@ impl Sight {
         self.typed(text, at).is_some()
     }
 
-    /// What may stand at a position, if that is in an expression.
+    /// Returns the completions at a position, if it is inside an expression.
     pub fn complete(&self, text: &Text, at: Position, names: &Names) -> Option<Value> {
         let inner = self.typed(text, at)?;
         let part = |c: char| c.is_alphanumeric() || "_$.:@".contains(c);
@@ -126,7 +126,7 @@ impl Sight {
         Some(items.collect())
     }
 
-    /// What is offered for a word, and which part of it that replaces.
+    /// Returns the completions for a word, and the part of the word that they replace.
     fn offered<'w>(&self, word: &'w str, inner: &str, names: &Names) -> (&'w str, Vec<Offer>) {
         const FIELD: u8 = 5;
         let fields = |fields: &mut dyn Iterator<Item = &str>| {
@@ -183,7 +183,7 @@ impl Sight {
         all
     }
 
-    /// The function under the cursor, and what it does.
+    /// Returns the function under the cursor, with its description.
     pub fn hover(&self, text: &Text, at: Position) -> Option<String> {
         let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '_');
         let is_function = !line[..here.start].ends_with(['.', '$', '@']);
@@ -202,7 +202,7 @@ impl Sight {
         Some(format!("`{}`: {about}", all.join("`, `")))
     }
 
-    /// What stands of an expression before a position, if the position is in one.
+    /// Returns the text of an expression before a position, if the position is inside one.
     fn typed(&self, text: &Text, at: Position) -> Option<String> {
         let (key, value) = value_before(text, at)?;
         if let Some(begin) = value.rfind(self.open()) {
@@ -232,7 +232,7 @@ impl Offer {
     }
 }
 
-/// The names of jq's functions, and with how many arguments there are.
+/// The names of jq's functions, with their numbers of arguments.
 fn signatures() -> BTreeMap<&'static str, Vec<usize>> {
     let mut all: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (name, arity) in swirl_expr::signatures() {
@@ -265,7 +265,7 @@ fn functions() -> Vec<Offer> {
     functions.chain(keywords).collect()
 }
 
-/// Whether the braces of what follows the opening sign are not closed yet. Those in texts don't count.
+/// Whether a brace after the opening delimiter is still open. Braces in strings don't count.
 fn is_open(inner: &str) -> bool {
     let mut depth = 1;
     let mut is_text = false;
@@ -285,8 +285,8 @@ fn is_open(inner: &str) -> bool {
     true
 }
 
-/// The property whose value a position is in, and what of the value stands before it: of a block also
-/// the lines above.
+/// Returns the property whose value a position is in, and the part of the value before it: in a
+/// block, also the lines above.
 fn value_before(text: &Text, at: Position) -> Option<(String, String)> {
     let before = text.before(at);
     if let Some((key, value)) = key_and_value(before) {
@@ -315,20 +315,21 @@ fn value_before(text: &Text, at: Position) -> Option<(String, String)> {
     None
 }
 
-/// The last property of a line, and its value. Commas and braces in texts with quotes don't count.
+/// Returns the last property of a line, and its value. Commas and braces in quoted strings don't
+/// count.
 pub fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     let mut start = line.len() - line.trim_start_matches([' ', '-']).len();
     let mut colon = None;
     let mut last = ' ';
-    // Only within braces a comma parts properties.
+    // Commas separate properties only within braces.
     let mut is_flow = false;
     for (at, c) in line.char_indices().skip(start) {
         match (quote, c) {
             (Some(open), c) if c == open && last != '\\' => quote = None,
             (Some(_), _) => {}
             (None, '"' | '\'') if matches!(last, ' ' | '{' | '[' | ',' | ':') => quote = Some(c),
-            // Outside of quotes an expression cannot be told from an object in braces.
+            // Outside of quotes an expression cannot be distinguished from an object in braces.
             (None, '{') if last == '$' => return colon.map(|colon| split(line, start, colon)),
             (None, '{') => {
                 let begin = colon.map_or(start, |colon| colon + 1);
@@ -350,7 +351,7 @@ fn split(line: &str, start: usize, colon: usize) -> (&str, &str) {
     (key, line[colon + 1..].trim_start())
 }
 
-/// Whether the operation in a line is that of an expression function: its type stands near it.
+/// Whether the operation in a line belongs to an expression function: its type is written near it.
 fn is_of_expression(text: &Text, line: usize) -> bool {
     let near = line.saturating_sub(3)..=line + 3;
     near.map(|line| text.line(line)).any(|line| {

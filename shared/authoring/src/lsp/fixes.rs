@@ -1,4 +1,4 @@
-//! Quick fixes: what a finding's hint says, as edits of the text.
+//! Quick fixes: the hints of findings as edits of the text.
 
 use serde_json::{Value, json};
 use swirl_spec::codes;
@@ -8,12 +8,12 @@ use super::names::{Kind, Names};
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
-/// An edit, and how it is called in the editor's menu.
+/// An edit with its title in the editor's menu.
 struct Fix {
     title: String,
     range: Range,
     new_text: String,
-    /// The finding leaves no doubt that this is meant.
+    /// The finding has only this fix.
     is_preferred: bool,
 }
 
@@ -39,7 +39,7 @@ impl Fix {
     }
 }
 
-/// What is to stand there instead.
+/// Returns the fix that replaces the text of a finding by the one that its hint names.
 fn replaced(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     let new = meant(hint)?;
     let range = finding.range(text);
@@ -55,7 +55,7 @@ fn replaced(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     })
 }
 
-/// Quotes, or the signs of an expression, around a value that lacks them or has too many.
+/// Adds or removes quotes, or the delimiters of an expression, around a value.
 fn quoted(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     let start = text.offset(finding.line, finding.column);
     let whole = text.word_at(finding.line, finding.column);
@@ -88,7 +88,7 @@ fn quoted(finding: &Finding, hint: &str, text: &Text) -> Option<Fix> {
     })
 }
 
-/// A property that is missing, with a value to begin with.
+/// Inserts a missing property with an initial value.
 fn added(finding: &Finding, hint: &str, text: &Text, names: &Names) -> Vec<Fix> {
     const ADDING: [&str; 4] = [
         codes::MISSING_PROPERTY.as_str(),
@@ -115,7 +115,7 @@ fn added(finding: &Finding, hint: &str, text: &Text, names: &Names) -> Vec<Fix> 
     words.take(count).filter_map(one).collect()
 }
 
-/// A value to begin with, in braces and quotes that YAML and JSON share.
+/// An initial value, in a syntax that is valid in YAML and JSON.
 fn beginning(property: &str, names: &Names) -> Option<String> {
     let value = match property {
         "end" => json!(true),
@@ -138,7 +138,7 @@ fn beginning(property: &str, names: &Names) -> Option<String> {
     Some(value.to_string())
 }
 
-/// A property as the first of the object at the finding's place.
+/// Inserts a property as the first of the object at the finding's place.
 fn inserted(finding: &Finding, property: &str, value: &str, text: &Text) -> Option<Fix> {
     let start = text.offset(finding.line, finding.column);
     let at = text.position(start);
@@ -186,7 +186,7 @@ fn character_at(text: &Text, at: Position) -> Option<char> {
     text.line(at.line)[text.before(at).len()..].chars().next()
 }
 
-/// What a hint such as `did you mean 'x'?` or `write 'x'` wants to stand there.
+/// Returns the replacement that a hint such as `did you mean 'x'?` or `write 'x'` suggests.
 fn meant(hint: &str) -> Option<&str> {
     let rest = hint
         .strip_prefix("did you mean '")

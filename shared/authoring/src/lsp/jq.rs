@@ -1,12 +1,12 @@
-//! What the functions of jq are for, in a sentence each.
+//! The functions of jq, each described in a sentence.
 
-/// Words of the language that are no functions.
+/// Words of the language that aren't functions.
 pub const KEYWORDS: [&str; 13] = [
     "and", "as", "catch", "def", "elif", "else", "end", "foreach", "if", "or", "reduce", "then",
     "try",
 ];
 
-/// In alphabetical order: those that definitions use most.
+/// The functions that definitions use most, in alphabetical order.
 const ABOUT: [(&str, &str); 77] = [
     ("abs", "the number without its sign"),
     (

@@ -1,4 +1,4 @@
-//! What a definition names, and where the names stand.
+//! The names that a definition declares and uses, with their places.
 
 use serde_json::{Value, json};
 use swirl_spec::source::{Member, Node};
@@ -6,7 +6,7 @@ use swirl_spec::source::{Member, Node};
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
-/// What a name is one of.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     State,
@@ -18,7 +18,7 @@ pub enum Kind {
     Secret,
 }
 
-/// The lists of declarations, and the number that the protocol has for such symbols.
+/// The lists of declarations, with the protocol's numbers for such symbols.
 const LISTS: [(&str, Kind, u8); 8] = [
     ("states", Kind::State, 5),
     ("tasks", Kind::State, 5),
@@ -30,7 +30,8 @@ const LISTS: [(&str, Kind, u8); 8] = [
     ("secrets", Kind::Secret, 20),
 ];
 
-/// What the text of a property refers to, in the words of the editions.
+/// Returns the kind of name that a property's text refers to, for the property names of all
+/// editions.
 pub fn referred(key: &str) -> Option<Kind> {
     Some(match key {
         "transition" | "nextState" | "next-state" | "nextTask" | "compensatedBy" | "stateName"
@@ -49,19 +50,19 @@ pub fn referred(key: &str) -> Option<Kind> {
 struct Occurrence {
     kind: Kind,
     name: String,
-    /// Of a declaration: what it declares.
+    /// The kind that a declaration declares.
     declares: Option<Block>,
-    /// Where in the value the name begins, in bytes, if it stands in an expression.
+    /// The byte of the value at which the name begins, if it is in an expression.
     within: Option<usize>,
-    /// From 1, of the value.
+    /// Of the value, from 1.
     line: usize,
     column: usize,
 }
 
-/// What belongs to a declared name.
+/// The block of a declared name.
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// The number that the protocol has for such symbols.
+    /// The protocol's number for such symbols.
     symbol: u8,
     /// From 1.
     line: usize,
@@ -81,7 +82,7 @@ impl Names {
         names
     }
 
-    /// `last_line` is where the node ends at the latest.
+    /// The node ends at `last_line` or before.
     fn collect(&mut self, node: &Node, key: &str, last_line: usize) {
         if let (Some(name), Some(kind)) = (node.as_str(), referred(key)) {
             self.add(kind, name, None, node);
@@ -100,7 +101,7 @@ impl Names {
             if let Some((_, kind, symbol)) = list {
                 self.declare(member.value(), *kind, *symbol, last_line);
             }
-            // Data of the user is no reference.
+            // User data contains no references.
             if !matches!(member.key(), "data" | "metadata" | "constants" | "name")
                 || member
                     .value()
@@ -112,7 +113,7 @@ impl Names {
         }
     }
 
-    /// What the expressions of a text refer to.
+    /// Adds the names that the expressions in a text refer to.
     fn in_expressions(&mut self, node: &Node) {
         let text = node.as_str().unwrap_or_default();
         for (prefix, kind, signs) in [
@@ -135,7 +136,7 @@ impl Names {
         }
     }
 
-    /// The names of a list of declarations, which are objects with a name or names alone.
+    /// Returns the names of a list of declarations, each an object with a name or just a name.
     fn declare(&mut self, list: &Node, kind: Kind, symbol: u8, last_line: usize) {
         let items = list.items().unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
@@ -165,7 +166,7 @@ impl Names {
         });
     }
 
-    /// The declared names of a kind, each once, in the order of the document.
+    /// Returns the declared names of a kind, each once, in the order of the document.
     pub fn declared(&self, kind: Kind) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for one in self
@@ -185,7 +186,7 @@ impl Names {
         all.find(|one| one.range(text).is_some_and(|range| range.holds(at)))
     }
 
-    /// All places of what stands at a position.
+    /// Returns all places of the name at a position.
     fn same(&self, text: &Text, at: Position) -> Vec<(&Occurrence, Range)> {
         let Some(meant) = self.at(text, at) else {
             return Vec::new();
@@ -218,7 +219,7 @@ impl Names {
         found.map_or(Value::Null, |range| json!(range))
     }
 
-    /// The edits that give what stands at a position another name.
+    /// Returns the edits that rename the name at a position.
     pub fn rename(&self, text: &Text, at: Position, name: &str) -> Result<Value, String> {
         let Some(meant) = self.at(text, at) else {
             return Err("nothing that has a name stands here".to_owned());
@@ -259,7 +260,7 @@ impl Names {
         symbols.collect()
     }
 
-    /// The state at a position: of states within states the inner one.
+    /// Returns the state at a position; of nested states, the inner one.
     pub fn state_at(&self, text: &Text, at: Position) -> Option<&str> {
         let place = text.place(at);
         let around = self.all.iter().filter(|one| {
@@ -274,13 +275,14 @@ impl Names {
     }
 }
 
-/// The last line before the next thing, if that isn't in the same line; without a next one, `last`.
+/// Returns the last line before the next entry, if that isn't on the same line; without a next
+/// entry, `last`.
 fn before(next: Option<usize>, line: usize, last: usize) -> usize {
     next.map_or(last, |next| line.max(next.saturating_sub(1)))
 }
 
 impl Block {
-    /// Without empty lines at its end.
+    /// Excludes empty lines at the end.
     fn range(&self, text: &Text) -> Range {
         let start = text.position(text.offset(self.line, self.column));
         let mut last = self.last_line.min(text.end().line + 1);
@@ -293,8 +295,7 @@ impl Block {
 }
 
 impl Occurrence {
-    /// Where the name itself stands. None for a text that is written otherwise than it reads, or in
-    /// several lines.
+    /// Returns the range of the name itself. `None` for a text with escapes, or on several lines.
     fn range(&self, text: &Text) -> Option<Range> {
         if let Some(begin) = self.within {
             let scalar = Scalar::at(text.as_str(), text.offset(self.line, self.column));

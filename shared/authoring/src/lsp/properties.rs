@@ -1,8 +1,9 @@
-//! What properties are for, in a sentence each.
+//! The properties of the language, each described in a sentence.
 
 use super::text::{Position, Text};
 
-/// In alphabetical order. A property that means different things in different objects says so.
+/// In alphabetical order. If a property means different things in different objects, its
+/// description says so.
 const ABOUT: [(&str, &str); 78] = [
     (
         "actionDataFilter",
@@ -249,7 +250,7 @@ pub fn about(name: &str) -> Option<&'static str> {
     Some(ABOUT[found].1)
 }
 
-/// The property whose name stands at a position, and what it is for.
+/// Returns the property whose name is at a position, and its description.
 pub fn at(text: &Text, at: Position) -> Option<(String, &'static str)> {
     let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '-');
     let word = &line[here.clone()];

@@ -1,18 +1,18 @@
-//! A text of the document as it is written, and what it stands for: with quotes, escapes, and as a
-//! block in lines of its own.
+//! A scalar as written in the document, and its value: with quotes, escapes, or as a block on
+//! separate lines.
 
-/// What a text stands for.
+/// The value of a scalar's text.
 #[derive(Debug, Default)]
 pub struct Scalar {
     pub value: String,
-    /// Where each byte of the value stands in the document, and where the text ends.
+    /// The position in the document of each byte of the value, and of the end.
     offsets: Vec<usize>,
 }
 
 impl Scalar {
-    /// The text that begins at a byte of the document: of a block that is its header, or the first character in
-    /// the lines below, which is where the reader sees it. One without quotes is taken to the end of its
-    /// line: whether a comma or a brace ends it depends on what is around.
+    /// Reads the scalar that begins at a byte of the document. A block begins at its header, or at the first
+    /// character in the lines below, where the reader sees it. A scalar without quotes is read to the end of
+    /// its line, since only its context tells whether a comma or a brace ends it.
     pub fn at(document: &str, start: usize) -> Scalar {
         let rest = document.get(start..).unwrap_or_default();
         let mut scalar = Scalar::default();
@@ -33,7 +33,7 @@ impl Scalar {
         scalar
     }
 
-    /// Where a part of the value stands in the document.
+    /// Returns the place in the document of a part of the value.
     pub fn place(&self, part: std::ops::Range<usize>) -> Option<std::ops::Range<usize>> {
         Some(*self.offsets.get(part.start)?..*self.offsets.get(part.end)?)
     }
@@ -43,7 +43,7 @@ impl Scalar {
         self.offsets.extend(at..at + text.len());
     }
 
-    /// One character that stands for what is written at `at`.
+    /// Adds one character of the value that is written at `at`.
     fn stands_for(&mut self, c: char, at: usize) {
         self.value.push(c);
         self.offsets.extend(std::iter::repeat_n(at, c.len_utf8()));
@@ -100,7 +100,7 @@ impl Scalar {
     }
 }
 
-/// Where the block begins whose text has its first character at a byte.
+/// Returns the beginning of the block whose text has its first character at a byte.
 fn header(document: &str, start: usize) -> Option<usize> {
     let before = document.get(..start)?;
     let (above, indent) = before.rsplit_once('\n')?;

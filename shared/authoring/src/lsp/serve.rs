@@ -1,8 +1,7 @@
-//! The messages of one editor, as they come and go.
+//! Exchanges messages with one editor.
 //!
-//! Requests are answered at once, in their order. Findings and pictures are made by a second thread, one
-//! after another: findings once nothing more is typed for a moment, so that what is in between is never
-//! analysed.
+//! Requests are answered at once, in their order. A second thread makes findings and pictures, one at a
+//! time. It analyses a text after a short pause in typing, so intermediate texts are never analysed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,14 +12,14 @@ use serde_json::Value;
 
 use super::{DIAGRAM, Done, Drawing, Job, Session, Source};
 
-/// How long nothing may come before a text is analysed.
+/// The pause in typing after which a text is analysed.
 const QUIET: Duration = Duration::from_millis(60);
-/// Who types without a pause gets findings all the same.
+/// The longest wait for a pause in typing: findings appear even without one.
 const WAIT_MAX: Duration = Duration::from_millis(600);
 /// Pictures that wait; a request beyond them is refused.
 const DRAWINGS_MAX: usize = 8;
 
-/// The editor has gone without a word.
+/// The editor is gone without having said goodbye.
 #[derive(Debug, thiserror::Error)]
 #[error("the editor has gone")]
 pub struct Gone;
@@ -35,10 +34,10 @@ enum Finished {
     Drawn(RequestId, Value),
 }
 
-/// Serves an editor that has begun (`initialize`), until it ends or is gone.
+/// Serves an initialized editor until it exits or disconnects.
 ///
 /// # Errors
-/// The editor takes no more messages.
+/// The editor accepts no more messages.
 pub fn serve(connection: &Connection, source: Arc<dyn Source>) -> Result<(), Gone> {
     let (work, to_do) = bounded(DRAWINGS_MAX + 1);
     let (finished, results) = bounded(DRAWINGS_MAX + 1);
@@ -73,7 +72,7 @@ struct Server<'c> {
     session: Session,
     connection: &'c Connection,
     work: Sender<Work>,
-    /// Under way: of analyses there is one at most.
+    /// Whether an analysis is running: one at most.
     analyses: usize,
     drawings: usize,
     /// The first and the last change that is not analysed.
@@ -144,7 +143,7 @@ impl Server<'_> {
         }
     }
 
-    /// Takes a message; `true` if it was the last.
+    /// Handles a message; `true` if it was the last.
     fn message(&mut self, message: Message) -> Result<bool, Gone> {
         match message {
             Message::Request(request) => {
@@ -168,7 +167,7 @@ impl Server<'_> {
                     self.changed = Some((first, now));
                 }
             }
-            // We ask nothing.
+            // We send no requests, so this answers none.
             Message::Response(_) => {}
         }
         Ok(false)

@@ -142,7 +142,7 @@ fn names_are_found_and_renamed() {
     assert_eq!(names, ["pay", "Pay", "Done"]);
 }
 
-/// A document with one line changed, and what is offered at the end of the new text in it.
+/// Changes one line of a document and returns the completions at the end of the new text in it.
 fn offered(line: usize, new: &str) -> Vec<String> {
     let mut lines: Vec<&str> = TEXT.lines().collect();
     let (before, after) = new.split_once('|').unwrap();
@@ -205,7 +205,7 @@ fn properties_are_explained_and_texts_formatted() {
     );
 }
 
-/// The text after the fix with this title.
+/// Returns the text after the fix with this title.
 fn fixed(text: &str, title: &str) -> String {
     let mut session = open(text);
     session.findings();

@@ -1,4 +1,4 @@
-//! A text with its lines, in which the protocol's positions are found.
+//! A text with its lines, for converting the protocol's positions.
 
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ impl Text {
         self.text[start..end].trim_end_matches('\r')
     }
 
-    /// The byte in the text. What lies beyond a line or the text is its end.
+    /// Returns the byte of a position. A position beyond a line or the text is its end.
     pub fn byte(&self, at: Position) -> usize {
         match self.lines.get(at.line) {
             Some(start) => start + byte_of(self.line(at.line), at.character),
@@ -66,7 +66,7 @@ impl Text {
         }
     }
 
-    /// The byte of a place as the reader says it: line and character, both from 1.
+    /// Returns the byte of a place as the reader counts: line and character, both from 1.
     pub fn offset(&self, line: usize, column: usize) -> usize {
         let index = line.saturating_sub(1);
         let Some(start) = self.lines.get(index) else {
@@ -78,7 +78,7 @@ impl Text {
         start + within.map_or(text.len(), |(at, _)| at)
     }
 
-    /// The position of a byte; what lies beyond the text is its end.
+    /// Returns the position of a byte; a byte beyond the text is its end.
     pub fn position(&self, byte: usize) -> Position {
         let line = self.lines.partition_point(|start| *start <= byte) - 1;
         let text = self.line(line);
@@ -89,7 +89,7 @@ impl Text {
         }
     }
 
-    /// What stands between two bytes.
+    /// Returns the range between two byte offsets.
     pub fn between(&self, bytes: std::ops::Range<usize>) -> Range {
         Range {
             start: self.position(bytes.start),
@@ -97,7 +97,7 @@ impl Text {
         }
     }
 
-    /// Where a position is that the reader would say: line and character, both from 1.
+    /// Returns a position as the reader counts: line and character, both from 1.
     pub fn place(&self, at: Position) -> (usize, usize) {
         (at.line + 1, self.before(at).chars().count() + 1)
     }
@@ -115,7 +115,7 @@ impl Text {
         &line[..byte_of(line, at.character)]
     }
 
-    /// The line of a position, and the bytes of it around the position that are all of a kind.
+    /// Returns the line of a position, and the range of bytes of one kind around the position.
     pub fn around(
         &self,
         at: Position,
@@ -141,8 +141,8 @@ impl Text {
         }
     }
 
-    /// Where something stands of which the reader has said the line and the character, both from 1:
-    /// to the end of the word there.
+    /// Returns the range from a place of the reader (line and character, both from 1) to the end of
+    /// the word there.
     pub fn word_at(&self, line: usize, column: usize) -> Range {
         let line = line.saturating_sub(1);
         let text = self.line(line);

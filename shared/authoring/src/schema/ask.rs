@@ -1,4 +1,4 @@
-//! Questions to the reader: what it says of a document with a value at a place.
+//! Questions to the reader: its findings about a document with a value at a place.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -13,8 +13,9 @@ use swirl_spec::{Options, codes, read_as, vocabulary};
 /// Like no word of the language, so that no finding suggests another one.
 pub(super) const STAND_IN: &str = "zzqqxxkkww";
 
-/// What the reader says of values that cannot stand where they do, whatever else the document has. What
-/// depends on other parts of the document, such as a name that is not defined, is not among it.
+/// The reader's findings about values that are wrong where they are, whatever the rest of the document
+/// has. Findings that depend on other parts of the document, such as an undefined name, aren't among
+/// them.
 const REFUSING: [codes::Code; 9] = [
     codes::BAD_BATCH_SIZE,
     codes::BAD_COUNT,
@@ -32,11 +33,11 @@ pub(super) struct Reader {
     edition: Edition,
     resources: MapResources,
     options: Options,
-    /// Names to try as properties, beside those that the reader suggests.
+    /// Names to try as properties, in addition to those that the reader suggests.
     pub(super) names: BTreeSet<String>,
-    /// Words to try as values, beside those that the reader suggests.
+    /// Words to try as values, in addition to those that the reader suggests.
     words: Vec<&'static str>,
-    /// What the reader said of each document.
+    /// The reader's findings for each document.
     said: RefCell<HashMap<String, Rc<Said>>>,
 }
 
@@ -64,7 +65,7 @@ impl Place {
         document
     }
 
-    /// The place of a property, in an object that has `beside` too.
+    /// The place of a property, in an object that also has `beside`.
     pub(super) fn property(&self, mut beside: Value, name: &str) -> Place {
         beside[name] = Value::Null;
         Place {
@@ -107,7 +108,7 @@ impl Place {
     }
 }
 
-/// What the reader said.
+/// The reader's findings.
 pub(super) struct Said(Vec<Diagnostic>);
 
 impl Reader {
@@ -145,8 +146,8 @@ impl Reader {
         said
     }
 
-    /// The words that a property takes, by what the reader said of another one: those that it suggests, and
-    /// those of other editions that it understands.
+    /// The words that a property takes, from the reader's finding about another one: those that it
+    /// suggests, and those of other editions that it understands.
     pub(super) fn words(&self, place: &Place, finding: &Diagnostic) -> Vec<String> {
         let mut words = quoted(&finding.message);
         words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
@@ -162,8 +163,8 @@ impl Reader {
         once
     }
 
-    /// What the reader calls an object that has `beside`, and which names it suggests for its properties;
-    /// none if it compares them with nothing.
+    /// Returns the reader's name for an object that has `beside`, and the property names that it
+    /// suggests. `None` if the reader doesn't compare the names.
     pub(super) fn compares(&self, place: &Place, beside: &Value) -> Option<(String, Vec<String>)> {
         let mut object = beside.clone();
         object[STAND_IN] = Value::Null;
@@ -174,7 +175,7 @@ impl Reader {
         Some((what.unwrap_or_default().to_owned(), suggested))
     }
 
-    /// Those of the names that an object may have beside what it has, with one value or another.
+    /// Returns the names that an object may have in addition to its own, with any value.
     pub(super) fn taken(
         &self,
         place: &Place,
@@ -187,7 +188,7 @@ impl Reader {
             let is_taken = |name: &&String| said.unknown_property(place, name).is_none();
             taken.extend(names.iter().filter(is_taken).cloned());
         }
-        // Some are taken only where none of the others is, or beside one that is.
+        // Some are accepted only without the others, or next to another one.
         let mut whole = beside.clone();
         for name in [(); 2]
             .iter()
@@ -208,7 +209,7 @@ impl Reader {
     }
 }
 
-/// An object with every one of these names, beside what it has.
+/// Returns an object with all of these names in addition to its own.
 pub(super) fn with_names(beside: &Value, names: &BTreeSet<String>, value: &Value) -> Value {
     let mut object = beside.clone();
     for name in names {
@@ -228,7 +229,7 @@ impl Said {
         self.0.iter().filter(move |found| found.pointer == pointer)
     }
 
-    /// Why the value cannot stand there, if it cannot.
+    /// The reason why the value isn't valid there, if it isn't.
     pub(super) fn refusal(&self, place: &Place) -> Option<&Diagnostic> {
         let refuses = |found: &&Diagnostic| {
             found.severity == Severity::Error && REFUSING.contains(&found.code)

@@ -1,4 +1,4 @@
-//! From the definition itself down to the last property: which objects there are, and what each of
+//! Explores the objects of a definition, from the top down to the last property, and what each of
 //! their properties may be.
 
 use std::collections::{BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use super::ask::{Place, Reader, STAND_IN, with_names};
 use super::shape::{List, Object, Shape, scalars};
 use super::spelling::spellings;
 
-/// How deep documents go. What is deeper may be anything.
+/// The depth of the exploration. Deeper values may be anything.
 const DEPTH_MAX: usize = 24;
 
 /// An object of the language.
@@ -19,7 +19,7 @@ pub(super) struct Known {
     /// How the reader calls it; empty for the definition itself.
     pub(super) what: String,
     pub(super) properties: Vec<Property>,
-    /// Whether others may stand beside them.
+    /// Whether other properties are allowed beside them.
     pub(super) is_open: bool,
     /// Of each set one property must be there.
     pub(super) required: Vec<Vec<String>>,
@@ -39,8 +39,8 @@ pub(super) struct Property {
     pub(super) is_other_editions: bool,
 }
 
-/// Objects with the same are the same: the property that holds it, what the reader calls it, the word of
-/// its variant, and its properties.
+/// Identifies an object: the property that has it, the reader's name for it, the word of its variant,
+/// and its properties.
 type Signature = (String, String, String, BTreeSet<String>);
 
 /// The objects found so far, each once.
@@ -48,12 +48,12 @@ pub(super) struct Explorer<'r> {
     reader: &'r Reader,
     pub(super) objects: Vec<Known>,
     by_signature: Vec<(Signature, usize)>,
-    /// The names that the reader takes in an object, by the property that holds it, by what it has already,
-    /// and by what the reader calls it and suggests.
+    /// The names that the reader accepts in an object, by the property that has it, by its present
+    /// properties, and by the reader's name and suggestions for it.
     taken: HashMap<(String, String, String, Vec<String>), BTreeSet<String>>,
 }
 
-/// The properties that an object is found to have, and what the reader calls it.
+/// The properties found for an object, and the reader's name for it.
 struct Compared {
     what: String,
     names: BTreeSet<String>,
@@ -141,8 +141,8 @@ impl<'r> Explorer<'r> {
         suggested.iter().any(|name| !base.names.contains(name))
     }
 
-    /// The names that the reader takes in an object that has `beside`; none if it compares them with
-    /// nothing.
+    /// The names that the reader accepts in an object that has `beside`; none if it compares them
+    /// with nothing.
     fn compared(&mut self, place: &Place, beside: &Value) -> Option<Compared> {
         let (what, suggested) = self.reader.compares(place, beside)?;
         let holder = place.name().to_owned();
@@ -180,7 +180,7 @@ impl<'r> Explorer<'r> {
         all
     }
 
-    /// What the object is for each word of a property, if that differs.
+    /// Returns the variants of an object that differ by the word of a property.
     fn variants(
         &mut self,
         place: &Place,
@@ -236,7 +236,7 @@ impl<'r> Explorer<'r> {
             all.push((word, of_word));
         }
         if let Some(base) = base {
-            // What holds where the property is absent.
+            // The variant without the property.
             let absent = self.known(place, base, &json!({}), "");
             all.push((String::new(), absent));
         }
@@ -251,7 +251,8 @@ impl<'r> Explorer<'r> {
             .map(|(_, index)| *index)
     }
 
-    /// Explores an object: what must be there first, so that the rest stands in an object that is read.
+    /// Explores an object: required properties first, so that the others are tried in an object that
+    /// can be read.
     fn known(&mut self, place: &Place, compared: Compared, beside: &Value, word: &str) -> usize {
         let Compared { what, names } = compared;
         let name = place.name().to_owned();
@@ -309,7 +310,8 @@ impl<'r> Explorer<'r> {
         index
     }
 
-    /// What a property may be, beside what must be there: by whichever property of a set that is.
+    /// Explores the values of a property, beside the required ones: one try for each alternative
+    /// set of required properties.
     fn property(
         &mut self,
         place: &Place,

@@ -1,4 +1,4 @@
-//! Shapes as JSON Schema, draft 7: what editors know best.
+//! Shapes as JSON Schema, draft 7, which editors support best.
 
 use serde_json::{Map, Value, json};
 
@@ -188,7 +188,7 @@ fn shape(shape: &Shape, names: &[String]) -> Value {
         Object::Known(index) => reference(*index, names),
     }));
     match all.len() {
-        // Whatever stands there, the reader refuses it.
+        // The reader refuses any value there.
         0 => json!({"not": {}}),
         1 => all.remove(0),
         _ => json!({"anyOf": all}),

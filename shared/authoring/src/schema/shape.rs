@@ -1,4 +1,4 @@
-//! What may stand at a place, as far as the reader tells.
+//! The values that the reader accepts at a place.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use swirl_spec::codes;
 
 use super::ask::{Place, Reader, STAND_IN};
 
-/// What may stand at a place. All of it false or none: nothing may.
+/// The values that are valid at a place. If all fields are false or empty, none are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Shape {
-    /// Whatever there is: nothing else is said then.
+    /// Any value; the other fields are unused then.
     pub(super) anything: bool,
     pub(super) null: bool,
     pub(super) boolean: bool,
@@ -100,7 +100,7 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     (shape, is_silent && is_free)
 }
 
-/// Which texts may stand there; and whether the reader had nothing to say of any.
+/// The texts that are valid there; and whether the reader accepted every text.
 fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
     let said = reader.try_value(place, json!(STAND_IN));
     let is_silent = said.at(&place.pointer).next().is_none();
@@ -132,7 +132,7 @@ impl Shape {
         }
     }
 
-    /// What fits one or the other.
+    /// Returns the shape of values that fit one or the other.
     pub(super) fn or(self, other: Shape) -> Shape {
         if self.anything || other.anything {
             return Shape::anything();
@@ -176,7 +176,7 @@ impl Shape {
         }
     }
 
-    /// A value that may stand there.
+    /// A valid value.
     pub(super) fn samples(&self, of_object: &dyn Fn(usize) -> Value) -> Vec<Value> {
         if self.anything {
             return vec![json!({})];

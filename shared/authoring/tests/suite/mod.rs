@@ -5,7 +5,7 @@ use std::path::Path;
 
 use swirl_spec::source::{Limits, Node, parse};
 
-/// Where it stands, its tree, and the names of the functions that its scenario answers.
+/// Its place, its tree, and the names of the functions that its scenario answers.
 pub type Document = (String, Node, HashSet<String>);
 
 pub fn documents() -> Vec<Document> {

@@ -1,4 +1,4 @@
-//! Waits and kept events by the bucket in which they are looked for.
+//! Waits and kept events by the bucket in which they are searched.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -365,7 +365,7 @@ impl State {
         }
     }
 
-    /// Branches that have begun are cancelled, the others never will be.
+    /// Branches that have begun are cancelled, the others will never begin.
     pub fn close_fork(&mut self, seq: Seq, parent: &ScopeId, fork: u32, wake: &mut Vec<ScopeRef>) {
         let key = (parent.clone(), fork);
         let Some(inst) = self.instances.get_mut(&seq) else {

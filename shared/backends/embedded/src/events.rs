@@ -98,7 +98,7 @@ impl State {
         Ok(answer)
     }
 
-    /// An event that would begin one more set of events than may wait is refused as a whole.
+    /// An event that would begin a set of events beyond the limit is refused as a whole.
     fn check_room(&self, event: &CloudEvent, triggers: &[Trigger], at: Timestamp) -> Result<()> {
         let (size, limit) = (self.sets.len(), self.options.sets_max);
         let needs_room = |trigger: &Trigger| {

@@ -62,7 +62,7 @@ impl Inbox {
         self.ids.get(id).copied()
     }
 
-    /// How much it adds to the instance; nothing: it is known already.
+    /// The size that it adds to the instance; `None`: it is known already.
     pub fn push(&mut self, seq: u64, item: InboxItem) -> Option<usize> {
         let is_new = !self.knows(&item.id);
         is_new.then(|| self.restore(seq, &item.id, Some(item.input)))
@@ -86,7 +86,7 @@ impl Inbox {
         kib
     }
 
-    /// How much what waits under this id adds to the instance.
+    /// The size that the input under this id adds to the instance.
     pub fn weight(&self, id: &str) -> usize {
         let entry = self.ids.get(id).and_then(|seq| self.entries.get(seq));
         entry.map_or(0, |entry| entry.kib)
@@ -139,7 +139,7 @@ impl Inbox {
         waiting.take(self.waiting)
     }
 
-    /// Whether there is something that was not handed to this lease.
+    /// Whether there are items that were not handed to this lease.
     pub fn has_news(&self, token: u64, frozen: bool) -> bool {
         self.waiting > 0 && self.last().any(|entry| entry.is_news(token, frozen))
     }

@@ -51,7 +51,8 @@ enum Job {
     },
 }
 
-/// Keys that begin alike, from one on; or the last of them, backwards. What is enough is said of each that was read.
+/// Reads keys with a common prefix, from one on, or the last of them backwards. The caller decides after each
+/// whether it is enough.
 pub(crate) struct Keys {
     pub prefix: String,
     pub from: String,
@@ -168,7 +169,7 @@ impl Journal {
         ticket
     }
 
-    /// Those of these records that were read until there were enough, in the order of their keys.
+    /// Returns the records that were read until there were enough, in the order of their keys.
     pub fn read_some(&self, range: Keys) -> Ticket<Pairs> {
         let (done, ticket) = oneshot::channel();
         self.send(Job::Some { range, done });

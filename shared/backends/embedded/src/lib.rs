@@ -1,8 +1,8 @@
 //! Embedded backends: in memory, and durable in one folder.
 //!
-//! [`Embedded`] is the store, the event log and the definitions of one process. All of it is in
+//! [`Embedded`] is the store, the event log and the definitions of one process. Everything is in
 //! memory behind one lock; with a folder, every change is also written there, and a call returns
-//! only when what it did is on disk. `docs/adr/0004-embedded-store.md` says why.
+//! only when its changes are on disk. `docs/adr/0004-embedded-store.md` says why.
 //!
 //! Invariants: the lock is never held across an await; every iterated collection has a defined order,
 //! so equal inputs give equal runs; nothing here reads the clock.
@@ -79,7 +79,7 @@ impl Embedded {
     }
 
     /// Opens a folder, creating it if need be, and reads what is in it. One process at a time may
-    /// have it open. Dropping the store writes what is under way and frees the folder.
+    /// have it open. Dropping the store writes pending changes and frees the folder.
     pub fn open(
         folder: impl AsRef<Path>,
         options: Options,

@@ -1,5 +1,5 @@
 //! The queue of one process: first in, first out. Nothing of it outlives the process; the
-//! reconciler puts back what should run.
+//! reconciler puts back scopes that should run.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;

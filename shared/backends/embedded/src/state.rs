@@ -223,7 +223,7 @@ impl Inst {
         self.instance.state.suspended || self.status() == Status::Faulted
     }
 
-    /// Ended for good, apart from scopes that nothing waits for.
+    /// Ended finally, apart from scopes that nothing waits for.
     pub fn over(&self) -> bool {
         self.status().ended() && self.status() != Status::Faulted
     }

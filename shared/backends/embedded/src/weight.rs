@@ -1,5 +1,6 @@
-//! How much an instance holds, in KiB: the records of its scopes, what its forks begin with, their results, and what came
-//! from outside and waits in inboxes. What is smaller than one counts nothing, so most instances hold nothing.
+//! The size of an instance, in KiB: the records of its scopes, the data that its forks begin with, their results, and
+//! inputs from outside that wait in inboxes. Parts smaller than one KiB count as zero, so most instances have size
+//! zero.
 
 use serde::Serialize;
 use swirl_model::Data;

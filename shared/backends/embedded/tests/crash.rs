@@ -192,7 +192,7 @@ impl Heard {
     }
 }
 
-/// All that was acknowledged is there, and what is there is whole.
+/// All acknowledged changes are there, and every change is complete.
 fn check(folder: &Path, acked: &[i64; WRITERS]) {
     let store = Embedded::open(folder, Options::default()).unwrap();
     let unflushed = block_on(store.unflushed(usize::MAX)).unwrap();

@@ -1,4 +1,4 @@
-//! The connection: one for each process, which comes back by itself.
+//! The connection: one for each process, which reconnects by itself.
 
 use std::path::PathBuf;
 use std::time::Duration;

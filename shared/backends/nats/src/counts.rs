@@ -45,7 +45,7 @@ impl Counts {
         }
     }
 
-    /// Messages that were given up.
+    /// Messages that were abandoned.
     pub fn dead(&self) -> Count {
         Count {
             tasks: self.dead_tasks.load(Ordering::Relaxed),

@@ -1,4 +1,4 @@
-//! The streams and consumers of a namespace: made if they are missing, checked if they are there.
+//! The streams and consumers of a namespace: created if they are missing, checked if they exist.
 //!
 //! A user may create them beforehand, with other limits, replicas or placement: only settings that
 //! affect correctness are checked. They may vanish at runtime, such as when JetStream is wiped: code

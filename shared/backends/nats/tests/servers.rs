@@ -196,7 +196,7 @@ async fn two_workers_share_the_tasks() {
     let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
     let all: Vec<ScopeRef> = (0..200).map(|n| task(&n.to_string())).collect();
     queue.push(all).await;
-    // Each has its first before either goes on: one alone cannot take all of them.
+    // Each has its first before either continues: one alone cannot take all of them.
     let (both, count) = (Barrier::new(2), AtomicUsize::new(0));
     let take = async |source: TaskSource| {
         let mut got = Vec::new();

@@ -115,7 +115,7 @@ impl Redis {
         Ok(found)
     }
 
-    /// The highest of all shards together, the highest first.
+    /// The highest values of all shards together, highest first.
     async fn members(&self, first: &[u8], last: &[u8], limit: usize) -> Result<Vec<Vec<u8>>> {
         let pages = (0..self.keys().shards()).map(|shard| {
             let mut read = Cmd::new();

@@ -1,5 +1,6 @@
-//! Records of branches: how their data differs from that of their fork, which may hold the list that is
-//! iterated over. With a copy in each, a list would be written as often as it has items.
+//! Records of branches: their data is stored as the difference from that of their fork, which may have
+//! the list that is iterated over. With a copy in each, a list would be written as often as it has
+//! items.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub struct Examined {
     pub findings: Vec<Finding>,
     /// `host:port` and version of each server that answered.
     pub servers: Vec<(String, String)>,
-    /// The servers' clock, and how long asking for it took.
+    /// The servers' clock, and the time that the request took.
     pub clock: Option<(Timestamp, Duration)>,
     /// The number of shards of the namespace; None if it isn't in use yet.
     pub shards: Option<u16>,

@@ -155,8 +155,8 @@ impl Redis {
             .await
     }
 
-    /// The answer to a commit. One without an answer may have been carried out, with a lease that no process
-    /// knows of.
+    /// The answer to a commit. A commit without an answer may have been carried out, with a lease that no
+    /// process knows about.
     pub(crate) async fn sure(
         &self,
         answer: Result<Value>,

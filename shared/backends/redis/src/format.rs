@@ -1,7 +1,7 @@
-//! Builds of several versions on one namespace. Records have a format, a number that rises whenever an older build would
-//! misread the records of a newer one; all builds of one format work side by side. A build of a newer format announces this
-//! in the namespace's notes before it writes anything, and waits until processes of older formats, which check the notes
-//! regularly, have stopped. A process that connects later with an older format is refused.
+//! Builds of several versions in one namespace. Records have a format, a number that rises whenever an older build
+//! would misread the records of a newer one; all builds of one format work side by side. A build of a newer format
+//! announces this in the namespace's notes before it writes anything, and waits until processes of older formats, which
+//! check the notes regularly, have stopped. A process that connects later with an older format is refused.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::options::ConnectError;
 
 /// How often a running process checks whether the format has risen.
 const LOOK: Duration = Duration::from_secs(3);
-/// How long it may take until it has noticed.
+/// The longest time until a process has noticed.
 pub const NOTICED: Duration = Duration::from_secs(5);
 
 impl Redis {

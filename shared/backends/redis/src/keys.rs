@@ -9,7 +9,7 @@ use swirl_model::ids::InstanceId;
 /// A script that needs fewer gets the first ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Span {
-    /// The instance and the index of what should run.
+    /// The instance and the index of scopes that should run.
     Ready = 2,
     /// Also waits: timers, events.
     Waits = 6,

@@ -427,7 +427,7 @@ impl Redis {
     }
 }
 
-/// The outcome, from what the function found: nothing, or a header.
+/// The outcome, from the function's result: nothing, or a header.
 fn created(found: Value, wanted: &Header) -> Result<Created> {
     if found == Value::Nil {
         return Ok(Created::New);

@@ -13,8 +13,8 @@ use crate::script::{Lazy, Script};
 static TAKE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/named.lua")]));
 
 impl Redis {
-    /// However long workflow and key are, the name is short. The length distinguishes pairs that would
-    /// otherwise read the same.
+    /// The name is short, regardless of the lengths of workflow and key. The length distinguishes
+    /// pairs that would otherwise be the same text.
     pub(crate) fn named_key(&self, key: &InstanceKey) -> String {
         let InstanceKey { workflow, key } = key;
         let text = format!("{}/{workflow}/{key}", workflow.len());

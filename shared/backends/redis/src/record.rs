@@ -125,7 +125,7 @@ pub(crate) fn read_status(letter: &str) -> Result<Status> {
     })
 }
 
-/// Empty stands for nothing.
+/// Empty means none.
 fn optional<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<Option<T>> {
     if bytes.is_empty() {
         return Ok(None);

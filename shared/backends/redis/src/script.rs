@@ -1,6 +1,6 @@
 //! Scripts and functions that run within Redis. Operations on instances are functions, whose code is compiled
 //! once, when it is loaded: compiling it at each call would cost more than running it. Small scripts are called
-//! by their hashes. A server that doesn't know one (it is new, another one took over) gets it once.
+//! by their hashes. A server that doesn't know one (because it is new, or another one took over) gets it once.
 
 use std::sync::LazyLock;
 

@@ -62,7 +62,7 @@ static LOOK: Lazy =
 
 /// The minimum number of instances whose waits are aligned with the index in a sweep.
 const SETTLED_AT_LEAST: usize = 100;
-/// How long a waiter only listens before it polls first.
+/// The time for which a waiter only listens before its first poll.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// The pause after a failed poll while waiting: the waiter's next operation reports the error.
 const PAUSE: Duration = Duration::from_millis(200);

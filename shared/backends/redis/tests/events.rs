@@ -547,7 +547,7 @@ async fn a_deployment_of_an_older_build_is_news_too() {
     assert_eq!(nothing.heads, []);
 }
 
-/// A process that is slow offers what others have offered and confirmed meanwhile.
+/// A slow process delivers an event that others have delivered and confirmed meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sets_are_filled_once_while_others_confirm() {
     let rig = Rig::new();

@@ -133,7 +133,7 @@ async fn a_long_history_is_shortened_in_steps() {
     }
 }
 
-/// A part is of what is kept, though the list may hold more.
+/// A part has only kept lines, although the list may have more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_is_of_what_is_kept() {
     let server = RedisServer::start().unwrap();

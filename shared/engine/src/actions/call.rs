@@ -54,8 +54,8 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The operator's retry covers a call that failed while the instance was faulted, but not one that nobody
-    /// waits for.
+    /// The operator's retry covers a call that failed while the instance was faulted, but not one that
+    /// nothing waits for.
     pub(crate) fn call_failed_meanwhile(
         &mut self,
         call: u32,

@@ -41,7 +41,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// The answer is there: its payload is the action's result.
+    /// The answer has arrived: its payload is the action's result.
     pub(crate) fn answer(
         &mut self,
         def: swirl_model::workflow::EventId,

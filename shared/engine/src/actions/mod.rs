@@ -1,4 +1,4 @@
-//! Actions: one after another, each through the same steps.
+//! Actions: in sequence, each through the same steps.
 //!
 //! | step | left when |
 //! | --- | --- |
@@ -7,8 +7,8 @@
 //! | `Attempt` | the attempt has begun, or is done at once |
 //! | `Call`, `Event`, `Subflow` | the answer is there, or the timeout passes |
 //! | `RetryDelay` | the timer fires: `Attempt` again |
-//! | `Done` | what comes behind it is known: its sleep, itself once more, or the next action |
-//! | `SleepAfter` | the timer fires: once more, or the next action |
+//! | `Done` | its successor is known: its sleep, the same action again, or the next action |
+//! | `SleepAfter` | the timer fires: the same action again, or the next action |
 //!
 //! One file a kind, one line in [`Ctx::attempt`].
 
@@ -49,13 +49,13 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Begins a list of actions as all that this scope has to do.
+    /// Begins a list of actions as the only work of this scope.
     pub fn begin_actions(&mut self, list: ListId) -> Step {
         self.begin_only(ListRun::new(list, 0, 0));
         self.begin_list(list)
     }
 
-    /// Begins one action of a list as all that this scope has to do.
+    /// Begins one action of a list as the only work of this scope.
     pub fn begin_action(&mut self, list: ListId, index: u16) {
         self.begin_only(ListRun::new(list, index, index + 1));
     }
@@ -181,13 +181,13 @@ impl Ctx<'_> {
         }
     }
 
-    /// The action's attempt succeeded; async ones give no result. A result that cannot be taken in is an
+    /// The action's attempt succeeded; async ones give no result. A result that cannot be merged is an
     /// error of the action like any other.
     pub fn action_done(&mut self, result: Option<Data>) -> Step {
         self.action_done_by(result, true)
     }
 
-    /// An operator gave the result: if it cannot be taken in, nothing is called once more.
+    /// An operator gave the result: if it cannot be merged, no function is called again.
     pub(crate) fn action_skipped(&mut self, result: Data) -> Step {
         self.action_done_by(Some(result), false)
     }
@@ -372,7 +372,7 @@ impl Ctx<'_> {
         matches!(self.scope.role, Role::Detached { .. })
     }
 
-    /// Invoked async: a separate scope runs it, and nobody waits.
+    /// Invoked async: a separate scope runs it, and nothing waits for it.
     pub(crate) fn detach(&mut self, run: &ListRun, call: u32) -> Step {
         self.check_fork(None)?;
         let role = Role::Detached {

@@ -1,4 +1,4 @@
-//! Actions that are done again and again ([`Repeat`]).
+//! Repeated actions ([`Repeat`]).
 
 use swirl_model::WorkflowError;
 use swirl_model::event::{Event, Slot};
@@ -8,7 +8,7 @@ use swirl_model::workflow::{ExprId, Repeat};
 use crate::ctx::{Ctx, Step};
 
 impl Ctx<'_> {
-    /// Before an action: whether it is to be done at all.
+    /// Before an action: whether it is done at all.
     pub(super) fn may_begin(&self, repeat: &Repeat) -> Result<bool, WorkflowError> {
         match repeat.test {
             Some(test) if repeat.before => self.goes_on(test),
@@ -16,7 +16,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// An action is over: it is done once more, or the next one begins.
+    /// An action is over: it is repeated, or the next one begins.
     pub(crate) fn again_or_next(&mut self, run: ListRun) -> Step {
         let id = self.def.workflow[run.list].actions[usize::from(run.index)];
         let Some(repeat) = self.def.workflow[id].repeat.clone() else {
@@ -47,8 +47,8 @@ impl Ctx<'_> {
         self.next_action(run)
     }
 
-    /// Waits for the events that end a repetition, for as long as it lasts. A fault gives the wait up,
-    /// so each attempt looks.
+    /// Waits for the events that end a repetition, for as long as it lasts. A fault ends the wait, so
+    /// each attempt checks for it.
     pub(super) fn wait_to_stop(&mut self, run: &ListRun, repeat: &Repeat) -> Step {
         if repeat.stop_on.is_empty() || run.stopped || self.scope.wait.is_some() {
             return Ok(());

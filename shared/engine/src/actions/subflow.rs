@@ -97,7 +97,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Ends the sub-workflow that is waited for, because nobody will wait any longer.
+    /// Ends the awaited sub-workflow, because nothing waits for it any more.
     pub(crate) fn abandon_subflow(&mut self, status: EndStatus) {
         if let Some(ActionStep::Subflow { call }) = self.scope.list().map(|run| &run.step) {
             let id = self.subflow_id(*call);

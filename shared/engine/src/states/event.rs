@@ -3,7 +3,7 @@
 //! | exclusive | an entry runs | the state ends |
 //! | --- | --- | --- |
 //! | true | if it is the first whose wait is over | with that entry's actions |
-//! | false | as soon as its wait is over, side by side with the others | when all entries have run |
+//! | false | as soon as its wait is over, in parallel with the others | when all entries have run |
 //!
 //! An entry that runs next to others has its own fork: its payloads are merged when it begins, the results of its
 //! actions when it ends.
@@ -26,7 +26,7 @@ pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
         .copied()
 }
 
-/// Whether any event of any entry is enough. One that isn't waited for any longer must not take the place of
+/// Whether any event of any entry is enough. An event that is no longer awaited must not take the place of
 /// another.
 fn takes_any(state: &EventState) -> bool {
     let single = |wait: &Wait| matches!(wait, Wait::Event(_));
@@ -89,7 +89,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// One slot for all where any event will do, else one for each event definition.
+    /// One slot for all if any event will do, otherwise one for each event definition.
     pub(crate) fn event_slots(&mut self, state: &EventState) -> Result<Vec<Slot>, WorkflowError> {
         let lapsed = self.event_run().lapsed;
         let entries = (0u16..).zip(&state.entries);
@@ -151,7 +151,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Runs the entries whose events are there, or continues to wait, or ends the state.
+    /// Runs the entries whose events have arrived, or continues to wait, or ends the state.
     pub(crate) fn progress_events(&mut self, state: &EventState) -> Step {
         let Some((id, _)) = self.state() else {
             return Ok(());
@@ -299,7 +299,7 @@ impl Ctx<'_> {
         self.progress_events(event)
     }
 
-    /// The state ends by the way of one entry: the others are given up.
+    /// The state ends by the way of one entry: the others are abandoned.
     fn finish_by(&mut self, way: Way) -> Step {
         self.close_entries();
         self.finish(way)
@@ -348,8 +348,8 @@ impl Ctx<'_> {
     }
 
     /// An operator lets all entries continue. Results that they reached while the instance was faulted were not
-    /// reported to anybody, and are reported now. A given result is for the entry whose error stopped the instance;
-    /// other entries that failed as well are notified, too.
+    /// reported, and are reported now. A given result is for the entry whose error stopped the instance; other
+    /// entries that failed as well are notified, too.
     pub(crate) fn retry_entries(&mut self, mut result: Option<Data>) {
         let mut run = self.event_run();
         let entries = run.forks.clone();

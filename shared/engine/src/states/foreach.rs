@@ -10,7 +10,7 @@ use crate::ctx::{Ctx, Step};
 struct Pace {
     /// The number of iterations that begin with the state.
     first: u32,
-    /// When this many are done, the next ones are looked at.
+    /// When this many are done, the next ones begin.
     look: u32,
     /// This many may run at once.
     at_once: u32,
@@ -50,7 +50,7 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// How many iterations begin, and when the next look is.
+    /// The number of iterations that begin, and the count at which the next ones are considered.
     fn pace(&self, foreach: &Foreach, total: u32) -> Result<Pace, WorkflowError> {
         let data = &self.scope.data;
         let plain = |first, look| Pace {
@@ -110,7 +110,8 @@ impl Ctx<'_> {
         if !pace.staggered {
             return self.go_on_iterating(foreach, &run, run.needed, &pace);
         }
-        // At least this many are done: one less than the number at which the next look is due.
+        // At least this many are done: one less than the number at which the next ones are
+        // considered.
         self.open_one(
             foreach,
             &run,
@@ -120,7 +121,7 @@ impl Ctx<'_> {
         )
     }
 
-    /// Opens another iteration of those that begin one pause after the other, if there is room.
+    /// Opens another iteration of those that begin after a pause each, if there is room.
     fn open_one(
         &mut self,
         foreach: &Foreach,
@@ -131,7 +132,7 @@ impl Ctx<'_> {
     ) -> Step {
         let room = run.open < run.total && run.open.saturating_sub(done) < pace.at_once;
         let (open, needed) = (run.open + u32::from(room), needed.min(run.total));
-        // Otherwise known results would be reported once more.
+        // Otherwise known results would be reported again.
         if (open, needed) != (run.open, run.needed) {
             self.extend_fork(run, open, needed);
         }
@@ -184,8 +185,8 @@ impl Ctx<'_> {
             return self.go_on_iterating(foreach, run, done, &pace);
         }
         self.disarm(|kind| kind == TimerKind::Pause);
-        // Results have the same places as their inputs: an iteration that gave nothing gives null,
-        // unless it is not meant to give anything (decision 87).
+        // Results have the same places as their inputs: an iteration without a result gives null,
+        // unless its results aren't used (decision 87).
         let gives = self.gives_results(foreach.body);
         let collected = results.into_iter().filter_map(|(_, result)| match result {
             BranchResult::Done { result, .. } => result.or_else(|| gives.then(Data::default)),

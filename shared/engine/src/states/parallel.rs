@@ -29,7 +29,7 @@ impl Ctx<'_> {
         if total > 0 {
             return self.fork(ForkOrigin::Parallel(id), None, total, total, needed);
         }
-        // Branches that nobody waits for begin before this scope continues.
+        // Branches that nothing waits for begin before this scope continues.
         self.pause = true;
         self.merge_branches(parallel, Vec::new())?;
         self.finish(Way::State(id))

@@ -348,7 +348,7 @@ fn a_result_can_be_retried_and_lead_elsewhere() {
         Some("MergeTypeMismatch".to_owned())
     );
     assert_eq!(rig.called.len(), 3);
-    // Each asks anew: a service that knows a key would give the same answer again.
+    // Each is a new request: a service that knows a key would give the same answer again.
     rig.keys.sort();
     rig.keys.dedup();
     assert_eq!(rig.keys.len(), 3);
@@ -393,7 +393,7 @@ fn a_state_repeats_only_what_failed_in_it() {
     }];
     let mut rig = Rig::new(make.0.clone(), data!({}), flaky);
     completed(rig.run(), 4, data!({"g": 1, "f": 3}));
-    // As a whole it begins with what had succeeded.
+    // As a whole it begins with the data of the successful part.
     make.0.states[0].on_errors[0].retry.as_mut().unwrap().source = false;
     let mut rig = Rig::new(make.0, data!({}), flaky);
     completed(rig.run(), 4, data!({"g": 3, "f": 3}));

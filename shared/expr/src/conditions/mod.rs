@@ -4,7 +4,7 @@
 //! Nothing here makes objects of a host language, calls code or reaches beyond the data, so types, constructors,
 //! assignments and loops are refused when a source is compiled. Long chains (`1 + 1 + ...`, `a.b.c ...`) are lists in
 //! the tree, so only nesting needs the stack, and that is bounded (`docs/adr/0014-condition-languages.md`).
-//! `docs/expressions.md` lists for users what is available.
+//! `docs/expressions.md` lists the available parts for users.
 
 mod ast;
 mod dialect;

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Given to the work. By default somebody waits for ever.
+/// Passed to the work. By default the outcome is always wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted(Option<watch::Receiver<()>>);
 

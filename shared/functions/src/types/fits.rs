@@ -12,7 +12,8 @@ use super::Known;
 use super::misfit::{Misfit, below};
 use super::rest::Node;
 
-/// How many schemas are looked at for one value. A schema may refer to itself many times over.
+/// The number of schemas that are examined for one value. A schema may refer to itself many times
+/// over.
 const SCHEMAS_MAX: u32 = 10_000;
 
 /// How deep schemas are followed.

@@ -1,4 +1,4 @@
-//! The protocols that are said to be secure: plain servers behind relays that speak TLS.
+//! The protocols over TLS: plain servers behind relays that speak TLS.
 
 use std::process::Stdio;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! In which forms a value may turn up.
+//! The forms in which a value may occur.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;

@@ -23,7 +23,7 @@ pub const CUT: &str = "***";
 /// Shorter values stay, in characters: cutting them out would show where they are, and tear other text apart.
 const CHARS_MIN: usize = 4;
 
-/// The values of some secrets, ready to be looked for.
+/// The values of some secrets, prepared for searching.
 #[derive(Default)]
 pub struct Redactor {
     values: Vec<String>,
@@ -121,8 +121,7 @@ impl Redactor {
         }
     }
 
-    /// The next place at or after `from` that is to be cut out. It may reach back, but not beyond
-    /// `floor`.
+    /// The next place at or after `from` to cut out. It may reach back, but not beyond `floor`.
     fn next(&self, text: &str, from: usize, floor: usize) -> Option<(usize, usize)> {
         if self.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Finding one form of a value at a place in a text.
+//! Finds one form of a value at a place in a text.
 //!
 //! Encoders differ in which characters they escape, and texts are escaped more than once. So each character of the
 //! value is taken in any of its forms, independently of the others: all ends that the part so far can have are followed
@@ -23,7 +23,7 @@ const ROUNDS_MAX: usize = 64;
 /// A text that is searched.
 pub struct Search<'t> {
     pub text: &'t [u8],
-    /// Everything before it has been dealt with.
+    /// Everything before it has been processed.
     pub floor: usize,
     /// The last stretch of Base64 that was cut out: nothing in it needs measuring again.
     stretch: (usize, usize),
@@ -169,8 +169,8 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/-_=%\\".contains(&byte)
 }
 
-/// Where a line break ends that begins at `at`: Base64 is written in lines (RFC 2045, RFC 7468). The line
-/// break may be escaped as in JSON or a URL, and the next line indented.
+/// Returns the end of a line break that begins at `at`: Base64 is written in lines (RFC 2045, RFC 7468).
+/// The line break may be escaped as in JSON or a URL, and the next line indented.
 fn line_break(text: &[u8], at: usize) -> usize {
     let mut end = at;
     for line in [
@@ -206,7 +206,8 @@ fn digit(text: &[u8], at: usize, char: char, ends: &mut Vec<usize>) {
     }
 }
 
-/// Where a character that begins at `at` may end, in each form that it may have there.
+/// Returns the possible ends of a character that begins at `at`, one for each form that it may have
+/// there.
 fn forms(search: &mut Search<'_>, at: usize, char: char, ends: &mut Vec<usize>) {
     let text = search.text;
     let rest = text.get(at..).unwrap_or_default();

@@ -200,7 +200,7 @@ fn all_of_an_error_is_searched() {
     );
 }
 
-/// A service's answer must not hold a worker up, whatever it contains.
+/// A service's answer must not hold up a worker, whatever it contains.
 #[test]
 fn texts_full_of_beginnings_take_linear_time() {
     let redactor = Redactor::new(["se\\cret=\"7\" €", "\\\\x&y", "another one"]);

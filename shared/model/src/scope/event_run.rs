@@ -11,13 +11,13 @@ pub struct EventRun {
     /// Entries whose actions have run.
     pub done: Vec<u16>,
     pub running: Option<u16>,
-    /// Entries whose actions run side by side, each in its own fork.
+    /// Entries whose actions run in parallel, each in its own fork.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forks: Vec<EntryFork>,
     /// The timers of entries that have their own timeout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<EntryTimer>,
-    /// Entries that aren't waited for any longer: their own timeout has passed.
+    /// Entries that are no longer awaited: their own timeout has passed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lapsed: Vec<u16>,
     /// The timeout passed while actions ran: nothing more is waited for.

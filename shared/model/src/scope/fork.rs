@@ -18,8 +18,8 @@ pub enum BranchResult {
             deserialize_with = "crate::data::present"
         )]
         result: Option<Data>,
-        /// `workflowExecTimeout` has passed and the branch only waited: its state is to be left
-        /// (decision 81).
+        /// `workflowExecTimeout` has passed and the branch only waited: its state is left (decision
+        /// 81).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         left: bool,
     },
@@ -71,15 +71,14 @@ pub struct Fork {
     /// The parent is notified when this many are done.
     pub needed: u32,
     pub results: std::collections::BTreeMap<u32, BranchResult>,
-    /// How many of the results are not `Done`. Counted here because it is asked for at every report, however many
-    /// there are.
+    /// The number of results that are not `Done`. Counted here because every report needs it.
     #[serde(default)]
     pub failed: u32,
-    /// How large all results together may become, as JSON text; 0 for any size. A branch whose result would make them
-    /// larger fails with the error `LimitExceeded`.
+    /// The size limit of all results together, as JSON text; 0 for none. A branch whose result would make them larger
+    /// fails with the error `LimitExceeded`.
     #[serde(default)]
     pub results_max: usize,
-    /// How large they are.
+    /// Their size.
     #[serde(default)]
     pub bytes: usize,
     /// The parent has been notified.
@@ -99,15 +98,15 @@ pub enum ForkOrigin {
 /// The outcome of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
-    /// It isn't waited for any more, or it is known already.
+    /// It is no longer awaited, or it is known already.
     Stale,
     Noted,
-    /// The parent is to be notified now.
+    /// The parent must be notified now.
     Tell,
 }
 
 impl Fork {
-    /// Notes a branch's result; each branch counts once.
+    /// Records a branch's result; each branch counts once.
     pub fn report(&mut self, index: u32, mut result: BranchResult) -> Reported {
         if self.closed || index >= self.total || self.results.contains_key(&index) {
             return Reported::Stale;
@@ -169,7 +168,7 @@ impl Fork {
         self.done() >= self.needed
     }
 
-    /// Whether the parent, once it asks, is to be notified at once.
+    /// Whether the parent, once it asks, is notified at once.
     pub fn is_news(&self) -> bool {
         self.failed > 0 || self.enough()
     }

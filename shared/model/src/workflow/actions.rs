@@ -17,7 +17,7 @@ pub struct ActionList {
 pub struct Action {
     pub name: Option<Arc<str>>,
     pub kind: ActionKind,
-    /// Its place in the document, as a JSON pointer; empty where nobody asks for it.
+    /// Its place in the document, as a JSON pointer; empty if unused.
     pub pointer: String,
     pub condition: Option<ExprId>,
     pub sleep_before: Option<Period>,
@@ -30,7 +30,7 @@ pub struct Action {
     pub on_errors: Vec<ActionHandler>,
     /// Bounds each attempt: `actionExecTimeout` of the branch, the state or the workflow.
     pub timeout: Option<Period>,
-    /// Once it is done it is done again, each time on the data as it is then.
+    /// It is repeated, each time on the current data.
     pub repeat: Option<Repeat>,
 }
 

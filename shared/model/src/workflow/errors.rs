@@ -9,8 +9,8 @@ use super::*;
 #[derive(Debug, Clone)]
 pub struct StateRetryRule {
     pub errors: ErrorSet,
-    /// The state's work, done without an error, is looked at too: `When` is evaluated over the state data, `Text` is
-    /// compared with it. A state that fits when its retries are used up continues as done.
+    /// The state's successful work is also checked: `When` is evaluated over the state data, `Text` is compared with
+    /// it. A state that fits when its retries are used up continues as done.
     pub results: bool,
     pub policy: Retry,
 }
@@ -46,10 +46,10 @@ pub struct Handler {
 #[derive(Debug, Clone, Default)]
 pub struct ActionHandler {
     pub errors: ErrorSet,
-    /// The result of a successful attempt is looked at too, before it is merged: `When` is evaluated over it,
-    /// `Text` is compared with it as text. One that fits is merged and then handled as an error would be.
+    /// The result of a successful attempt is also checked, before it is merged: `When` is evaluated over it,
+    /// `Text` is compared with it as text. A matching result is merged and then handled like an error.
     pub results: bool,
-    /// Repeats the action; attempts count anew after a success.
+    /// Repeats the action; attempts are counted again after a success.
     pub retry: Option<Retry>,
     pub data: Option<ErrorFilter>,
     pub then: Then,
@@ -58,8 +58,8 @@ pub struct ActionHandler {
 #[derive(Debug, Clone)]
 pub struct HandlerRetry {
     pub policy: Retry,
-    /// Only the action that failed is repeated, wherever in the state it is, and its attempts count anew after a
-    /// success. Else the whole state is.
+    /// Only the action that failed is repeated, wherever in the state it is, and its attempts are counted again
+    /// after a success. Otherwise the whole state is repeated.
     pub source: bool,
 }
 
@@ -67,8 +67,8 @@ pub struct HandlerRetry {
 #[derive(Debug, Clone, Default)]
 pub enum Then {
     Next(Next),
-    /// On as if there had been no error: an action's handler with the next action, a state's with the
-    /// state's own transition or end.
+    /// As if there had been no error: after an action's handler comes the next action, after a
+    /// state's handler the state's own transition or end.
     #[default]
     Continue,
     /// The error is passed outward: from an action to its state, from a state to the end of the branch or instance.

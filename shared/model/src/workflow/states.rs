@@ -178,9 +178,9 @@ pub enum Comparison {
     GreaterOrEqual,
     /// The value is a regular expression, which some part of the text must match.
     Matches,
-    /// It is there, and null. The value is not looked at.
+    /// It is present, and null. The value is not examined.
     Null,
-    /// It is there, also as null. The value is not looked at.
+    /// It is present, also as null. The value is not examined.
     Present,
 }
 

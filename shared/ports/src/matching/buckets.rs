@@ -1,4 +1,4 @@
-//! Where waits and kept events are looked for: by type or source, and by one correlation value.
+//! The index of waits and kept events: by type or source, and by one correlation value.
 //!
 //! A wait whose value is known is kept only under that value, so an event finds it among any number
 //! of others; one whose values are all unknown is kept under the type alone. A wait that is found
@@ -25,7 +25,7 @@ fn kind_of(filter: &EventMatch) -> String {
     }
 }
 
-/// The bucket in which a filter is kept and looked for.
+/// The bucket in which a filter is stored and searched.
 pub fn bucket_of(filter: &EventMatch, correlation: &Correlation) -> Arc<str> {
     let kind = kind_of(filter);
     let known = filter.correlation.iter().find_map(|(attribute, explicit)| {
@@ -37,13 +37,13 @@ pub fn bucket_of(filter: &EventMatch, correlation: &Correlation) -> Arc<str> {
     }
 }
 
-/// Whether a bucket holds one correlation value only, and not all of a kind.
+/// Whether a bucket is for a single correlation value, and not for all events of a kind.
 pub fn is_valued(bucket: &str) -> bool {
     bucket.contains('\0')
 }
 
-/// The buckets in which an event is to be found or looked for: those of its kinds alone, and those
-/// with each of the given attributes.
+/// The buckets in which an event is stored or searched: those of its kinds alone, and those with
+/// each of the given attributes.
 pub fn buckets_of<'a>(
     event: &CloudEvent,
     attributes: impl Iterator<Item = &'a str> + Clone,
@@ -62,7 +62,7 @@ pub fn buckets_of<'a>(
     (kinds.into_iter().map(Arc::from).collect(), values)
 }
 
-/// All attributes of an event that one can correlate by.
+/// All attributes of an event that can be used for correlation.
 pub fn attributes_of(event: &CloudEvent) -> impl Iterator<Item = &str> + Clone {
     ["id", "source", "type"]
         .into_iter()

@@ -14,7 +14,7 @@ pub fn addressee(event: &CloudEvent) -> Option<InstanceId> {
     event.attribute(ADDRESSEE).map(InstanceId::new)
 }
 
-/// How an event and a filter go together.
+/// The way in which an event matches a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
     No,
@@ -22,7 +22,7 @@ pub enum Fit {
     Kind,
     /// A correlation, but no value of it is known yet.
     Unknown,
-    /// All values that are known are equal.
+    /// All known values are equal.
     Known,
 }
 

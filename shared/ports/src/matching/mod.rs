@@ -1,5 +1,5 @@
 //! How events match the scopes that wait for them and the instances that they start: plain rules
-//! that every backend shares. Each backend decides itself where things are kept, and which process
+//! that every backend shares. Each backend decides itself where records are kept, and which process
 //! wins a race.
 
 mod buckets;

@@ -1,4 +1,4 @@
-//! Events that wait for others to start an instance together.
+//! Sets of events that start an instance together.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Set {
     pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
     /// The values that every event of the set has, as far as it has them.
     pub values: Correlation,
-    /// The values by which its events belong together so far.
+    /// The values that its events have in common so far.
     #[serde(default)]
     pub agreed: Correlation,
     /// The correlation values that its events give the instance.

@@ -23,7 +23,7 @@ pub struct Outcome {
 pub struct Begun {
     pub definition: DefinitionId,
     pub events: Vec<StartEvent>,
-    /// The values that it will correlate by: until it is there, this acts in its place.
+    /// The values that it will correlate by. Until it exists, this acts in its place.
     pub correlation: Correlation,
 }
 
@@ -109,7 +109,7 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
 }
 
 /// The values by which all events of a trigger go together, as far as this one has them. Sets of
-/// other values need not be looked at.
+/// other values need not be considered.
 pub fn group_of(trigger: &Trigger, event: &CloudEvent) -> Correlation {
     let all = trigger.events.iter().map(open);
     let common = all.reduce(|common, open| &common & &open);

@@ -96,7 +96,7 @@ impl Graph {
         }
     }
 
-    /// Long edges are to be straight first of all.
+    /// Long edges are straightened first.
     fn pull(&self, one: usize, other: usize) -> f64 {
         match (self.items[one].node, self.items[other].node) {
             (None, None) => 8.0,

@@ -1,9 +1,8 @@
-//! Scopes that a process may have begun and not survived: each attempt is noted before it begins and struck out at its
-//! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them nobody tries again.
+//! Detects scopes that end the processes that drive them. Each attempt is recorded before it begins and removed at its
+//! end, so the remaining ones ended their process. After [`ATTEMPTS_MAX`] of them no worker tries again.
 //!
-//! Only computing counts: while it waits for an answer the attempt is struck out, so that a long call is not blamed for
-//! the harm that others do to its process. For the same reason a scope that is suspected computes while no other
-//! suspected scope of this process does.
+//! Only computing counts: while a scope waits for an answer its attempt is removed, so that a long call is not blamed
+//! for a crash that others cause. For the same reason only one suspected scope of a process computes at a time.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use swirl_model::ids::ScopeRef;
 use super::Driver;
 use crate::Error;
 
-/// How many attempts may end their process; the first one is not noted.
+/// The number of attempts that may end their process; the first one is not recorded.
 const ATTEMPTS_MAX: u32 = 5;
 /// From this many attempts on a scope computes alone.
 const SUSPECTED: u32 = 2;
@@ -22,13 +21,13 @@ const SUSPECTED: u32 = 2;
 #[derive(Debug, Clone, Default)]
 pub struct Suspects(Arc<Mutex<()>>);
 
-/// An attempt that is noted.
+/// A recorded attempt.
 pub(super) struct Attempt {
     _alone: Option<OwnedMutexGuard<()>>,
 }
 
 impl Driver {
-    /// Before any computing of a scope. Does nothing for one that isn't suspected.
+    /// Called before a scope computes. Does nothing unless the scope is suspected.
     ///
     /// # Errors
     /// [`Error::Attempts`]: it must not.
@@ -55,7 +54,7 @@ impl Driver {
         Ok(Some(Attempt { _alone: alone }))
     }
 
-    /// It has survived, or is going to wait.
+    /// The process has survived it, or the scope is going to wait.
     pub(super) async fn end_attempt(&self, scope: &ScopeRef, attempt: Option<Attempt>) {
         if attempt.is_some()
             && let Err(error) = self.store.attempted(scope, false).await

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::observe::{CallOutcome, Called, Cause};
 
 impl Driver {
-    /// Keeps the running call in step with the record: a call that was given up is dropped.
+    /// Keeps the running call in step with the record: an abandoned call is dropped.
     pub(super) async fn follow_call(&self, run: &mut Run, env: &Env) -> Result<(), Error> {
         let pending = if run.closed {
             None
@@ -36,7 +36,7 @@ impl Driver {
         };
         let function = request.as_ref().map(|request| request.function).ok();
         if let (Some(function), true) = (function, run.left.take() == Some(call)) {
-            // Before the service is called once more.
+            // Before the service is called again.
             let entry = HistoryEntry {
                 at: env.now,
                 scope: run.scope.id.clone(),

@@ -26,10 +26,10 @@ impl Decided {
     }
 }
 
-/// Steps the scope with all that there is to act on.
+/// Steps the scope with all pending inputs.
 pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
     let mut decided = Decided::default();
-    // A scope that is to end doesn't begin first.
+    // A scope that must end doesn't begin first.
     let cancelled = run
         .inbox
         .iter()

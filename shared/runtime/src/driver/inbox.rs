@@ -14,7 +14,7 @@ use crate::Error;
 use crate::observe::CallOutcome;
 
 impl Driver {
-    /// Waits for the call's answer, or for something in the inbox.
+    /// Waits for the call's answer, or for an input.
     pub(super) async fn wait(&self, run: &mut Run) -> Result<Next, Error> {
         let Some(mut running) = run.call.take() else {
             return Ok(Next::Again);
@@ -64,11 +64,12 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// Inputs that came before an answer are acted on before it.
+    /// Inputs that came before an answer are processed before it.
     pub(super) async fn look_first(&self, run: &mut Run, answer: InboxItem) -> Result<Next, Error> {
         run.inbox.clear();
         if !self.store.is_active(&run.header.id).await? {
-            // Suspended or faulted meanwhile: the answer is kept and acted on when the instance continues.
+            // Suspended or faulted meanwhile: the answer is kept, and processed when the instance
+            // continues.
             let answer = self.kept(&run.header.id, answer).await?;
             self.store.add_input(&run.lease.scope, answer).await?;
             // Or resumed again by now: then the scope continues here.

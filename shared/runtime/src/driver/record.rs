@@ -1,5 +1,5 @@
-//! The arguments and answers of calls and the contents of events, kept with the history as far as the operator wants
-//! them. Secrets are cut out, and long values are cut off.
+//! The arguments and answers of calls and the contents of events, kept with the history as configured. Secrets are
+//! cut out, and long values are truncated.
 
 use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
@@ -10,7 +10,7 @@ use swirl_model::workflow::AuthScheme;
 
 use super::Run;
 
-/// How much data the history keeps.
+/// The amount of data that the history keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recording {
     #[default]
@@ -116,7 +116,7 @@ impl Recorder {
         }
         match input {
             Input::CallDone { call, result } => {
-                // Without it nothing is known of how the call was made.
+                // Without it nothing is known about the call.
                 if let Some(given) = given.take_if(|given| given.call == *call) {
                     brought.arguments = given.arguments;
                     brought.result = result.as_ref().ok().cloned();
@@ -172,7 +172,7 @@ impl Recorder {
             }
             Event::ActionFailed { .. } => {
                 set("arguments", brought.arguments.take());
-                // An answer came, and could not be taken in.
+                // An answer came, but could not be merged.
                 set("result", brought.result.take());
             }
             Event::EventConsumed { source, id, .. } => set("event", brought.event(source, id)),
@@ -205,8 +205,8 @@ fn masked(secrets: &Data) -> Data {
     all
 }
 
-/// The arguments without secrets: made once more where there are any, since a secret that an expression has changed is
-/// not always recognised. `None`: they cannot be made without secrets.
+/// The arguments without secrets. If there are any secrets, the arguments are evaluated again, since a secret that an
+/// expression has changed is not always recognised. `None`: they cannot be evaluated without secrets.
 pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option<Data> {
     if run.secrets.is_null() {
         return Some(request.arguments.clone());

@@ -1,5 +1,5 @@
-//! A step that would make its instance hold more than it may is made again, limited to the available room: data that
-//! doesn't fit is an error where it is made, and the definition's handlers are asked.
+//! A step that would make its instance too large is repeated, limited to the available room. Data that doesn't fit
+//! is then an error where it arises, which the definition's handlers may take.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,8 @@ use super::record::Given;
 use super::{Driver, Next, Run};
 use crate::Error;
 
-/// Before a step of a scope whose call is under way, or has been answered: the answer is known here alone.
+/// Before a step of a scope whose call is under way or has been answered, since only this process knows
+/// the answer.
 pub(super) struct Before {
     pub scope: Scope,
     pub inbox: VecDeque<InboxItem>,
@@ -47,7 +48,7 @@ impl Driver {
             run.room = Some(room);
             return Ok(Next::Again);
         }
-        // All else can be read once more.
+        // Everything else can be read again.
         if run.lease.is_taken() {
             self.give_up(&run.lease).await;
         }
@@ -61,7 +62,7 @@ impl Driver {
         Ok(Next::Again)
     }
 
-    /// With the stored state of now.
+    /// With the currently stored state.
     pub(super) async fn begin_again(&self, run: &mut Run, held: Held) -> Result<Run, Error> {
         let again = self.begin(held).await?;
         Ok(Run {

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::places::Place;
 use crate::shares::Turn;
 
-/// The right to compute; without shares everybody has it.
+/// The right to compute; without shares every scope has it.
 pub(super) struct HaveTurn(Option<Turn>);
 
 impl HaveTurn {
@@ -30,7 +30,7 @@ impl HaveTurn {
 pub(super) struct Crowded;
 
 impl Driver {
-    /// A place, where places are shared out. A scope that is to end always gets one.
+    /// A place, if places are shared. A scope that must end always gets one.
     pub(super) fn place_of(&self, held: &Held) -> Result<Option<Place>, Crowded> {
         let Some(places) = &self.places else {
             return Ok(None);

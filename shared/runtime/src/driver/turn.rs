@@ -16,9 +16,9 @@ const TRACEPARENT: &str = "traceparent";
 
 /// The outcome of a decision.
 enum Settled {
-    /// It is committed, or there was nothing to commit; the scope is held on.
+    /// It is committed, or there was nothing to commit; the scope is still held.
     Held,
-    /// It is committed, and the lease was given back.
+    /// It is committed, and the lease was released.
     LetGo {
         /// The scope can continue, and is in the queue already.
         is_woken: bool,
@@ -43,7 +43,7 @@ impl Driver {
         drop(turn);
         let yields = decided.commands.contains(&Command::Yield);
         if run.closed && !decided.changed {
-            // Nothing of a closed scope can be committed but its end, which sets its events free.
+            // Only the end of a closed scope can be committed, which releases its events.
             self.give_up(&run.lease).await;
             return Ok(Next::Done);
         }
@@ -66,7 +66,7 @@ impl Driver {
         before: Option<Before>,
         env: &Env,
     ) -> Result<Settled, Error> {
-        // Most often nothing came before an answer. The commit finds that out.
+        // Usually no input came before an answer. The commit checks that.
         let answered = std::mem::take(&mut run.answered);
         if decided.is_empty() {
             return Ok(Settled::Held);
@@ -112,7 +112,7 @@ impl Driver {
             observer.committed(observed);
         }
         let is_woken = wake.contains(&run.lease.scope);
-        // Effects come first, and may take their time: others may continue meanwhile.
+        // Effects come first, and may take long: other workers may continue meanwhile.
         let ends_here = released && !yields && !is_woken && outbox.is_empty();
         if self.settings.keeps_one && ends_here && !wake.is_empty() {
             run.next = Some(wake.remove(0));
@@ -144,14 +144,14 @@ impl Driver {
         if let Some(observer) = &self.observer {
             observer.refused(&run.header);
         }
-        // The inbox is left to the process that was faster. A lease that is still held is given back.
+        // The inbox is left to the faster process. A lease that is still held is released.
         if run.lease.is_taken() {
             self.give_up(&run.lease).await;
             self.wake(vec![run.lease.scope.clone()]).await;
         }
     }
 
-    /// The lease is given back. `wakes`: the scope can continue at once, elsewhere.
+    /// The lease is released. `wakes`: the scope can continue at once, elsewhere.
     async fn leave(&self, run: &mut Run, wakes: bool) {
         if let Some(running) = run.call.take() {
             self.called(run, &running, CallOutcome::Abandoned);

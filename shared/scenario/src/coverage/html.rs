@@ -1,5 +1,5 @@
-//! Coverage as one page that needs nothing else: the diagrams with what ran and what didn't, and the documents
-//! beside it.
+//! Coverage as one self-contained page: the diagrams, in which the parts that ran are marked, and the
+//! documents next to them.
 
 use swirl_model::workflow::StateId;
 use swirl_presentation::line::Sign;
@@ -89,7 +89,7 @@ fn row(item: &Item) -> String {
     )
 }
 
-/// The document, with a mark at each line that something stands in.
+/// The document, with a mark at each line that has a part.
 fn document(covered: &Covered) -> String {
     let rows = covered.document.lines().enumerate().map(|(index, text)| {
         let on_line = || covered.items.iter().filter(|item| item.line == index + 1);

@@ -1,4 +1,4 @@
-//! Coverage as LCOV: a state is a function in its line, everything else is a branch of that line.
+//! Coverage as LCOV: a state is a function on its line, everything else is a branch of that line.
 
 use super::items::Kind;
 use super::{Coverage, Covered};

@@ -70,7 +70,7 @@ fn each_scenario_adds_what_it_runs() {
         "retry Both",
     ];
     assert_eq!(missed(&[SMALL]), after_small);
-    // Failures come until the retries are used up, then the handler takes them.
+    // Attempts fail until the retries are used up, then the handler takes the error.
     let lost = "{error: {status: 404}}";
     let after_lost = [
         "timeout Ask",

@@ -1,7 +1,7 @@
 //! Answers calls with recorded answers, and notes which answer each call took.
 //!
-//! In virtual time calls may begin in another order than on the clock: branches take no time between two
-//! calls. So an answer is chosen by the call itself: its arguments, its instance, its scope.
+//! In virtual time calls may begin in a different order than in real time, because branches take no time
+//! between two calls. So an answer is chosen by the call itself: its arguments, its instance, its scope.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

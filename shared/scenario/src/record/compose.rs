@@ -100,7 +100,7 @@ impl Parts<'_> {
             by_name.entry(name).or_insert_with(|| vec![uncalled()]);
         }
         for (name, mut answers) in by_name {
-            // The last one repeats.
+            // The last answer repeats.
             while answers.len() > 1 && answers[answers.len() - 1] == answers[answers.len() - 2] {
                 answers.pop();
             }

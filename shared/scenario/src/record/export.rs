@@ -103,7 +103,7 @@ pub struct Failed {
 #[derive(Debug, Clone)]
 pub struct Recorded {
     pub header: Header,
-    /// A word of the API.
+    /// A status as the API writes it.
     pub status: String,
     pub suspended: bool,
     pub output: Option<Data>,
@@ -125,7 +125,7 @@ impl Export {
     /// Reads a file.
     ///
     /// # Errors
-    /// It is not an export, or one of another format.
+    /// It is not an export, or has another format.
     pub fn parse(content: &[u8]) -> Result<Export, ExportError> {
         let unreadable = |error: serde_json::Error| ExportError::Unreadable {
             what: "export".to_owned(),

@@ -1,9 +1,9 @@
 //! Scenarios made from real instances: the implementation of `swirl record`.
 //!
 //! An [`Export`] contains the API's answers about an instance. Its history has the calls with their answers,
-//! the events with their times, and the expected outcome; the definition is part of the scenario, or is
-//! named as a file. A run in virtual time then shows in which order it needs the answers, and another one
-//! whether the scenario passes.
+//! the events with their times, and the expected outcome. The definition is part of the scenario, or is
+//! named as a file. A run in virtual time then shows in which order the answers are needed, and a second run
+//! shows whether the scenario passes.
 
 pub(crate) mod answering;
 mod compose;
@@ -43,7 +43,7 @@ pub enum RecordError {
     NoDefinition(DefinitionId),
     #[error("the definition {0} is not valid any more: {1}")]
     Definition(DefinitionId, String),
-    /// The history doesn't say enough: sentences.
+    /// The history lacks facts: sentences.
     #[error("{}", .0.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))]
     Missing(BTreeSet<String>),
     /// The result is not a valid scenario: a bug.
@@ -53,7 +53,7 @@ pub enum RecordError {
     Run(#[from] RunError),
 }
 
-/// Definitions that the scenario names as files, by workflow: the path as it is written there.
+/// Definitions that the scenario names as files: the path as written there, by workflow.
 pub type Files = BTreeMap<String, String>;
 
 /// A scenario file.
@@ -61,7 +61,7 @@ pub type Files = BTreeMap<String, String>;
 pub struct Made {
     /// YAML.
     pub text: String,
-    /// The expectations that it lacks, and why. Sentences.
+    /// The expectations that it lacks, with the reason. Sentences.
     pub notes: Vec<String>,
     /// The differences of its run from the recording; empty if it passes.
     pub differences: Vec<Difference>,
@@ -109,7 +109,7 @@ pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, Recor
     })
 }
 
-/// The world around a recording, and the definitions that it meets there; its calls are yet to be answered.
+/// Returns the world around a recording, with its definitions but without answers to its calls.
 ///
 /// # Errors
 /// See [`RecordError`].
@@ -126,7 +126,7 @@ pub(crate) fn drafted(export: &Export, files: &Files) -> Result<(Scenario, Facts
 struct Basis {
     /// Never empty.
     instances: Vec<Recorded>,
-    /// One an instance.
+    /// One for each instance.
     read: Vec<Definition>,
     facts: Facts,
 }
@@ -158,8 +158,8 @@ impl Basis {
     }
 }
 
-/// The instances that the last one of an export may have started: sub-workflows, and the one that it went
-/// on as. Not all of them need to be there.
+/// Returns the instances that the last one of an export may have started: sub-workflows, and the instance
+/// of its `continueAs`. Not all of them need exist.
 ///
 /// # Errors
 /// The export cannot be read, or its definition isn't valid.
@@ -180,7 +180,7 @@ pub fn started_by(export: &Export, index: usize) -> Result<Vec<InstanceId>, Reco
     Ok(ids)
 }
 
-/// A definition, with what the reader fetched for it.
+/// A definition, with the documents that the reader fetched for it.
 struct Definition {
     id: DefinitionId,
     workflow: Workflow,

@@ -1,5 +1,4 @@
-//! Two runs beside each other: which instances are the same, and histories without what every run names
-//! differently.
+//! Matches the instances of two runs, and removes the names from histories that differ in each run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use swirl_model::event::{Event, HistoryEntry};
 
 use crate::{Observed, ObservedInstance};
 
-/// Ids of instances have so many digits.
+/// The number of digits in an instance's id.
 const ID_DIGITS: usize = 24;
 
-/// Names of a run, and by what they are replaced.
+/// Names in a run, and their replacements.
 #[derive(Debug, Default)]
 pub struct Ids {
     instances: HashMap<String, String>,
@@ -32,7 +31,7 @@ pub struct Pair<'o> {
 pub struct Pairs<'o> {
     /// The instance itself first.
     pub pairs: Vec<Pair<'o>>,
-    /// A run has instances that the other one hasn't.
+    /// A run has instances that the other one lacks.
     pub unpaired: bool,
 }
 
@@ -79,7 +78,7 @@ pub fn pairs<'o>(recorded: &'o Observed, new: &'o Observed) -> Pairs<'o> {
     }
 }
 
-/// Whether it is a sub-workflow, its workflow, the how many-th of these.
+/// Whether it is a sub-workflow, its workflow, and its number among those of the same kind.
 type Rank<'o> = (bool, &'o str, usize);
 
 fn ranked(observed: &Observed) -> BTreeMap<Rank<'_>, &ObservedInstance> {
@@ -93,7 +92,7 @@ fn ranked(observed: &Observed) -> BTreeMap<Rank<'_>, &ObservedInstance> {
 }
 
 impl Ids {
-    /// A text with the names of this run replaced.
+    /// Returns a text with the names in this run replaced.
     pub fn text(&self, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;
@@ -117,7 +116,8 @@ impl Ids {
         Data::parse(text.as_bytes()).unwrap_or_else(|_| data.clone())
     }
 
-    /// An entry without times, numbers and ids: what is the same in two runs that go the same way.
+    /// Returns an entry without times, numbers and ids: it is the same in two runs that take the
+    /// same path.
     pub fn plain(&self, entry: &HistoryEntry) -> Data {
         let mut value = serde_json::to_value(entry).unwrap_or_default();
         let is_own = value["id"]
@@ -164,8 +164,8 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || ('a'..='f').contains(&c)
 }
 
-/// Where a scope is: which fork of the scope above, which branch of it. Numbers of forks are counted anew, for
-/// they depend on all that came before.
+/// The place of a scope: the fork of the scope above, and its branch. Forks are numbered anew, since their
+/// numbers depend on everything before.
 pub type Path = Vec<(usize, u32)>;
 
 /// The entries of each scope, in their order.

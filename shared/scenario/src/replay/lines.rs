@@ -1,4 +1,4 @@
-//! Finds the first line at which two runs part.
+//! Finds the first line that differs in two runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use swirl_model::event::{Event, HistoryEntry};
 use super::histories::{Pair, Path, by_scope};
 use crate::differ;
 
-/// So many lines before the one that differs are shown.
+/// The number of lines that are shown before the one that differs.
 const BEFORE: usize = 3;
 
 /// A line that differs.
@@ -23,7 +23,8 @@ pub struct Found<'o> {
     order: Order,
 }
 
-/// By time; at one moment causes before their consequences; then by instance and branch.
+/// Ordered by time; at the same time, causes before their consequences; then by instance and
+/// branch.
 type Order = (i64, bool, usize, Path);
 
 #[derive(Default)]
@@ -108,7 +109,7 @@ struct Scope<'o, 's> {
 }
 
 impl<'o> Scope<'o, '_> {
-    /// The first line that differs; or the first that comes at another time.
+    /// Returns the first line that differs, or the first that comes at another time.
     fn compare(&self) -> (Option<Found<'o>>, Option<Found<'o>>) {
         let mut shifted = None;
         for at in 0..self.before.len().max(self.after.len()) {
@@ -156,7 +157,7 @@ impl<'o> Scope<'o, '_> {
     }
 }
 
-/// Whether an entry may only say what came of something else at the same moment.
+/// Whether an entry may only be the consequence of another one at the same time.
 fn follows(entry: &HistoryEntry) -> bool {
     matches!(
         entry.event,

@@ -1,9 +1,9 @@
-//! Recorded instances with another definition: the work of `swirl replay`.
+//! Runs recorded instances with another definition: the implementation of `swirl replay`.
 //!
 //! The recorded definition and the changed one run in the same virtual time, each with the calls, events and
 //! operator actions of an [`Export`]. Their histories are compared line by line: in virtual time neither the
 //! clock nor the order of branches makes a difference. A call gets the answer that was recorded for it. A call
-//! that was never recorded gets none, since nobody knows how it would continue.
+//! that was never recorded gets none, as its continuation is unknown.
 
 mod histories;
 mod lines;
@@ -38,21 +38,21 @@ pub struct Changed {
     pub workflow: Workflow,
 }
 
-/// Where and how a changed definition goes another way.
+/// The place and manner in which a changed definition departs from the recording.
 #[derive(Debug)]
 pub struct Replayed {
     /// The recorded instance's id.
     pub instance: String,
     pub definition: DefinitionId,
-    /// How many lines of history were recorded, of all instances.
+    /// The number of recorded lines of history, of all instances.
     pub lines: usize,
     /// The first line that differs.
     pub first: Option<Departure>,
-    /// Differences of the end, and of which instances there are.
+    /// Differences in the outcome, and in the set of instances.
     pub result: Vec<Difference>,
     /// Calls for which no answer is recorded, by function, with their arguments.
     pub unanswered: Vec<(String, Data)>,
-    /// The first line that comes at another time, where no line differs.
+    /// The first line that comes at another time, if no line differs.
     pub shifted: Option<Departure>,
     /// Sentences.
     pub notes: Vec<String>,
@@ -62,11 +62,11 @@ pub struct Replayed {
 #[derive(Debug, Clone)]
 pub struct Departure {
     pub workflow: String,
-    /// It is the instance itself that departs, not one that it started.
+    /// The instance itself departs, not one that it started.
     pub is_first: bool,
-    /// The scope, as the recorded history names it where it has it.
+    /// The scope, by its name in the recorded history if it is there.
     pub scope: String,
-    /// In which state, where one was entered by then.
+    /// The state, if one was entered by then.
     pub state: Option<String>,
     /// The line of this state in the changed definition, with its file.
     pub place: Option<(String, usize)>,
@@ -134,7 +134,7 @@ pub fn replay(export: &Export, changed: &[Changed]) -> Result<Replayed, RecordEr
     }
     let (new, taken) = match run(&after, &facts) {
         Ok(run) => run,
-        // The changed definition never comes to rest.
+        // The changed definition never ends.
         Err(RunError::Failed(why)) => {
             replayed.result.push(difference("the run", why));
             return Ok(replayed);
@@ -150,7 +150,7 @@ pub fn replay(export: &Export, changed: &[Changed]) -> Result<Replayed, RecordEr
     Ok(replayed)
 }
 
-/// Functions and secrets that only a changed definition has are there, so that it can run.
+/// Adds the functions and secrets that only a changed definition has, so that it can run.
 fn allow(scenario: &mut Scenario, changed: &[Changed]) {
     for one in changed {
         for function in &one.workflow.functions {

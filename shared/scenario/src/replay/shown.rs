@@ -7,7 +7,7 @@ use super::{Departure, Line, Replayed};
 use crate::report::details;
 
 impl Replayed {
-    /// For people: a line with the verdict, and below it where the ways part.
+    /// For people: a line with the verdict, and below it the first difference.
     pub fn text(&self) -> String {
         let Replayed {
             instance,
@@ -66,7 +66,7 @@ impl Replayed {
 }
 
 impl Departure {
-    /// Where, some lines before, and the line in both runs.
+    /// The place, some lines before, and the line in both runs.
     fn text(&self) -> String {
         let mut place = Vec::new();
         if !self.is_first {
@@ -98,7 +98,7 @@ impl Departure {
         text
     }
 
-    /// The texts of the two lines say it already.
+    /// The texts of the two lines show it already.
     fn is_in_line(&self, detail: &str) -> bool {
         let texts = [&self.expected, &self.actual].map(|line| line.as_ref().map(Line::text));
         texts[0] != texts[1] && !detail.starts_with("/data")

@@ -97,7 +97,7 @@ workflows:
     }
 }
 
-/// The export replayed with another text of one of its definitions, which stands in a file.
+/// Replays the export with another text of one of its definitions, in a file.
 fn replayed(text: &str) -> Replayed {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.sw.yaml");
@@ -147,7 +147,7 @@ fn the_same_definition_goes_the_same_way() {
             replayed.text()
         );
     }
-    // Another version, and other names of what no history shows.
+    // Another version, and other names that no history shows.
     let renamed = PAY.replace("1.0.0", "2.0.0").replace("Busy", "TooMany");
     assert!(replayed(&renamed).is_same());
 }
@@ -265,7 +265,7 @@ fn for_programs() {
 
 #[test]
 fn a_definition_that_is_refused() {
-    // It is valid alone, and its sub-workflow isn't there.
+    // It is valid by itself, but its sub-workflow doesn't exist.
     let text = PAY.replace("subFlowRef: ship", "subFlowRef: send");
     let replayed = replayed(&text);
     assert!(!replayed.is_same(), "{}", replayed.text());

@@ -60,7 +60,7 @@ pub(crate) struct Ctx<'a> {
     pub dialect: Dialect,
     /// The rules that turn documents of this edition into those that its reader understands.
     pub rules: &'static [Rule],
-    /// What the author wrote that the reader uses as names of its own: findings quote it as it is.
+    /// Texts of the author that the reader uses as internal names: findings quote them as written.
     pub written: Written,
     /// Pointer of the definition itself inside a larger document; findings leave it out.
     pub base: String,

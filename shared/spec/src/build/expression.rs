@@ -15,7 +15,7 @@ use crate::diagnostic::Part;
 use crate::source::Node;
 use crate::template::{self, Delimiters, Piece};
 
-/// The values that an expression may see at its place.
+/// The values that an expression sees where it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sight<'s> {
     /// Iteration parameters.

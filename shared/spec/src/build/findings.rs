@@ -45,7 +45,8 @@ impl Ctx<'_> {
 
     fn add(&mut self, finding: Diagnostic) {
         self.failed |= finding.is_error();
-        // What several uses share (an expression function, a resource) is found wrong by each.
+        // A part with several uses (an expression function, a resource) gives the same finding for
+        // each use.
         if !self.diagnostics.iter().any(|known| *known == finding) {
             self.diagnostics.push(finding);
         }
@@ -113,7 +114,7 @@ impl Ctx<'_> {
         let pointer = &spot.place.pointer;
         let message = self.own_words(message, pointer);
         let hint = hint.map(|hint| self.own_words(hint, pointer));
-        // Of what stands in another document the place is where that is referred to.
+        // A finding in another document is reported at the reference to that document.
         let part = part.filter(|_| spot.within.is_none());
         let mut error = finding(Severity::Error, spot.clone(), code, message, hint);
         error.part = part.map(Box::new);
@@ -233,7 +234,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// A property that has no effect at its place.
+    /// A property that has no effect where it is.
     pub fn ignored(&mut self, node: &Node, name: &str, why: &str) {
         self.warn(
             node,

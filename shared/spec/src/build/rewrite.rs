@@ -153,8 +153,8 @@ impl Rule {
 }
 
 impl Ctx<'_> {
-    /// Applies the rules to a document, one after the other, and keeps them for the documents that
-    /// it refers to.
+    /// Applies the rules to a document in sequence, and keeps them for the documents that it refers
+    /// to.
     pub fn rewrite(&mut self, root: &mut Node, rules: &'static [Rule]) {
         self.rules = rules;
         self.written.note(root, &self.base, self.dialect.own_names);

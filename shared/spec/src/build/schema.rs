@@ -21,7 +21,7 @@ impl Ctx<'_> {
             self.wrong_type(node, &what, "a URI or an object");
             return None;
         }
-        // A JSON Schema put there directly is the most common slip: say so, once.
+        // A JSON Schema put there directly is the most common mistake: report it, once.
         if node.get("schema").is_none() {
             let message = format!("{what} needs 'schema'");
             let hint = "put the JSON Schema (or its URI) under 'schema'".to_owned();

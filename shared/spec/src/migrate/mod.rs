@@ -64,7 +64,7 @@ pub struct Part {
     pub text: String,
 }
 
-/// Facts that the author knows of the definition, and it doesn't say.
+/// Facts that the author knows, and the definition doesn't contain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Assume {
     /// Actions give objects or nothing.

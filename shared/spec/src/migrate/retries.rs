@@ -1,4 +1,4 @@
-//! Retries that handlers of errors do: in 0.8 actions say themselves how they are retried.
+//! Retries by error handlers: in 0.8 each action has its own retry policy.
 
 use swirl_model::error::names;
 use swirl_model::workflow::{

@@ -102,7 +102,7 @@ impl Faults {
         }
     }
 
-    /// Faults stop: the rest is bounded by what happened before.
+    /// Faults stop: the remaining work is bounded by the work before.
     pub fn over(&self) -> Faults {
         Faults {
             skew_ms: self.skew_ms,

@@ -234,7 +234,7 @@ impl<'a> Instance<'a> {
             let mut split = path.split();
             match self.list(entry.actions, &mut split, begins) {
                 Ok(end) => running.push((end, split)),
-                // The first error ends all: entries that began before it are given up with it.
+                // The first error ends all: entries that began before it are abandoned.
                 Err(fail) => return Err(fail),
             }
         }

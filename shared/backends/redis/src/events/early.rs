@@ -33,7 +33,7 @@ struct NextPage {
     bucket: String,
     valued: bool,
     after: String,
-    /// Read already, of the same instant.
+    /// Those of the same instant that were read already.
     ties: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl Redis {
         let mut new: Vec<Candidate> = Vec::new();
         for (candidate, score) in candidates.into_iter().zip(scores) {
             if score.as_ref() == Some(&candidate.generation) {
-                // A crash came between giving it and saying so.
+                // A crash came between the delivery and its record.
                 if !candidate.valued
                     && let Some((_, kept)) = self.kept_event(&candidate.digest).await?
                 {

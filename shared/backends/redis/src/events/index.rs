@@ -85,8 +85,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Writes notes of what is to be indexed. True if the instance has changed and was read again, or if
-    /// its notes have.
+    /// Writes index entries. True if the instance has changed and was read again, or if its notes have.
     async fn plan(
         &self,
         instance: &InstanceId,
@@ -215,7 +214,7 @@ impl Redis {
         Ok(())
     }
 
-    /// The command that undoes what a note says.
+    /// The command that reverts an entry.
     fn removal(&self, instance: &InstanceId, note: &str) -> Option<redis::Cmd> {
         if let Some(active) = note.strip_prefix("a:") {
             let mut cmd = redis::cmd("ZREM");

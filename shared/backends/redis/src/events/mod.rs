@@ -1,7 +1,7 @@
 //! The event log: waits for events, early events, and the instances that events start.
 //!
 //! Nothing here is locked, and one event concerns keys of many hash tags, so an offer is a row of
-//! small scripts. What makes it sound:
+//! small scripts. It is sound for these reasons:
 //!
 //! - An event is put where waits look for it before it looks for waits, and a wait is put where
 //!   events look for it before it looks for events: the second finds the first.

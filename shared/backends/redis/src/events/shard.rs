@@ -75,7 +75,7 @@ pub(super) fn read_body(text: &str) -> Result<(String, Kept)> {
 }
 
 impl Redis {
-    /// Begins the record of an event. `keep`: the event as it is to be kept.
+    /// Begins the record of an event. `keep`: the event in its stored form.
     pub(super) async fn begin_event(
         &self,
         digest: &str,

@@ -11,9 +11,9 @@ use swirl_ports::{InboxItem, Result};
 use super::names::{digest, start_digest};
 use crate::connect::damaged;
 
-/// Fields of the hash: `w:<scope>:<wait>` a wait, `c:<attribute>` a value, `W` the workflow, `over`,
-/// `F` events were given back, `B` the generation of the event that started it, `x:<bucket>:<scope>:<wait>` and `a:<start>` its places in the index: `0` it
-/// will, `1` it does.
+/// Fields of the hash: `w:<scope>:<wait>` a wait, `c:<attribute>` a value, `W` the workflow, `over`, `F` events were
+/// given back, `B` the generation of the event that started it, `x:<bucket>:<scope>:<wait>` and `a:<start>` its places
+/// in the index: `0` planned, `1` present.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Since when it is dirty.

@@ -1,17 +1,16 @@
--- Removes instances that have ended as most do: all that is left of them is their record and how they ended. Whatever
--- has anything else is left to remove.lua.
+-- Removes ended instances of the usual kind, which only have their record and outcome left. All others are left to
+-- remove.lua.
 --
 -- KEYS: 1 ended, 2 dirty, 3 ready, 4 outbox, 5 keys by which instances were started, 6.. the listings; then of each
--- instance: itself, what it waits for, events that it had, history.
--- ARGV: instance, when it has ended at the latest, in turn.
--- Returns the places of those that are left.
+-- instance: itself, what it waits for, events that it had, history. ARGV: instance and latest time of its end, in
+-- turn. Returns the places of those that are left.
 
 local PLACES = { c = 2, f = 3, x = 4, t = 5 }
 local PLAIN = {
   s = true, h = true, n = true, w = true, lw = true, key = true, hn = true,
   out = true, err = true, ['end'] = true, ['m:r'] = true, ['r:r'] = true, z = true,
 }
--- Names above; there is nothing yet to count them with when this is loaded.
+-- The number of names above; when this is loaded there is no function yet to count them.
 local MOST = 13
 local LISTINGS, OWN = 6, 16
 
@@ -21,7 +20,7 @@ local function is_plain(K, waits, dirty, id, before, found, listed)
   if tonumber(ended) > tonumber(before) then return false end
   -- Whether its scope has ended; that of one that is faulted has not.
   if status ~= 'f' and not string.find(mark, '^%d+ %a*e') then return false end
-  -- And what it waited for, or is found by.
+  -- Also its waits, and the entries by which it is found.
   if status == 'f' and redis.call('EXISTS', waits) == 1 then return false end
   if status == 'f' and (tonumber(redis.call('ZSCORE', listed, id)) or 0) >= 0 then return false end
   if redis.call('HLEN', K) > MOST then return false end

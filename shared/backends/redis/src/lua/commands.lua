@@ -1,4 +1,5 @@
--- What a commit does, one function a command. Stands between the libraries and commit.lua.
+-- Carries out the commands of a commit, one function for each. Inserted between the libraries and
+-- commit.lua.
 
 local OUTBOX, ENDED, HISTORY
 -- Where in ARGV the next argument is, less one.
@@ -22,7 +23,7 @@ local function put_out(effect, child)
   effects[#effects + 1] = child
 end
 
--- Takes what was acted on out of the inbox; returns the timers among it.
+-- Takes processed inputs out of the inbox; returns the timers among them.
 local function consume()
   local timers, remembered = {}, {}
   local box = box_of(SCOPE)
@@ -47,7 +48,7 @@ local function consume()
     boxes[SCOPE] = left
     put_box(SCOPE)
   end
-  -- Ids hold sequence numbers: what is older belongs to something that is over.
+  -- Ids contain sequence numbers: older ones belong to something that is over.
   if #remembered > 0 and not gone then
     local seen = read('x:' .. SCOPE) or '\1'
     seen = seen .. table.concat(remembered, '\1') .. '\1'
@@ -57,7 +58,7 @@ local function consume()
   return timers
 end
 
--- Tells the parent what a fork's branches came to so far.
+-- Notifies the parent of the results of a fork's branches so far.
 local function tell(name)
   local fork = fork_of(name)
   local parent, number = string.match(name, '^(.+)%.(%d+)$')
@@ -101,7 +102,8 @@ local function set_status(status, at)
   list_add(10, status, place)
   STATUS = status
   write('s', status)
-  -- What failed stands below zero, on its own: however much succeeds, it stays until its time is over.
+  -- Failed instances have scores below zero, apart from the others: no number of successes displaces
+  -- them before their time is over.
   if at and status == 'f' then at = -1 - tonumber(at) end
   if at then call('ZADD', ENDED, at, INST) else call('ZREM', ENDED, INST) end
 end
@@ -166,8 +168,8 @@ local function others_that_failed(name, fork, but)
   return found
 end
 
--- A branch goes on if it failed, and if it is asked for, all others that failed. The parent hears now of
--- those that are left, and of enough that are done.
+-- Continues a branch if it failed, and if requested, all others that failed. The parent is notified now
+-- of those that are left, and if enough are done.
 commands['revive'] = function()
   local name, index, others = SCOPE .. '.' .. take(), take_number(), take_number()
   local id, kind, input = take(), take(), take()
@@ -229,7 +231,8 @@ commands['end'] = function()
   if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
   if output ~= '' then write('out', output) end
   if err ~= '' then write('err', err) end
-  -- What was invoked async ends with a parent that faults, too: its retry won't repeat it.
+  -- Children that were invoked asynchronously end with a parent that faults, too: its retry won't
+  -- start them again.
   local children = read('k')
   erase('k')
   if status ~= 'f' then

@@ -1,14 +1,13 @@
--- One commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags,
--- 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing
--- new, r give the lease back if that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt
--- and 15 the stamp that was seen, where the token is 0: who looked at the scope and left it to others
--- until now, 16 the KiB that it adds at most, 17 those that the instance may hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers
--- that may be due again (sequence, time, kind); lines of history, and elements that hold them; then commands.
--- KEYS: those of Span::All; 10.. the listings, where a command needs them.
--- Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for } or { 'done', ids of effects, woken scopes, the mark if it is
--- dirty, was given back, the token if the lease is taken now or 0, and if it is dirty what it waits
--- for }. An effect's id comes with the instance that is to end, or '' where the caller knows the
--- effect.
+-- Applies one commit, all of it or nothing. ARGV: 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1': the
+-- scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give the lease back if
+-- that loses nothing, 12 lease in milliseconds, 13 holder, 14 its attempt and 15 the stamp that was read, if the token
+-- is 0: the holder read the scope without a lease, 16 the KiB that it adds at most, 17 those that the instance may
+-- hold; then counted lists: ids of consumed inputs; events that came too late (digests); timers that may be due again
+-- (sequence, time, kind); lines of history, and elements that hold them; then commands. KEYS: those of Span::All; 10..
+-- the listings, where a command needs them. Returns { 'refused' }, { 'news' }, { 'full', the KiB that there is room for
+-- } or { 'done', ids of effects, woken scopes, the mark if it is dirty, was given back, the token if the lease is taken
+-- now or 0, and if it is dirty what it waits for }. An effect's id comes with the instance that is to end, or '' where
+-- the caller knows the effect.
 
 begin('n', 'hn', 'z', 'x:' .. SCOPE, 't:' .. SCOPE, 'F:' .. SCOPE, 'b:' .. SCOPE, around(true))
 OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
@@ -19,7 +18,7 @@ local untaken = ARGV[4] == '0'
 local lease = STATUS and lease_of(SCOPE)
 if untaken then
   if lease and lease.holder == ARGV[13] and lease.attempt == ARGV[14] then
-    -- It was carried out already, and comes once more: its answer was lost.
+    -- It has been carried out already, and is repeated because its answer was lost.
     drop_lease(SCOPE)
     refresh(SCOPE)
     return { 'refused' }
@@ -49,7 +48,7 @@ do
     stale = stale or not fork or fork.stamp ~= means
   end
   if stale or not gone and closed(SCOPE) then
-    -- Nothing waits for this lease to run out, so it is given back at once.
+    -- Nothing waits for this lease to expire, so it is released at once.
     if not untaken then
       drop_lease(SCOPE)
       refresh(SCOPE)
@@ -80,7 +79,7 @@ for _ = 1, take_number() do
     dirty()
   end
 end
--- What is gone at once, and isn't the root, needs no record any more.
+-- A scope that is gone at once, and isn't the root, needs no record.
 if not gone or SCOPE == 'r' then put_scope(SCOPE, ARGV[6], ARGV[5] + 1, ARGV[7]) end
 for _ = 1, take_number() do
   local seq, due, kind = take(), take(), take()
@@ -107,12 +106,12 @@ if gone then
   if SCOPE == 'r' then empty_scope(SCOPE) else remove_scope(SCOPE) end
 end
 local released, token = 0, 0
--- Who goes on might overtake effects that are still to be carried out.
+-- A worker that continues could overtake effects that are still to be carried out.
 local may = string.find(ARGV[11], 'r', 1, true) and (gone or #effects == 0)
 if may and (untaken or not has_news(SCOPE, ARGV[4])) then
   if lease_of(SCOPE) then drop_lease(SCOPE) end
   released = 1
-  -- What came meanwhile has a message of its own, which may have been in vain.
+  -- An input that came meanwhile has its own message, but that may have been dropped already.
   if untaken and has_news(SCOPE, ARGV[4]) then woken[#woken + 1] = SCOPE end
 elseif untaken then
   token = next_number()
@@ -121,7 +120,7 @@ elseif untaken then
     holder = ARGV[13], attempt = ARGV[14],
   })
 end
--- What has got on isn't overdue.
+-- A scope that made progress isn't overdue.
 if refresh(SCOPE) then
   ready[INST .. '/' .. SCOPE] = nil
   call('ZADD', READY, MILLIS, INST .. '/' .. SCOPE)
@@ -130,6 +129,6 @@ if outbox then
   write('O', outbox)
   call('ZADD', OUTBOX, 'NX', MILLIS, INST)
 end
--- Who indexes what the instance waits for needn't ask for it.
+-- Saves a second request for the instance's waits when they are indexed.
 local fields = is_dirty == 1 and call('HGETALL', EVENTS) or {}
 return { 'done', effects, woken, is_dirty == 1 and MICROS or '', released, token, fields }

@@ -1,6 +1,6 @@
--- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 the process that
--- waits for the end ('' if none), 11 the key of the key that people call it by ('' if none), 12 number of correlation values, then name and value of each, then sequence, due time and kind of timers.
--- KEYS: 10 keys by which instances were started, 11.. listings.
+-- ARGV: 4 header, 5 record, 6 flags, 7 workflow, 8 version, 9 key ('' if none), 10 the process that waits for the end
+-- ('' if none), 11 the Redis key of its business key ('' if none), 12 number of correlation values, then name and value
+-- of each, then sequence, due time and kind of timers. KEYS: 10 keys by which instances were started, 11.. listings.
 -- Returns nothing, or the header of the instance that is there.
 
 begin('z')
@@ -21,7 +21,7 @@ if ARGV[11] ~= '' then write('nk', ARGV[11]) end
 put_scope('r', ARGV[5], 0, ARGV[6])
 list_add(11, 'r', place)
 local at = 13
--- One of this name that was removed may not be out of the index yet.
+-- A removed instance of this name may still be in the index.
 if ARGV[12] ~= '0' then call('HDEL', EVENTS, 'over') end
 for _ = 1, tonumber(ARGV[12]) do
   correlate(ARGV[at], ARGV[at + 1])

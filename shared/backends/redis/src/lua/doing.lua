@@ -1,7 +1,8 @@
--- How many instances of a shard run, and what of. KEYS: 1 the listing of those that run, 2 what should run, 3 those that
--- are suspended, then some of these. ARGV: 1 how many entries are looked at; then those instances, in the order of
--- their keys. Returns how many run, how many of them have something to do, and how many are suspended.
--- Who ended while suspended still stands in the index: what is looked at each time tidies it.
+-- Counts the running instances of a shard. KEYS: 1 the listing of those that run, 2 what should run, 3 those that are
+-- suspended, then the hashes of some of these. ARGV: 1 how many entries of 2 are examined; then those instances, in
+-- the order of their keys. Returns how many run, how many of them have something to do, and how many are suspended.
+-- Instances that ended while suspended are still in the index of the suspended: each call removes those that it
+-- examines.
 
 for at = 2, #ARGV do
   local found = redis.call('HMGET', KEYS[at + 2], 's', 'p')
@@ -15,6 +16,6 @@ for _, member in ipairs(redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1)) do
     if redis.call('SISMEMBER', KEYS[3], instance) == 0 then ready = ready + 1 end
   end
 end
--- What is beyond is counted by scope.
+-- Entries beyond the limit are counted by scope.
 ready = ready + math.max(redis.call('ZCARD', KEYS[2]) - ARGV[1], 0)
 return { redis.call('ZCARD', KEYS[1]), ready, redis.call('SCARD', KEYS[3]) }

@@ -1,5 +1,5 @@
--- Members of an index that are older than a grace time, which are left alone for a while then.
--- KEYS: 1 the index. ARGV: 1 grace, 2 how long they are left alone (0: not at all), 3 how many.
+-- Returns members of an index that are older than a grace time, and puts them off for a while.
+-- KEYS: 1 the index. ARGV: 1 grace, 2 how long they are put off (0: not at all), 3 how many.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

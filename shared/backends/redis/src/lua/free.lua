@@ -1,6 +1,6 @@
--- Which scopes nobody holds; the others are looked at again when their leases run out.
--- KEYS: 1 the index of what should run, then an instance for each of its members.
--- ARGV: member and scope in turn. Returns places, from 0.
+-- Returns the scopes without a holder; the others are checked again when their leases expire. KEYS:
+-- 1 the index of scopes that should run, then an instance for each of its members. ARGV: member and
+-- scope in turn. Returns places, from 0.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,13 +1,13 @@
--- A part of an instance's history. KEYS: 1 instance, 2 its history. ARGV: 1 how many entries are known, or '' for the last
--- ones, 2 how many are wanted, 3 how many may be kept, 4 how many bytes may be answered, but for the last element.
--- Returns { first, last, total, start, element, .. }: the part is from entry first to before last, the elements begin with
--- entry start.
+-- Returns a part of an instance's history. KEYS: 1 instance, 2 its history. ARGV: 1 how many entries are known, or ''
+-- for the last ones, 2 how many are wanted, 3 how many may be kept, 4 how many bytes may be answered, but for the last
+-- element. Returns { first, last, total, start, element, .. }: the part is from entry first to before last, the
+-- elements begin with entry start.
 
 local AT_ONCE = 32
 local gone, lines = unpack(redis.call('HMGET', KEYS[1], 'hd', 'hn'))
 gone, lines = tonumber(gone or 0), tonumber(lines or 0)
 local kept, limit, room = math.min(lines, tonumber(ARGV[3])), tonumber(ARGV[2]), tonumber(ARGV[4])
--- Counted from the first line that the list holds.
+-- Counted from the first line in the list.
 local first, last
 if ARGV[1] == '' then
   first, last = math.max(lines - limit, lines - kept), lines
@@ -25,8 +25,8 @@ local function take(element)
   bytes = bytes + #element
 end
 
--- From the end, where that is nearer: to the element with the first line. Of the last entries those before what has
--- no room are left out.
+-- From the end, if that is nearer: to the element with the first line. Of the last entries, those before an entry
+-- without room are left out.
 local start, at = 0, 0
 if first >= last then
   start = first

@@ -5,7 +5,7 @@ begin('n', 'x:' .. SCOPE, 't:' .. SCOPE)
 if not STATUS or not is_there(SCOPE) or knows(SCOPE, ARGV[4]) then return 0 end
 local size = #box_of(SCOPE)
 if size >= tonumber(ARGV[7]) then return -size end
--- It has fired: until the engine refuses it, it is not due once more.
+-- It has fired: until the engine refuses it, it is not due again.
 if ARGV[8] ~= '' and not disarm(SCOPE, ARGV[8]) then return 0 end
 inbox_add(SCOPE, ARGV[4], ARGV[5], ARGV[6], true)
 wake(SCOPE)

@@ -1,6 +1,7 @@
--- What holders of leases share. Stands between the prelude and the scripts that need it.
+-- Functions for holders of leases. Inserted between the prelude and the scripts that need it.
 
--- The lease, if it is still this one's. One that has run out counts until somebody else takes it.
+-- Returns the lease if this token still holds it. An expired lease counts until another holder
+-- takes it.
 local function held(token)
   local lease = lease_of(SCOPE)
   if lease and lease.token == token then return lease end
@@ -19,7 +20,8 @@ local function has_news(scope, token)
   return false
 end
 
--- What this lease has not been given yet: ids and inputs in turn. It counts as given from now on.
+-- Returns the inputs that this lease has not been given yet, ids and inputs in turn, and marks them
+-- as given.
 local function hand_out(scope, token)
   local stands_still = frozen()
   local items = {}
@@ -39,7 +41,8 @@ local function instance_parts()
   local parts = {
     STATUS, SUSPENDED and 1 or 0, read('h'), read('out'), read('err'), read('end'),
   }
-  -- What waits for nothing has no such hash; an absent part ends an answer, so text stands for it.
+  -- Redis cuts an answer at the first nil, so absent parts are empty texts. An instance without
+  -- waits has no hash EVENTS.
   for at = 3, 6 do parts[at] = parts[at] or '' end
   local waits = call('HGETALL', EVENTS)
   for at = 1, #waits, 2 do

@@ -1,4 +1,4 @@
--- Looks at an instance. ARGV: 4 'instance', 'scopes', or 'view': the instance, and scopes that have not ended.
+-- Reads an instance. ARGV: 4 'instance', 'scopes', or 'view': the instance, and scopes that have not ended.
 -- Scopes are a list of names and records, and a list of the forks that these are to be read with: name, origin,
 -- when it was made. KEYS: those of Span::Waits.
 

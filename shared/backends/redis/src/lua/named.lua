@@ -1,7 +1,7 @@
--- Hands a key that people call an instance by to another one, or gives it up.
+-- Gives a business key to another instance, or releases it.
 --
--- KEYS: 1 the key. ARGV: 1 who has it ('' if nobody), 2 who is to have it; or 3 the instance that gives it up.
--- Returns 1, or 0: somebody else has it.
+-- KEYS: 1 the key. ARGV: 1 its current holder ('' if none), 2 its new holder; or 3 the instance that releases
+-- it. Returns 1, or 0: another instance holds it.
 
 local found = redis.call('GET', KEYS[1]) or ''
 if ARGV[3] then

@@ -1,25 +1,25 @@
--- A commit as most are, in one straight line: of the root or of a branch of it, which changes no timers
--- or waits, has no effects or late events, and consumed all that the inbox held. It leaves what commit.lua would
--- leave (a test compares them) for half the cost. Whatever is unusual is seen before anything is
--- written, and left to commit.lua.
+-- Applies a common commit in one straight line: of the root or of one of its branches, without changes of timers
+-- or waits, without effects or late events, and with all inputs of the inbox consumed. The result is that of
+-- commit.lua (a test compares them) for half the cost. Unusual cases are detected before anything is written,
+-- and left to commit.lua.
 --
--- KEYS: 1 instance, 2 ready, 3 what it waits for, 4 history, 5 ended; 6.. where it ends, the listings of
--- running instances and of those with the new status: by time and by workflow each.
--- ARGV: 1 instance, 2 namespace, 3 scope, 4 token, 5 revision that was read, 6 record, 7 flags, 8 '1':
--- the scope is gone, 9 at, 10 history entries to keep, 11 letters: q only if there is nothing new, r give
--- the lease back, c closes a fork, f forks, p reports, e ends; 12 lease in milliseconds, 13 holder, 14 its
--- attempt, 15 the stamp that was seen, 16 the KiB that it adds at most, 17 those that the instance may hold; then a counted list: ids of consumed inputs; lines of history, and a
--- counted list of elements that hold them; then what the letters need: number of the fork to close; number, origin, total, open, needed and most bytes of the new one; the
--- result; status, output and error.
--- Returns 'general' if it is none of these, else in one text, since lists cost more: '1' if the lease was
--- given back or '0', the token if it was taken now or '0', scopes that were woken.
+-- KEYS: 1 instance, 2 ready, 3 what it waits for, 4 history, 5 ended; 6.. where it ends, the listings of running
+-- instances and of those with the new status: by time and by workflow each. ARGV: 1 instance, 2 namespace, 3 scope, 4
+-- token, 5 revision that was read, 6 record, 7 flags, 8 '1': the scope is gone, 9 at, 10 history entries to keep, 11
+-- letters: q only if there is nothing new, r give the lease back, c closes a fork, f forks, p reports, e ends; 12 lease
+-- in milliseconds, 13 holder, 14 its attempt, 15 the stamp that was seen, 16 the KiB that it adds at most, 17 those
+-- that the instance may hold; then a counted list: ids of consumed inputs; lines of history, and a counted list of
+-- elements that hold them; then what the letters need: number of the fork to close; number, origin, total, open, needed
+-- and most bytes of the new one; the result; status, output and error. Returns 'general' for other commits, otherwise
+-- in one text, since lists cost more: '1' if the lease was released or '0', the token if it was taken now or '0',
+-- scopes that were woken.
 
--- Libraries, which are not there yet when this is loaded.
+-- Libraries, which are not available yet when this is loaded.
 local call, match, find, sub, concat, pack, unpacked
 local GENERAL = 'general'
 -- More than this at once is left to commit.lua.
 local WIDE = 500
--- Elements of history that go with one commit, as in commit.lua.
+-- Elements of history that are removed with one commit, as in commit.lua.
 local TRIMMED = 1000
 -- Places of a fork's numbers.
 local TOTAL, OPEN, NEEDED, TOLD, CLOSED, TELLINGS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -41,8 +41,8 @@ local function remember(seen, items)
   return seen
 end
 
--- What a parent is told of a fork: with the results of its branches in order, false where there is none,
--- or without, where it only is to open the next batch.
+-- Returns the input that reports a fork to its parent: with the results of its branches in order, false
+-- where there is none; without results if the parent only has to open the next batch.
 local function joined(number, fork, results)
   local parts = {}
   for at = 1, results and fork[OPEN] or 0 do
@@ -52,8 +52,8 @@ local function joined(number, fork, results)
     .. '],"done":' .. fork[DONE] .. '}}'
 end
 
--- Lines of history, when the oldest elements that are not needed are gone, but for those of later commits. Nothing is
--- half done where the list isn't what it should be.
+-- Returns the lines of history without the oldest elements that are not needed, except those of later commits.
+-- Nothing is half done if the list isn't as expected.
 local function trim(K, list, lines, keep)
   for _ = 1, TRIMMED do
     if lines <= keep then break end
@@ -86,7 +86,7 @@ local function main(KEYS, ARGV)
   local closing = has(letters, 'c') and ARGV[rest]
   if closing then rest = rest + 1 end
 
-  -- What there is.
+  -- Read the present records.
   local number, index, name, found, kept, held
   if S == 'r' then
     if has(letters, 'e') then
@@ -122,7 +122,7 @@ local function main(KEYS, ARGV)
     return GENERAL
   end
 
-  -- How much the instance holds, as in prelude.lua.
+  -- The size of the instance, as in prelude.lua.
   local weight, by = tonumber(held) or 0, 0
   if held or #ARGV[6] >= KIB then
     local before = mark and kib(call('HSTRLEN', K, 'r:' .. S)) or 0
@@ -212,7 +212,7 @@ local function main(KEYS, ARGV)
     if forks[2] then table.sort(forks, function(a, b) return tonumber(a) < tonumber(b) end) end
   end
 
-  -- The end: nothing may be there that it does not know.
+  -- The end: there may be no fields that this function doesn't know.
   local ends = has(letters, 'e')
   if ends then
     if found[13] or not found[11] or (forks and forks[1] or not forks and list) then return GENERAL end
@@ -347,7 +347,7 @@ local function main(KEYS, ARGV)
     end
   end
 
-  -- The lease, and whether it goes on by itself.
+  -- The lease, and whether the scope continues by itself.
   local released, token = '0', '0'
   if has(letters, 'r') then
     released = '1'

@@ -1,17 +1,16 @@
--- What every script of an instance begins with: the instance's hash, its scopes' inboxes and
--- leases, and the index of what should run.
+-- The beginning of every script about an instance: the instance's hash, its scopes' inboxes and
+-- leases, and the index of scopes that should run.
 --
 -- KEYS, as far as a script needs them (keys.rs): 1 instance, 2 ready, 3 timers, 4 dirty,
 -- 5 what it waits for, 6 events that it had, 7 outbox, 8 ended, 9 history; then the script's own.
 -- ARGV: 1 instance, 2 namespace, 3 the scope that the script is about (may be ''); then its own.
 --
--- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record,
--- m:<scope> marks ("rev flags stamp": e ended, d detached, g goes on by itself; when it was written),
--- l:<scope> lease, q:<scope> inbox, i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed,
--- t:<scope> armed timers, f:<fork> origin, g:<fork> counters, b:<fork>.<index> a result,
--- hn lines of history that are kept, hd lines that are gone,
--- a:<scope> attempts that may have ended a worker (attempts.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children,
--- nk the key of the key that people call it by, z how much it holds (KiB).
+-- Fields of the instance's hash: s status, p suspended, n counter, h header, r:<scope> record, m:<scope> marks ("rev
+-- flags stamp": e ended, d detached, g continues by itself; when it was written), l:<scope> lease, q:<scope> inbox,
+-- i:<scope>:<n> an input, x:<scope> ids of inputs that were consumed, t:<scope> armed timers, f:<fork> origin, g:<fork>
+-- counters, b:<fork>.<index> a result, hn lines of history that are kept, hd lines that are gone, a:<scope> attempts
+-- that may have ended a worker (attempts.lua), F:<scope> its forks, O outbox, o:<n> an effect, k children, nk the Redis
+-- key of its business key, z its size (KiB).
 
 local KEYS, ARGV
 local K, READY, TIMERS, DIRTY, EVENTS, HAD
@@ -28,14 +27,14 @@ local is_dirty
 -- Fields of the instance's hash as this script knows them: text, or false where there is none. Those
 -- that it changed are written at its end, all at once.
 local known, changed
--- What changes in the index of what should run: since when, or false.
+-- Changes to the index of scopes that should run: the time since when, or false.
 local ready
 local marks, leases, boxes, forks
 -- Forks whose numbers changed.
 local counted
--- Timers that were armed; whether somebody was told.
+-- Timers that were armed; whether a listener was notified.
 local armed_now, told_timers
--- Whether the instance waits for something; nothing where that was not looked at.
+-- Whether the instance waits for something; nil if that was not checked.
 local waiting
 local call
 
@@ -72,7 +71,7 @@ local function erase(field)
 end
 
 -- A number for a token, an input or an effect. The first one grows with time, so that no number is used again
--- when the instance is removed and its id used once more: somebody may be late with one of before.
+-- if the instance is removed and its id used once more: a process may be late with an earlier one.
 local function next_number()
   local last = read('n')
   local number = string.format('%.0f', last and last + 1 or 16 * NOW)
@@ -80,7 +79,8 @@ local function next_number()
   return number
 end
 
--- A command that begins with so many words, and goes on with any number of pairs or single ones.
+-- A command that begins with this many words, and continues with any number of pairs or single
+-- ones.
 local function batched(words, head)
   local size = #words
   if size <= 1000 then
@@ -163,7 +163,7 @@ local function read_box(text)
   return text and cmsgpack.unpack(text) or {}
 end
 
--- Reads the scope in question, and what else the script will need of the hash, in one go.
+-- Reads the scope in question, and the other fields of the hash that the script needs, in one go.
 local function begin(...)
   local time = call('TIME')
   MICROS = time[1] .. string.sub('00000' .. time[2], -6)
@@ -173,7 +173,7 @@ local function begin(...)
   STATUS, SUSPENDED = known.s, known.p and true
 end
 
--- A script: its keys and arguments, what it does, and the end of it.
+-- Runs a script: its keys and arguments, its body, and its end.
 local function run(keys, argv, main)
   KEYS, ARGV, call = keys, argv, redis.call
   K, READY, TIMERS, DIRTY, EVENTS, HAD = keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
@@ -187,7 +187,7 @@ local function run(keys, argv, main)
   return answer
 end
 
--- What a field says, read once.
+-- Returns the parsed value of a field, which is parsed once.
 local function parsed(found, kind, parse, scope)
   local value = found[scope]
   if value == nil then
@@ -232,7 +232,7 @@ local function read_fork(text)
   return {
     total = n[1], open = n[2], needed = n[3], told = n[4], closed = n[5], tellings = n[6],
     done = n[7], failed = n[8], live = n[9], stamp = n[10],
-    -- How large the results are, and may become; forks of earlier builds have neither.
+    -- The size of the results and its limit; forks of earlier builds have neither.
     bytes = n[11] or 0, most = n[12] or 0,
   }
 end
@@ -282,7 +282,7 @@ local function is_there(scope)
   return unborn(scope)
 end
 
--- Its fork, or one around it, is closed, or the instance is over. A detached scope goes on.
+-- Its fork, or one around it, is closed, or the instance is over. A detached scope continues.
 local function closed(scope)
   while true do
     local mark = marks_of(scope)
@@ -311,8 +311,8 @@ local function has_work(scope)
   return mark.goes and not closed(scope)
 end
 
--- Looks again whether a scope has something to do: it stands in the index from now on. Whose lease
--- runs stands there too, and is passed over by who looks. Tells its holder.
+-- Checks again whether a scope has something to do; if so, it is in the index from now on. A scope
+-- with a valid lease is there too, and readers of the index skip it. Notifies the holder.
 local function refresh(scope)
   local member = INST .. '/' .. scope
   local lease = lease_of(scope)
@@ -342,8 +342,8 @@ local function knows(scope, id)
   return seen and string.find(seen, '\1' .. short(id) .. '\1', 1, true) and true
 end
 
--- How much the instance holds, in KiB: the records of its scopes, what its forks begin with, their results, and what came
--- from outside and waits. What is smaller than one counts nothing, so that most instances have no such field.
+-- The size of the instance, in KiB: the records of its scopes, the data that its forks begin with, their results, and
+-- inputs from outside that wait. Parts smaller than one KiB count as zero, so most instances have no such field.
 local function kib(bytes) return math.floor(bytes / 1024) end
 
 local function weigh(by)
@@ -377,7 +377,7 @@ local function inbox_add(scope, id, kind, payload, outside)
   return 1
 end
 
--- The global index of events is to be brought in line with the instance.
+-- The global index of events must be updated for the instance.
 local function dirty()
   is_dirty = 1
   call('ZADD', DIRTY, MICROS, INST)

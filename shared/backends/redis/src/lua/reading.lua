@@ -1,8 +1,7 @@
--- One coordinator reads the events, and notes how far it has come. KEYS: 1 the note.
--- ARGV: 1 process, 2 milliseconds, 0 gives the events up, 3 stream or '' where nothing is to be noted,
--- 4 done up to, 5 when that one came, 6 read up to.
--- Returns { 0 } while another process reads; { 1 } where this one goes on; { 2, stream, done, at, read } where
--- it begins, after the place that was noted last.
+-- Makes a coordinator the reader of the events, and stores its progress. KEYS: 1 the reader and its place.
+-- ARGV: 1 process, 2 milliseconds, 0 gives up the role, 3 stream or '' if there is no progress to store, 4
+-- done up to, 5 when that one came, 6 read up to. Returns { 0 } while another process reads; { 1 } if this one
+-- continues; { 2, stream, done, at, read } if it begins, after the place that was stored last.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -1,8 +1,7 @@
--- Removes an instance that has ended. ARGV: 4 only if it ended before this, 5 '1' if it has no key any more. KEYS: those of
--- Span::All, 10 keys by which instances were started, 11.. listings, 21 those that are suspended.
--- Returns 1, or 0: it still has something to do or to say, or isn't what it was; or the key of the key that
--- people call it by, which it is to give up first.
--- A faulted one of an earlier build that stands among the others is put in its place instead.
+-- Removes an instance that has ended. ARGV: 4 only if it ended before this, 5 '1' if it has no key any more. KEYS:
+-- those of Span::All, 10 keys by which instances were started, 11.. listings, 21 those that are suspended. Returns 1,
+-- or 0: it still has work or effects, or has changed; or the Redis key of its business key, which must be released
+-- first. A faulted one of an earlier build that is among the others is moved instead.
 
 begin('end', 'O', 'lw', 'key', 'nk')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
@@ -42,8 +41,8 @@ call('ZREM', ENDED, INST)
 call('ZREM', OUTBOX, INST)
 call('SREM', KEYS[21], INST)
 call('DEL', K, HAD, HISTORY)
--- One that is faulted still stands where waits and active instances stand: only its notes say where. They go with
--- the mark, and the rest with them.
+-- A faulted one is still in the indexes of waits and of active instances: only its entries say where. They go
+-- with the mark, and the rest with them.
 local noted, rest = false, {}
 for _, field in ipairs(call('HKEYS', EVENTS)) do
   local kind = string.sub(field, 1, 2)

@@ -1,5 +1,5 @@
--- What changes scopes: timers, waits, forks, their beginning and their end. Stands between the
--- prelude and the scripts that need it.
+-- Functions that change scopes: timers, waits, forks, their beginning and their end. Inserted
+-- between the prelude and the scripts that need it.
 
 local function timers_of(scope)
   local text = read('t:' .. scope)
@@ -62,7 +62,7 @@ local function waits()
   return waiting
 end
 
--- The hash of what an instance waits for begins with the name of its workflow.
+-- The hash of an instance's waits begins with the name of its workflow.
 local function put_wait(field, value)
   call('HSET', EVENTS, field, value)
   waiting = true
@@ -107,7 +107,8 @@ local function put_scope(scope, record, rev, flags)
   write('m:' .. scope, text)
 end
 
--- Timers, waits and inbox go. Events that nobody acted on are free for others of the instance.
+-- Removes timers, waits and inbox. Events that were not processed are free for other scopes of the
+-- instance.
 local function empty_scope(scope)
   disarm_all(scope)
   drop_waits(scope)
@@ -118,7 +119,7 @@ local function empty_scope(scope)
     local key = item[3] == 'e' and string.match(item[2], '^event%-%d+%-%d+%-(.*)$')
     if key then
       call('ZREM', HAD, string.sub(redis.sha1hex(key), 1, 32))
-      -- Waits that have looked for early events look once more.
+      -- Waits that have searched for early events search again.
       if waits() then call('HSET', EVENTS, 'F', MICROS) end
       dirty()
     end
@@ -195,13 +196,13 @@ local function remove_scope(scope)
   if name then prune_fork(name) end
 end
 
--- Branches that have begun are cancelled, the others never will be.
+-- Branches that have begun are cancelled, the others will never begin.
 close_fork = function(name)
   local fork = fork_of(name)
   if not fork or fork.closed == 1 then return end
   fork.closed = 1
   put_fork(name, fork)
-  -- Where all have told and are gone there is nobody to look after.
+  -- If all branches have reported and are gone, there is nothing to do.
   if fork.live > 0 or fork.done + fork.failed < fork.open then
     local fields = {}
     for index = 0, fork.open - 1 do

@@ -1,7 +1,7 @@
--- Divides the shards among the coordinators that live. KEYS: 1 processes by when they run out,
--- 2 owners by shard. ARGV: 1 process, 2 milliseconds, 3 how many shards.
--- Returns the shards of this process. Whoever has more than its share gives some back; whoever has
--- fewer takes what is free, and more as the others give back.
+-- Divides the shards among the live coordinators. KEYS: 1 processes by the expiry of their leases,
+-- 2 owners by shard. ARGV: 1 process, 2 milliseconds, 3 how many shards. Returns the shards of this
+-- process. A process with more than its share releases some. A process with fewer takes free ones,
+-- and more as the others release theirs.
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

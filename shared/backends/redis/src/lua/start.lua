@@ -1,5 +1,5 @@
 -- Creates an instance that begins without a correlation and without timers, in one straight line:
--- create.lua's short way.
+-- the fast path of create.lua.
 --
 -- KEYS: 1 instance, 2 ready, 3 keys by which instances were started, 4 the listing of running ones by time,
 -- 5 by workflow.
@@ -24,7 +24,7 @@ local function main(KEYS, ARGV)
   if watcher ~= '' then call('HSET', K, 'w', watcher) end
   call('ZADD', KEYS[4], micros, INST)
   call('ZADD', KEYS[5], 0, place)
-  -- One that isn't to go on has nothing to do.
+  -- An instance that must not continue has nothing to do.
   if string.find(ARGV[4], 'g', 1, true) then call('ZADD', KEYS[2], 'LT', string.sub(micros, 1, -4), INST .. '/r') end
   return false
 end

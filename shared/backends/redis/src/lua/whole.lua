@@ -1,4 +1,4 @@
--- Creates an instance that has been carried out already: what start.lua and the commit that ends it would
+-- Creates an instance that has already run to its end: what start.lua and the commit that ends it would
 -- leave together.
 --
 -- KEYS: 1 instance, 2 history, 3 keys by which instances were started, 4 ended, 5 the listing of those with its

@@ -318,7 +318,7 @@ impl Pair {
         !released
     }
 
-    /// A commit, and what is still held after it.
+    /// A commit, and the leases that are still held after it.
     async fn turn(
         &mut self,
         dice: &mut Dice,

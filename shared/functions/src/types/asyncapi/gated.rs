@@ -169,7 +169,7 @@ async fn secured(
     Ok(Box::new(secured.await?))
 }
 
-/// Reads where the client wants to go, and goes there.
+/// Reads the client's target address, and connects to it.
 async fn begin(
     stream: &mut TcpStream,
     gate: &Gate,

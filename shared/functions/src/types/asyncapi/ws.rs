@@ -216,7 +216,7 @@ async fn open(
     }
 }
 
-/// To an address that was looked at.
+/// To an address that was checked.
 async fn connect(
     clients: &Clients,
     sending: &Sending,

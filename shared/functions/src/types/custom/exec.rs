@@ -1,7 +1,7 @@
 //! A connector that is a command.
 //!
 //! The call goes to its stdin, the result comes from its stdout. A call that ends early (a timeout,
-//! a cancellation, an answer that is too long) kills the command and what it has started.
+//! a cancellation, an answer that is too long) kills the command and its child processes.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};

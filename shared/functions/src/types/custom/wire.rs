@@ -37,7 +37,7 @@ const EXACT: &str = "application/vnd.swirl.error+json";
 /// Texts that errors don't show.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hidden<'a> {
-    /// What was sent to be let in: cut out of everything.
+    /// The credentials that were sent: cut out of everything.
     pub(super) credentials: &'a [String],
     /// The values of the workflow's secrets. Handlers match by name and code, so these are as they came.
     pub(super) secrets: &'a [String],

@@ -55,7 +55,7 @@ pub(super) fn selection(
 }
 
 struct Check<'a> {
-    /// `None`: members that it isn't known to have may be there all the same.
+    /// `None`: unknown members are possible.
     schema: Option<&'a Schema>,
     found: Vec<Misfit>,
 }

@@ -154,7 +154,7 @@ pub(super) fn make(template: &Template, arguments: &Data) -> Result<Request, Str
     })
 }
 
-/// The body as its content type wants it.
+/// The body in the form of its content type.
 fn sent(body: &Value, headers: &mut Vec<(String, String)>) -> Result<Vec<u8>, String> {
     let given = headers
         .iter()

@@ -19,7 +19,7 @@ pub(crate) struct Shape {
     /// Whether the types that are given, if any are, include `object`.
     pub(crate) object: Option<bool>,
     pub(crate) properties: Vec<Property>,
-    /// Where it was looked at: a schema may contain itself, and often.
+    /// Where it was examined: a schema may contain itself, repeatedly.
     seen: HashSet<String>,
 }
 
@@ -29,7 +29,7 @@ impl Shape {
     }
 }
 
-/// The shape of a schema. `details` says whether the members' own schemas are looked at.
+/// The shape of a schema. `details` says whether the members' own schemas are examined.
 pub(crate) fn shape(
     document: &OpenApi,
     schema: Option<Node<'_>>,

@@ -82,7 +82,7 @@ impl Channels {
             endpoint = endpoint.tls_config(tls)?;
         }
         let (gate, limit) = (self.gate.clone(), self.connect_timeout);
-        // To an address that was looked at.
+        // To an address that was checked.
         Ok(
             endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
                 let gate = gate.clone();

@@ -33,7 +33,7 @@ impl Server {
         self.port
     }
 
-    /// As HTTP/2 wants it.
+    /// As HTTP/2 requires it.
     pub(super) fn http_uri(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}:{}", self.host, self.port)

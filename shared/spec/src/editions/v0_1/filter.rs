@@ -16,7 +16,7 @@ const RESULT: [&str; 3] = ["resultPath", "ResultPath", "result-path"];
 const OUTPUT: [&str; 3] = ["outputPath", "OutputPath", "output-path"];
 const OBJECT: [&str; 2] = ["filter", "Filter"];
 
-/// All property names that a filter may have at its place.
+/// All property names that a filter may have where it is.
 pub(super) const PROPERTIES: [&str; 11] = [
     OBJECT[0], OBJECT[1], INPUT[0], INPUT[1], INPUT[2], RESULT[0], RESULT[1], RESULT[2], OUTPUT[0],
     OUTPUT[1], OUTPUT[2],
@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         self.ctx.path(obj, name, Sight::PLAIN)
     }
 
-    /// A path that has no effect at its place.
+    /// A path that has no effect where it is.
     pub fn no_effect(&mut self, place: Option<Place<'_>>, why: &str) {
         if let Some((obj, name)) = place
             && let Some(node) = obj.get(name)

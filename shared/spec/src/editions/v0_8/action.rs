@@ -193,7 +193,7 @@ impl Ctx<'_> {
             Some(name) => self.call(name, Some(obj)),
             None => {
                 self.missing(obj, "a functionRef", &["refName"]);
-                // The rest of it is checked all the same.
+                // The rest of it is still checked.
                 let params = self.params.clone();
                 let sight = Sight {
                     params: &params,

@@ -71,7 +71,7 @@ pub(super) fn no_sleep(ctx: &mut Ctx<'_>, state: &mut Node) {
         let message = "there is no state type 'sleep' in edition 0.9".to_owned();
         let hint = "use 'sleep' of an action: {before: ...} or {after: ...}".to_owned();
         ctx.error_as_is(&spot, codes::UNKNOWN_VALUE, message, hint);
-        // Replaces it, so that the states that lead here are checked all the same.
+        // Replaces it, so that the states that lead here are still checked.
         *word = word.text_here("inject");
     }
     state.take("duration");

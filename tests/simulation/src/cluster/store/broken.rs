@@ -10,7 +10,7 @@ use super::State;
 use crate::cluster::Mutant;
 use crate::wait::block_on;
 
-/// For the variant that counts: two reports are enough, whoever made them.
+/// For the variant that counts: two reports are enough, from any branches.
 pub(super) fn miscount(
     state: &mut State,
     inner: &Embedded,

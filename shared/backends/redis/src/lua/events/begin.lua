@@ -1,15 +1,15 @@
--- An event is offered. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that had it.
--- ARGV: 1 event, 2 at, 3 how many are known at most, 4 what is to be kept of it, or '',
--- 5 a generation that is older: clocks of several servers differ, and kept events are given in this order.
--- Returns { 'duplicate' }, { 'done', outcome }, or { 'open', generation, what an older event of
--- the same name left }: a generation counts as long as the event is known or kept.
+-- Begins the offer of an event. KEYS: 1 known, 2 open, 3 kept, 4 bodies, 5 instances that had it. ARGV: 1
+-- event, 2 at, 3 how many are known at most, 4 its stored form, or '', 5 a generation that is older:
+-- clocks of several servers differ, and kept events are delivered in this order. Returns { 'duplicate' },
+-- { 'done', outcome }, or { 'open', generation, the rest of an older event of the same name }: a
+-- generation is valid as long as the event is known or kept.
 
 local event, body = ARGV[1], ARGV[4]
 local open = redis.call('HGET', KEYS[2], event)
 if open then
   local generation, outcome = string.match(open, '^(%d+) %S+ ?(.*)$')
   if outcome ~= '' then return { 'done', outcome } end
-  -- Somebody is at it, or was: it is begun once more.
+  -- A process works on it, or did: it is begun again.
   if body ~= '' and redis.call('HSETNX', KEYS[4], event, generation .. '\n' .. body) == 1 then
     redis.call('ZADD', KEYS[3], ARGV[2], event)
   end

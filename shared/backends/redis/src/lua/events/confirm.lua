@@ -1,5 +1,6 @@
--- All that came of an event is done. KEYS: 1 known, 2 open. ARGV: 1 event, 2 at, 3 '1': claims of
--- its starts have been given up. Returns where they are if that is still to be done, else nothing.
+-- Marks all effects of an event as done. KEYS: 1 known, 2 open. ARGV: 1 event, 2 at, 3 '1': claims
+-- of its starts have been given up. Returns where they are if that is still to be done, else
+-- nothing.
 
 local open = redis.call('HGET', KEYS[2], ARGV[1])
 if not open then return false end

@@ -1,8 +1,8 @@
--- Gives an event to a wait. KEYS: those of Span::Waits. ARGV: 4 field of the wait, 5 what it must
--- be, 6 what it will be ('': it is over), 7 event, 8 generation, 9 generations that are forgotten,
--- 10 id and 11 payload of the input, 12 how many values, then names and values ('': unknown yet)
--- that the instance must have, then names and values that it learns.
--- Returns { 'gone' }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
+-- Delivers an event to a wait. KEYS: those of Span::Waits. ARGV: 4 field of the wait, 5 what it
+-- must be, 6 what it will be ('': it is over), 7 event, 8 generation, 9 generations that are
+-- forgotten, 10 id and 11 payload of the input, 12 how many values, then names and values ('':
+-- unknown yet) that the instance must have, then names and values that it learns. Returns { 'gone'
+-- }, { 'had' }, { 'changed' }, { 'known' } or { 'done', mark, scopes, fields }.
 
 begin('n', 'x:' .. SCOPE)
 if not STATUS then return { 'gone' } end

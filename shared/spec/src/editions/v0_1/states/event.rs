@@ -140,7 +140,7 @@ fn way(reader: &mut Reader<'_, '_>, obj: Obj<'_>, ends: bool, end_wins: bool) ->
     }
 }
 
-/// Nothing would ever start an instance, or each look at the state would go through at once.
+/// Otherwise nothing would ever start an instance, or the state would always complete at once.
 fn holds_at_once(reader: &mut Reader<'_, '_>, obj: Obj<'_>) {
     let node = obj.get("event-expression").unwrap_or(obj.node);
     reader.ctx.error(
