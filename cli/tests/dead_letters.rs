@@ -23,6 +23,17 @@ fn swirl(server: &str, arguments: &[&str]) -> (Value, Option<i32>) {
     (answer, done.status.code())
 }
 
+/// What a command writes for people: its rows, and its messages.
+fn shown(server: &str, arguments: &[&str]) -> (String, String) {
+    let done = Command::new(BINARY)
+        .args(arguments)
+        .args(["--server", server, "--color", "never"])
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(done.stdout), text(done.stderr))
+}
+
 fn letters(server: &str, count: usize) -> Vec<Value> {
     until("so many letters", || {
         let (answer, code) = swirl(server, &["dead-letters", "list"]);
@@ -62,6 +73,9 @@ async fn they_are_listed_shown_sent_again_and_dropped() {
     let (page, _) = swirl(&server, &["dead-letters", "list", "--limit", "1"]);
     assert_eq!(page["next"], found[0]["sequence"]);
     let after = page["next"].to_string();
+    let (rows, said) = shown(&server, &["dead-letters", "list", "--limit", "1"]);
+    assert_eq!(rows.lines().count(), 1, "{rows}");
+    assert_eq!(said, format!("there may be more: --after {after}\n"));
     let (rest, _) = swirl(&server, &["dead-letters", "list", "--after", &after]);
     assert_eq!(rest["deadLetters"].as_array().unwrap().len(), 2);
 

@@ -359,6 +359,27 @@ impl Answer {
         format!("error[{code}]: {detail}{hint}")
     }
 
+    /// Writes a page of a listing as `show` does. How it continues is no part of the result: `more` goes to stderr.
+    /// In JSON the result itself says it.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn show_page(
+        &self,
+        terminal: &Terminal,
+        text: impl FnOnce(&Value) -> String,
+        more: impl FnOnce(&Value) -> Option<String>,
+    ) -> anyhow::Result<u8> {
+        let code = self.show(terminal, text)?;
+        if terminal.output != Output::Json
+            && !self.refused()
+            && let Some(more) = more(&self.body)
+        {
+            terminal.message(&more);
+        }
+        Ok(code)
+    }
+
     /// Writes the answer: as JSON, or as `text` says. The exit code is 1 for a refusal.
     ///
     /// # Errors

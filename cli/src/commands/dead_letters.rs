@@ -89,18 +89,19 @@ impl List {
         query.extend(after.as_deref().map(|after| ("after", after)));
         self.server.run(async |client| {
             let answer = client.get(&["dead-letters"], &query).await?;
-            answer.show(terminal, text)
+            answer.show_page(terminal, text, more)
         })
     }
 }
 
 fn text(body: &Value) -> String {
     let letters = body["deadLetters"].as_array().into_iter().flatten();
-    let mut text: String = letters.map(line).collect();
-    if let Some(next) = body["next"].as_u64() {
-        text.push_str(&format!("there may be more: --after {next}\n"));
-    }
-    text
+    letters.map(line).collect()
+}
+
+fn more(body: &Value) -> Option<String> {
+    let next = body["next"].as_u64()?;
+    Some(format!("there may be more: --after {next}"))
 }
 
 fn about(letter: &Value) -> String {

@@ -75,7 +75,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
     args.server.run(async |client| {
         let answer = client.get(&["instances"], &query).await?;
-        answer.show(terminal, text)
+        answer.show_page(terminal, text, more)
     })
 }
 
@@ -87,15 +87,16 @@ fn text(body: &Value) -> String {
     let instances = body["instances"].as_array().into_iter().flatten();
     let mut rows = vec![HEADER.map(str::to_owned)];
     rows.extend(instances.map(row));
-    let mut text = table(&rows);
-    if let Some(next) = body["next"].as_str() {
-        if body["instances"].as_array().is_none_or(Vec::is_empty) {
-            let scanned = &body["scanned"];
-            text.push_str(&format!("nothing yet among {scanned} instances; "));
-        }
-        text.push_str(&format!("there may be more: --after '{next}'\n"));
-    }
-    text
+    table(&rows)
+}
+
+fn more(body: &Value) -> Option<String> {
+    let next = body["next"].as_str()?;
+    let more = format!("there may be more: --after '{next}'");
+    Some(match body["instances"].as_array() {
+        Some(rows) if !rows.is_empty() => more,
+        _ => format!("nothing yet among {} instances; {more}", body["scanned"]),
+    })
 }
 
 /// The status of an instance as shown to people: of those that run, some wait, and some are suspended.
@@ -142,7 +143,13 @@ mod tests {
         ID  WORKFLOW     STATUS   STATE          STARTED               ERROR
         a   order:1.0    waiting  Await payment  2024-01-31T09:00:00Z
         b   hello:2.0.0  faulted  Charge         2024-01-31T09:00:00Z  FunctionError (503): busy
-        there may be more: --after '~b'
         ");
+        assert_eq!(more(&body).unwrap(), "there may be more: --after '~b'");
+        let none = json!({"next": "~b", "instances": [], "scanned": 7});
+        assert_eq!(
+            more(&none).unwrap(),
+            "nothing yet among 7 instances; there may be more: --after '~b'"
+        );
+        assert_eq!(more(&json!({"next": null, "instances": []})), None);
     }
 }

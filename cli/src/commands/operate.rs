@@ -1,7 +1,8 @@
-//! `swirl cancel`, `suspend`, `resume`, `retry`, `skip` and `rerun`
+//! `swirl cancel`, `suspend`, `resume`, `retry`, `skip`, `rerun` and `remove`
 
 use anyhow::Context;
 use serde_json::json;
+use swirl_presentation::timeline::shown;
 
 use crate::arguments::json_argument;
 use crate::client::{Repeat, Server};
@@ -65,6 +66,24 @@ pub struct Rerun {
     state: String,
 }
 
+/// Removes an instance that has ended or failed, with its history.
+///
+/// Servers do so by themselves some time after the end. One that still runs is to be cancelled first.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Example:\n  swirl remove 2f6c0d9b --reason 'a test'")]
+pub struct Remove {
+    /// The instance's id or its beginning, or WORKFLOW/KEY.
+    #[arg(value_name = "ID")]
+    id: String,
+
+    /// The reason, for the server's log: the instance's history is removed, too.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    #[command(flatten)]
+    server: Server,
+}
+
 #[derive(Debug, clap::Args)]
 struct Of {
     /// The instance's id or its beginning, or WORKFLOW/KEY.
@@ -105,17 +124,31 @@ pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
     args.of.ask("rerun", body, terminal)
 }
 
+pub fn remove(args: &Remove, terminal: &Terminal) -> anyhow::Result<u8> {
+    args.server.run(async |client| {
+        let id = client.instance(&args.id).await?;
+        let query = reason(args.reason.as_deref());
+        let answer = client.delete(&["instances", &id], &query).await?;
+        answer.show(terminal, |body| {
+            let text = |name: &str| shown(&body[name]);
+            let (workflow, version) = (text("workflow"), text("version"));
+            let (id, status) = (text("id"), text("status"));
+            format!("{id} of {workflow}:{version}, which was {status}, is removed\n")
+        })
+    })
+}
+
+fn reason(given: Option<&str>) -> Vec<(&str, &str)> {
+    given.map(|reason| ("reason", reason)).into_iter().collect()
+}
+
 impl Of {
     fn ask(&self, action: &str, body: String, terminal: &Terminal) -> anyhow::Result<u8> {
         self.server.run(async |client| {
             let id = client.instance(&self.id).await?;
             let path = ["instances", &id, action];
             let headers = [("content-type", "application/json")];
-            let reason = self.reason.as_deref();
-            let query: Vec<_> = reason
-                .map(|reason| ("reason", reason))
-                .into_iter()
-                .collect();
+            let query = reason(self.reason.as_deref());
             let answer = client
                 .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
                 .await?;

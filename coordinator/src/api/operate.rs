@@ -1,4 +1,4 @@
-//! `POST /instances/{id}/...`: an operator's actions on an instance.
+//! `POST /instances/{id}/...` and `DELETE /instances/{id}`: an operator's actions on an instance.
 
 use axum::Json;
 use axum::body::Body;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use swirl_model::instance::{Instance, Status};
 use swirl_model::workflow::Workflow;
-use swirl_service::{Action, Operator};
+use swirl_service::{Action, NotRemoved, Operator};
 
 use super::Api;
 use super::problem::{Problem, cut};
@@ -143,6 +143,52 @@ pub async fn rerun(
         ));
     }
     operate(&api, &id, Action::Rerun(rerun.state), asker).await
+}
+
+/// An instance that has ended or failed, with its history.
+pub async fn remove(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    Asker(operator): Asker,
+) -> Result<Response, Problem> {
+    let instance = find(&api, &id).await?;
+    let header = &instance.header;
+    if let Err(reason) = api.service.remove(&instance, &operator).await? {
+        return Err(not_removed(&id, header.id.as_str(), reason));
+    }
+    let body = json!({
+        "id": header.id.as_str(),
+        "workflow": &*header.definition.workflow,
+        "version": &*header.definition.version,
+        "status": instance.state.status.word(),
+    });
+    Ok(Json(body).into_response())
+}
+
+fn not_removed(asked: &str, id: &str, reason: NotRemoved) -> Problem {
+    let (code, detail) = match reason {
+        NotRemoved::Unknown => return Problem::no_instance(asked),
+        NotRemoved::Running => (
+            "still-running",
+            format!("instance {id} is running: cancel it first"),
+        ),
+        NotRemoved::Awaits(child) => (
+            "still-running",
+            format!("{child}, a sub-workflow of instance {id}, is running: cancel that first"),
+        ),
+        NotRemoved::Needed(parent) => (
+            "still-needed",
+            format!(
+                "instance {parent} failed with its sub-workflow {id}, and its retry would run that again from the \
+                 beginning: remove {parent} first"
+            ),
+        ),
+        NotRemoved::Busy => (
+            "still-busy",
+            format!("instance {id} has effects that are not carried out yet: try again soon"),
+        ),
+    };
+    Problem::conflict(code, detail)
 }
 
 async fn find(api: &Api, id: &str) -> Result<Instance, Problem> {

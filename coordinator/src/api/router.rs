@@ -75,6 +75,7 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         (Read, "/api/v1/events/explain", post(events::explain)),
         (Read, "/api/v1/instances", get(listing::list)),
         (Read, "/api/v1/instances/{id}", get(instances::one)),
+        (Operate, "/api/v1/instances/{id}", delete(operate::remove)),
         (
             Operate,
             "/api/v1/instances/{id}/cancel",

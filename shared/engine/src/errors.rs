@@ -37,6 +37,9 @@ impl Ctx<'_> {
             ErrorSet::Any => true,
             ErrorSet::These(errors) => self.matches_any(errors, error),
             ErrorSet::Except(errors) => !self.matches_any(errors, error),
+            ErrorSet::TheseExcept(errors, except) => {
+                self.matches_any(errors, error) && !self.matches_any(except, error)
+            }
             ErrorSet::When(expression) => {
                 let (shown, mut data) = (shown(error), self.scope.data.clone());
                 if !data.is_object() {
@@ -63,7 +66,10 @@ impl Ctx<'_> {
                 let found = self.view().eval(*expression, result)?;
                 Ok(found.is_some_and(|found| exists(&found)))
             }
-            ErrorSet::Any | ErrorSet::These(_) | ErrorSet::Except(_) => Ok(false),
+            ErrorSet::Any
+            | ErrorSet::These(_)
+            | ErrorSet::Except(_)
+            | ErrorSet::TheseExcept(..) => Ok(false),
         }
     }
 
@@ -107,7 +113,11 @@ impl Ctx<'_> {
         throw: &Throw,
         cause: &WorkflowError,
     ) -> Result<WorkflowError, WorkflowError> {
-        let view = self.view();
+        // The error that is being handled, not the one before it.
+        let view = View {
+            last_error: Some(cause),
+            ..self.view()
+        };
         let text = |template: &Option<Template>| {
             let value = template
                 .as_ref()

@@ -79,7 +79,11 @@ pub(crate) fn all() -> Vec<Fun<Jq>> {
     let core = jaq_core::funs().map(limit);
     let std = jaq_std::funs().filter(wanted).map(limit);
     let own = own().into_iter().map(run::<Jq>);
-    own.chain([chained()]).chain(core).chain(std).collect()
+    // The library's own definitions use the first name, the prelude the second.
+    let ranges = jaq_core::funs().filter(|fun| fun.0 == "range");
+    let ranges = ranges.map(|(_, args, native)| ("_range", args, native));
+    let own = own.chain([chained()]).chain(ranges);
+    own.chain(core).chain(std).collect()
 }
 
 /// `_chained`: the identity, counted; see [`meter::chained_call`].
@@ -259,10 +263,12 @@ fn from_json(value: &V) -> ValR<V> {
         .as_str()
         .ok_or_else(|| value.fail("only strings can be parsed"))?;
     meter::charge(text.len().saturating_mul(4));
-    match text.trim() {
-        "nan" | "NaN" => return Ok(V::from(f64::NAN)),
-        "" => return Err(Error::str("Expected JSON value (while parsing '')")),
-        _ => {}
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err(Error::str("Expected JSON value (while parsing '')"));
+    }
+    if let Some(float) = not_finite(trimmed) {
+        return Ok(V::from(float));
     }
     let Data(val) = Data::parse(text.as_bytes())
         .map_err(|error| Error::str(format_args!("{error} (while parsing '{value}')")))?;
@@ -344,14 +350,32 @@ fn now() -> V {
     }
 }
 
+/// The words that jq's parser takes for numbers, in any case.
+fn not_finite(text: &str) -> Option<f64> {
+    let (sign, word) = match text.strip_prefix(['-', '+']) {
+        Some(word) if text.starts_with('-') => (-1.0, word),
+        Some(word) => (1.0, word),
+        None => (1.0, text),
+    };
+    let is = |name: &str| word.eq_ignore_ascii_case(name);
+    match () {
+        () if is("nan") => Some(f64::NAN),
+        () if is("inf") || is("infinity") => Some(sign * f64::INFINITY),
+        () => None,
+    }
+}
+
 fn to_number(value: &V) -> ValR<V> {
     match &value.val {
         Val::Num(_) => Ok(value.clone()),
-        Val::TStr(_) => match order::parse(value.try_str()?.trim()) {
-            Some(number) => Ok(V::num(number)),
-            None if value.try_str()?.trim() == "nan" => Ok(V::from(f64::NAN)),
-            None => Err(value.fail("cannot be parsed as a number")),
-        },
+        Val::TStr(_) => {
+            let text = value.try_str()?.trim();
+            match (order::parse(text), not_finite(text)) {
+                (Some(number), _) => Ok(V::num(number)),
+                (None, Some(float)) => Ok(V::from(float)),
+                (None, None) => Err(value.fail("cannot be parsed as a number")),
+            }
+        }
         _ => Err(value.fail("cannot be parsed as a number")),
     }
 }

@@ -6,6 +6,10 @@ def strptime($format): . as $text | try _strptime($format) catch (. as $error | 
   | if type != "string" or ($format | type) != "string" then error($error)
     else try ((. + " 01" | _strptime($format + " %d")) | _without_day(true))
       catch ($text | try (("1900-01-01 " + . | _strptime("%Y-%m-%d " + $format)) | _without_day(false)) catch error($error)) end);
+def range($from; $to; $by): if $by == 0 then empty else _range($from; $to; $by) end;
+def range($from; $to): if ($from | type) == "number" and ($to | type) == "number" then _range($from; $to; 1)
+  else error("Range bounds must be numeric") end;
+def range($to): range(0; $to);
 def nan: _nan;
 def infinite: _infinite;
 def isboolean: type == "boolean";

@@ -109,7 +109,6 @@ cases! {
     range_foreach: "[foreach range(1e12) as $i (0; . + 1)]" => [MEMORY, TIME];
     range_limited: "[limit(1e12; range(1e12))]" => [MEMORY, TIME];
     range_skipped: "nth(1e12; range(1e13))" => [TIME];
-    range_zero_step: "[range(0; 1; 0)]" => [MEMORY, TIME];
     range_nothing_selected: "first(range(1e12) | select(. < 0))" => [TIME];
     range_of_floats: "[range(0; 1; 1e-12)]" => [MEMORY, TIME];
     repeat_collected: "[repeat(1)]" => [MEMORY, TIME];

@@ -235,6 +235,18 @@ impl InstanceKey {
     }
 }
 
+/// What became of the wish to remove an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removed {
+    Done,
+    /// There is no such instance.
+    Unknown,
+    /// It has neither ended nor failed.
+    Running,
+    /// It has effects that are not carried out yet, or something of it is still being driven: soon it can be removed.
+    Busy,
+}
+
 /// Which instance has a key, and since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyHolder {
@@ -326,6 +338,10 @@ pub trait ExecutionStore: InstanceRecords {
     /// Suspends or resumes. With it [`Command::SuspendAwaited`] is in the instance's outbox. `None`: there is no
     /// such active instance.
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>>;
+
+    /// Removes an instance that has ended or failed, with its history and its key, as a store does by itself some time
+    /// after the end. Its id may be used again. Unless the outcome is [`Removed::Done`], nothing has changed.
+    async fn remove(&self, id: &InstanceId) -> Result<Removed>;
 
     /// Timers that are due, earliest first, then in the order of arming. They stay armed until the
     /// engine disarms them, but one whose input waits in the inbox isn't due again.

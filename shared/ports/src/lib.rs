@@ -25,7 +25,8 @@ pub use error::{Error, Result};
 pub use events::{EventBus, EventLog, Offered, Start, StreamPlace, Trigger};
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
-    InstanceRecords, KeyHolder, Lease, NewInstance, OutboxEntry, Released, Suspended, Whole,
+    InstanceRecords, KeyHolder, Lease, NewInstance, OutboxEntry, Released, Removed, Suspended,
+    Whole,
 };
 pub use finding::{Finding, Severity};
 pub use queries::{

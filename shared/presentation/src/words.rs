@@ -16,6 +16,7 @@ pub fn errors(workflow: &Workflow, errors: &ErrorSet) -> String {
         ErrorSet::Except(ids) if ids.is_empty() => "any error".to_owned(),
         ErrorSet::These(ids) => names(ids),
         ErrorSet::Except(ids) => format!("all but {}", names(ids)),
+        ErrorSet::TheseExcept(ids, except) => format!("{} but not {}", names(ids), names(except)),
         ErrorSet::When(test) => text(workflow, *test),
         ErrorSet::Text(text) => text.clone(),
     }

@@ -273,6 +273,15 @@ expect:
     }
 
     #[test]
+    fn nothing() {
+        for text in ["", " \n", "# only a comment\n", "---\n"] {
+            let expected = "f/x.scenario.yaml:1:1: the scenario is empty\n  \
+                 help: a scenario is an object with at least 'workflows' and 'expect'";
+            assert_eq!(give(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
     fn unknown_keys_at_every_level() {
         insta::assert_snapshot!(give(r#"
 workflow: [w.json]

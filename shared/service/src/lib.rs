@@ -27,7 +27,7 @@ pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
 pub use deploy::{Deletion, Deployed, Deployment, instances_of};
 pub use explain::{Asks, Explained, Miss, Taker, Why};
 pub use intake::{Taken, keys, read_message};
-pub use operator::{Action, Operator};
+pub use operator::{Action, NotRemoved, Operator};
 pub use outward::Outward;
 pub use reach::Reach;
 pub use recent::{Recent, Seen};

@@ -4,9 +4,9 @@ use swirl_engine::{Rejection, can_rerun, can_skip};
 use swirl_model::Data;
 use swirl_model::event::{Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::instance::{EndStatus, Instance};
+use swirl_model::instance::{EndStatus, Instance, Status};
 use swirl_model::workflow::Workflow;
-use swirl_ports::Suspended;
+use swirl_ports::{Removed, Suspended};
 
 use crate::{Error, Service};
 
@@ -29,6 +29,19 @@ pub struct Operator {
     /// The token's name, or the name that the provider gives; `None` where no token is asked for.
     pub name: Option<String>,
     pub reason: Option<String>,
+}
+
+/// Why an instance is not removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotRemoved {
+    Unknown,
+    Running,
+    /// It failed while it waited for this sub-workflow, which still runs.
+    Awaits(InstanceId),
+    /// This one failed with it, and would run the whole sub-workflow again when it is retried.
+    Needed(InstanceId),
+    /// Effects of it are not carried out yet: soon it can be removed.
+    Busy,
 }
 
 impl Action {
@@ -118,6 +131,36 @@ impl Service {
         self.operate_as(id, action, operator).await
     }
 
+    /// Removes an instance that has ended or failed, with its history.
+    pub async fn remove(
+        &self,
+        instance: &Instance,
+        operator: &Operator,
+    ) -> Result<Result<(), NotRemoved>, Error> {
+        let id = &instance.header.id;
+        if instance.state.status == Status::Faulted
+            && let Some(child) = self.awaited_by(instance).await?.pop()
+        {
+            return Ok(Err(NotRemoved::Awaits(child)));
+        }
+        if self.parent_gone_on(instance).await?.is_none()
+            && let Some(parent) = self.failed_with_it(instance).await?.first()
+        {
+            return Ok(Err(NotRemoved::Needed(parent.header.id.clone())));
+        }
+        Ok(match self.store.remove(id).await? {
+            Removed::Done => {
+                let (by, reason) = (operator.name.as_deref(), operator.reason.as_deref());
+                // Its history is gone: nothing but the log still says who did it.
+                tracing::info!(instance = %id, by, reason, "an operator removed an instance");
+                Ok(())
+            }
+            Removed::Unknown => Err(NotRemoved::Unknown),
+            Removed::Running => Err(NotRemoved::Running),
+            Removed::Busy => Err(NotRemoved::Busy),
+        })
+    }
+
     /// False: there is no such instance, it isn't in a state for this, or its key is in use.
     pub async fn operate(&self, id: &InstanceId, action: Action) -> Result<bool, Error> {
         self.operate_as(id, action, &Operator::default()).await
@@ -133,7 +176,7 @@ impl Service {
             return Ok(false);
         };
         let status = instance.state.status;
-        let faulted = status == swirl_model::instance::Status::Faulted;
+        let faulted = status == Status::Faulted;
         let input = match action {
             Action::Suspend | Action::Resume => {
                 let on = action == Action::Suspend;

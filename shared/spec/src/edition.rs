@@ -96,10 +96,23 @@ const LIKELY: [Edition; 9] = [
     Edition::V0_9,
 ];
 
+/// The same for a document with `specVersion`, which the language has from 0.7 on, if that names no edition.
+const LIKELY_WITH_SPEC_VERSION: [Edition; 9] = [
+    Edition::V0_8,
+    Edition::V0_7,
+    Edition::V0_9,
+    Edition::V0_6,
+    Edition::V0_5,
+    Edition::V0_1Release,
+    Edition::Tasks,
+    Edition::V0_1,
+    Edition::V0_1Early,
+];
+
 /// The edition that the document names, unless that is misleading; otherwise the one whose shape it has.
 ///
 /// # Errors
-/// The document names one that there isn't.
+/// The document names one that there isn't, and has nothing by which its edition could be known.
 pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
     if let Some(version) = root.get("document").and_then(|node| node.get(DSL)) {
         return Err(UnknownEdition {
@@ -117,22 +130,23 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
         let version = node.raw().trim();
         let mut shape = Shape::of(root);
         let named = by_version(version);
-        if named == Some(Edition::V0_8) && root.get("id").is_some() {
+        if matches!(named, None | Some(Edition::V0_8)) && root.get("id").is_some() {
             // A function type of a vendor's own doesn't make it a document of 0.9 (decision 97).
             shape
                 .found
                 .retain(|(_, why)| !why.starts_with(FUNCTION_TYPE));
         }
-        if let Some(detected) = against_version(&shape, property, version, named) {
-            return Ok(detected);
-        }
         let Some(named) = named else {
-            return Err(UnknownEdition {
+            let detected = by_shape_though(root, &shape, property, version);
+            return detected.ok_or_else(|| UnknownEdition {
                 property,
                 version: version.to_owned(),
             });
         };
-        return Ok(by_version_and_shape(&shape, property, version, named));
+        let detected = against_version(&shape, property, version, named);
+        return Ok(
+            detected.unwrap_or_else(|| by_version_and_shape(&shape, property, version, named))
+        );
     }
     Ok(by_shape(root))
 }
@@ -147,40 +161,58 @@ fn generation(edition: Edition) -> u8 {
     }
 }
 
-/// A version that names no edition, or one of another generation than the document's shape: the
-/// shape says more, if it is clear (decision 97).
+/// A version that names no edition says nothing: the shape does, as if there were none (decision 97). `None` if there
+/// is nothing of a workflow.
+fn by_shape_though(
+    root: &Node,
+    shape: &Shape,
+    property: &'static str,
+    version: &str,
+) -> Option<Detected> {
+    let likely = match property {
+        "specVersion" => &LIKELY_WITH_SPEC_VERSION,
+        _ => &LIKELY,
+    };
+    let (edition, also) = shape.best(likely);
+    let is_workflow = root.get("states").is_some() || root.get("tasks").is_some();
+    if !is_workflow && shape.score(edition) == 0 {
+        return None;
+    }
+    let why = reasons(root, shape, edition, likely);
+    Some(Detected {
+        edition,
+        why: format!("{why}, though '{property}' is '{version}', which names no edition"),
+        also,
+        misled_by: Some(property),
+    })
+}
+
+/// A version of another generation than the document's shape: the shape says more, if it is clear (decision 97).
 fn against_version(
     shape: &Shape,
     property: &'static str,
     version: &str,
-    named: Option<Edition>,
+    named: Edition,
 ) -> Option<Detected> {
-    let (edition, also) = shape.best(&LIKELY);
-    let is_clear = match named {
-        None => also.is_empty() && shape.score(edition) > 0,
-        Some(Edition::V0_1) if generation(edition) < 2 => false,
-        Some(named) => {
-            let speaks = |of: &[Edition], wanted: Edition, other: Edition| {
-                of.contains(&wanted) && !of.iter().any(|of| generation(*of) == generation(other))
-            };
-            let against = shape.found.iter();
-            let against = against.filter(|(of, _)| speaks(of, edition, named)).count();
-            let mut found = shape.found.iter();
-            generation(edition) != generation(named)
-                && against > 2
-                && !found.any(|(of, _)| speaks(of, named, edition))
-        }
-    };
-    if !is_clear {
+    let (edition, _) = shape.best(&LIKELY);
+    if named == Edition::V0_1 && generation(edition) < 2 {
         return None;
     }
-    let says = match named {
-        Some(_) => format!("'{property}' is '{version}'"),
-        None => format!("'{property}' is '{version}', which names no edition"),
+    let speaks = |of: &[Edition], wanted: Edition, other: Edition| {
+        of.contains(&wanted) && !of.iter().any(|of| generation(*of) == generation(other))
     };
-    Some(Detected {
+    let against = shape.found.iter();
+    let against = against.filter(|(of, _)| speaks(of, edition, named)).count();
+    let mut found = shape.found.iter();
+    let is_clear = generation(edition) != generation(named)
+        && against > 2
+        && !found.any(|(of, _)| speaks(of, named, edition));
+    is_clear.then(|| Detected {
         edition,
-        why: format!("{}, though {says}", shape.reasons(edition, &LIKELY)),
+        why: format!(
+            "{}, though '{property}' is '{version}'",
+            shape.reasons(edition, &LIKELY)
+        ),
         also: Vec::new(),
         misled_by: Some(property),
     })
@@ -267,18 +299,21 @@ fn by_version(version: &str) -> Option<Edition> {
 fn by_shape(root: &Node) -> Detected {
     let shape = Shape::of(root);
     let (edition, also) = shape.best(&LIKELY);
-    let why = match shape.reasons(edition, &LIKELY) {
+    Detected {
+        edition,
+        why: reasons(root, &shape, edition, &LIKELY),
+        also,
+        misled_by: None,
+    }
+}
+
+fn reasons(root: &Node, shape: &Shape, edition: Edition, among: &[Edition]) -> String {
+    match shape.reasons(edition, among) {
         reasons if !reasons.is_empty() => reasons,
         _ if root.get("states").is_some() => {
             "it has 'states', and nothing that only older editions have".to_owned()
         }
         _ => "nothing in it is of an older edition".to_owned(),
-    };
-    Detected {
-        edition,
-        why,
-        also,
-        misled_by: None,
     }
 }
 

@@ -210,7 +210,7 @@ impl Resources for FileResources {
 }
 
 /// Percent escapes; `None` if one is wrong or the result isn't a text.
-fn decode(name: &str) -> Option<String> {
+pub(crate) fn decode(name: &str) -> Option<String> {
     if !name.contains('%') {
         return Some(name.to_owned());
     }

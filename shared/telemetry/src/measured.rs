@@ -23,7 +23,7 @@ use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords,
     Keep, KeptHistory, KeyHolder, Lease, NewInstance, Offered, OutboxEntry, Page, Queue, Released,
-    Result, Store, Summary, Suspended,
+    Removed, Result, Store, Summary, Suspended,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -161,6 +161,10 @@ impl ExecutionStore for Measured<dyn Store> {
 
     async fn suspend(&self, id: &InstanceId, on: bool, at: Timestamp) -> Result<Option<Suspended>> {
         self.redis("suspend", self.inner.suspend(id, on, at)).await
+    }
+
+    async fn remove(&self, id: &InstanceId) -> Result<Removed> {
+        self.redis("remove", self.inner.remove(id)).await
     }
 
     /// They are fired as soon as they are found.

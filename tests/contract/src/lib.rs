@@ -83,7 +83,7 @@ macro_rules! store_suite {
                 a_key_is_one_instance, suspended_instances_stand_still,
                 an_end_closes_what_is_left, null_is_an_output, faulted_instances_go_on_after_a_retry,
                 children_end_with_their_parent, the_outbox_stays_until_flushed,
-                scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
+                ended_and_faulted_instances_are_removed, scopes_that_ended_are_out_of_view, history_is_appended, history_is_noted,
                 detached_scopes_outlive_the_instance, what_should_run_is_found
             }
             history { history_comes_in_parts, large_entries_make_short_parts }

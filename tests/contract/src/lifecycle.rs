@@ -1,12 +1,12 @@
 //! Instances from creation to their end, and their listings.
 
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::{BranchResult, Cursor, Role, Scope, Work};
 use swirl_model::workflow::ListId;
 use swirl_model::{Data, data};
-use swirl_ports::{Commit, Committed, Created, Filter};
+use swirl_ports::{Acquired, Commit, Committed, Created, Filter, Removed};
 
 use crate::Backend;
 use crate::kit::*;
@@ -315,6 +315,50 @@ pub async fn the_outbox_stays_until_flushed(b: Backend) {
     assert_eq!(b.store.unflushed(10).await.unwrap(), outcome.outbox[1..]);
     b.store.flushed(&outcome.outbox).await.unwrap();
     assert!(b.store.unflushed(10).await.unwrap().is_empty());
+}
+
+pub async fn ended_and_faulted_instances_are_removed(b: Backend) {
+    let remove = async |id: &str| b.store.remove(&InstanceId::new(id)).await.unwrap();
+    assert_eq!(remove("a").await, Removed::Unknown);
+    let wanted = filter("t", &[]);
+    for id in ["a", "f"] {
+        b.waiting(id, vec![wanted.clone()]).await;
+        assert_eq!(remove(id).await, Removed::Running);
+    }
+    let commands = vec![
+        Command::Publish(event("1", "t", &[])),
+        end(EndStatus::Completed),
+    ];
+    let ended = b.act(&root("a"), change(commands).at(Cursor::Ended)).await;
+    assert_eq!(remove("a").await, Removed::Busy, "it has to send an event");
+    b.store.flushed(&ended.outbox).await.unwrap();
+    let faulted = change(vec![end(EndStatus::Faulted)]).at(blocked(Work::Begin));
+    b.act(&root("f"), faulted).await;
+    let held = b.store.acquire(&root("f"), LEASE_MS).await.unwrap();
+    assert!(matches!(held, Acquired::Busy), "{held:?}");
+    for id in ["a", "f"] {
+        assert_eq!(remove(id).await, Removed::Done, "{id}");
+        assert_eq!(remove(id).await, Removed::Unknown, "{id}");
+        let id = InstanceId::new(id);
+        assert!(b.store.view(&id).await.unwrap().is_none());
+        assert!(b.store.history(&id).await.unwrap().is_empty());
+        assert!(!b.add(&ScopeRef::root(id), Input::Retry).await);
+    }
+    assert!(
+        b.store
+            .list(&Filter {
+                limit: 10,
+                ..Filter::default()
+            })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    // Nobody waits for it any more, and the id may be used again.
+    let offered = b.offer(&event("2", "t", &[]), &[]).await;
+    assert!(offered.woken.is_empty(), "{offered:?}");
+    b.create(new("f")).await;
+    assert_eq!(status(&b, "f").await, Status::Running);
 }
 
 pub async fn scopes_that_ended_are_out_of_view(b: Backend) {

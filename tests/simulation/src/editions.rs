@@ -256,8 +256,9 @@ fn handled(id: &str, random: &mut Random) -> String {
         let when = [
             "when: [{status: 500}], ",
             "exceptWhen: [{status: 408}], ",
+            "when: [{status: 408}, {status: 500}], exceptWhen: [{status: 408}], ",
             "",
-        ][random.below(3)];
+        ][random.below(4)];
         let retry = ["", "retry: twice, ", "retry: often, "][random.below(3)];
         let then = [
             "then: {transition: h}",

@@ -396,6 +396,11 @@ impl ExecutionStore for ChaosStore {
         self.inner.suspend(id, on, at).await
     }
 
+    async fn remove(&self, id: &InstanceId) -> Result<Removed> {
+        give_way().await;
+        self.inner.remove(id).await
+    }
+
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
         self.inner.due_timers(now, limit).await
     }

@@ -251,6 +251,10 @@ fn what_is_generated_shows_in_what_comes_of_it() {
         ("retry: twice", "retry: often"),
         ("when: [{status: 500}]", "when: [{status: 501}]"),
         ("exceptWhen: [{status: 408}]", "exceptWhen: [{status: 500}]"),
+        (
+            "{status: 500}], exceptWhen: [{status: 408}]",
+            "{status: 500}], exceptWhen: [{status: 500}]",
+        ),
         ("then: {throw: true}", "then: {end: true}"),
         ("max: 3}", "max: 2}"),
         ("checkBefore: false", "checkBefore: true"),

@@ -131,6 +131,21 @@ pub const REFUSALS: &[Row] = &[
         "The message says why: the input fails its schema, or the schedule allows no start.",
     ),
     (
+        "still-busy",
+        "The instance cannot be removed yet: what its end causes is still being carried out.",
+        "Try again soon. If that lasts, the server's log says what cannot be carried out.",
+    ),
+    (
+        "still-needed",
+        "The instance cannot be removed: another one that failed with it may be retried.",
+        "The retry continues in this sub-workflow. Remove the instance that the message names first, or both stay.",
+    ),
+    (
+        "still-running",
+        "The instance cannot be removed: it is running, or a sub-workflow that it waited for is.",
+        "Cancel the one that the message names with 'swirl cancel ID', and remove the instance then.",
+    ),
+    (
         "stopping",
         "The server is about to stop.",
         "Ask another one; the clients do that by themselves.",

@@ -61,6 +61,18 @@ pub async fn check(dev: &Dev) {
 
     let listed = dev.swirl(&["list", "--query", both, "--limit", "1"]);
     assert_eq!(ids(&listed), [&second[..]]);
+    let (code, rows, said) = dev.run(&["list", "--query", both, "--limit", "1"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        rows.lines().count() == 2 && !rows.contains("--after"),
+        "{rows}"
+    );
+    let next = listed["next"].as_str().unwrap();
+    assert_eq!(
+        said,
+        format!("there may be more: --after '{next}'\n"),
+        "{rows}"
+    );
 }
 
 fn ids(body: &Value) -> Vec<String> {

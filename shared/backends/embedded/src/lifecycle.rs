@@ -9,12 +9,12 @@ use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
 use swirl_ports::{
-    Created, InboxItem, InstanceKey, KeyHolder, NewInstance, OutboxEntry, Suspended, Whole,
+    Created, InboxItem, InstanceKey, KeyHolder, NewInstance, OutboxEntry, Removed, Suspended, Whole,
 };
 
 use crate::page::Page;
 use crate::record::{Key, Write};
-use crate::state::{Inst, Seq, State};
+use crate::state::{Entry, Inst, Seq, State};
 
 /// How an instance ended.
 pub(crate) struct Ended {
@@ -283,14 +283,7 @@ impl State {
         let faulted = faulted.take_while(|(at, _)| too_old(*at, keep_ms));
         let mut gone = Vec::new();
         for (at, seq) in ended.map(|(_, entry)| entry).chain(faulted) {
-            let busy = self.instances.get(seq).is_some_and(|inst| {
-                let runs = |entry: &crate::state::Entry| {
-                    entry.lease.is_some()
-                        || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())
-                };
-                !inst.outbox.is_empty() || inst.scopes.values().any(|entry| runs(entry))
-            });
-            if !busy {
+            if !self.instances.get(seq).is_some_and(|inst| is_busy(inst)) {
                 gone.push((*at, *seq));
             }
         }
@@ -299,6 +292,23 @@ impl State {
             self.faulted.remove(&(at, seq));
             self.remove_instance(seq);
         }
+    }
+
+    /// See [`swirl_ports::ExecutionStore::remove`].
+    pub fn remove(&mut self, id: &InstanceId) -> Removed {
+        let Some((seq, inst)) = self.find(id) else {
+            return Removed::Unknown;
+        };
+        let status = inst.status();
+        let Some(at) = inst.instance.state.ended_at.filter(|_| status.ended()) else {
+            return Removed::Running;
+        };
+        if is_busy(inst) {
+            return Removed::Busy;
+        }
+        self.ended_as(status).remove(&(at, seq));
+        self.remove_instance(seq);
+        Removed::Done
     }
 
     fn remove_instance(&mut self, seq: Seq) {
@@ -348,4 +358,12 @@ impl State {
         self.touch(Key::Header(seq));
         self.touch(Key::State(seq));
     }
+}
+
+/// Whether an instance that has ended still has work or effects.
+fn is_busy(inst: &Inst) -> bool {
+    let runs = |entry: &Entry| {
+        entry.lease.is_some() || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())
+    };
+    !inst.outbox.is_empty() || inst.scopes.values().any(|entry| runs(entry))
 }

@@ -16,8 +16,8 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
-    KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page as ListPage, Released, Result,
-    Suspended,
+    KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page as ListPage, Released, Removed,
+    Result, Suspended,
 };
 
 use crate::Embedded;
@@ -182,6 +182,10 @@ impl ExecutionStore for Embedded {
         _at: Timestamp,
     ) -> Result<Option<Suspended>> {
         self.write(|state| state.suspend(id, on)).await
+    }
+
+    async fn remove(&self, id: &InstanceId) -> Result<Removed> {
+        self.write(|state| state.remove(id)).await
     }
 
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {

@@ -129,6 +129,10 @@ impl ExecutionStore for Restarting {
         self.get().suspend(id, on, at).await
     }
 
+    async fn remove(&self, id: &InstanceId) -> Result<Removed> {
+        self.get().remove(id).await
+    }
+
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
         self.get().due_timers(now, limit).await
     }

@@ -11,8 +11,8 @@ use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{
-    Created, ExecutionStore, InboxItem, InstanceKey, NewInstance, OutboxEntry, Result, Suspended,
-    Whole,
+    Created, ExecutionStore, InboxItem, InstanceKey, NewInstance, OutboxEntry, Removed, Result,
+    Suspended, Whole,
 };
 
 use crate::Redis;
@@ -44,6 +44,8 @@ pub(crate) fn freeing() -> [&'static Script; 3] {
 
 /// How many ended instances of a shard are removed at a time.
 const REMOVED_AT_ONCE: usize = 500;
+/// One of an earlier build is put in its place first.
+const REMOVAL_ATTEMPTS: usize = 2;
 /// How many are removed by one function: the server is blocked meanwhile.
 const CLEARED_AT_ONCE: usize = 50;
 
@@ -377,11 +379,11 @@ impl Redis {
         let mut removed = Ok(());
         for some in old.chunks(CLEARED_AT_ONCE) {
             let left = self.clear(shard, some).await?;
-            let removals = left.iter().map(|(id, at)| self.remove(shard, id, *at));
+            let removals = left.iter().map(|(id, at)| self.take_away(shard, id, *at));
             removed = join_all(removals)
                 .await
                 .into_iter()
-                .fold(removed, Result::and);
+                .fold(removed, |all, one| all.and(one.map(|_| ())));
         }
         removed
     }
@@ -411,19 +413,44 @@ impl Redis {
         Ok(left.collect())
     }
 
-    async fn remove(&self, shard: u16, id: &InstanceId, at: i64) -> Result<()> {
+    /// See [`ExecutionStore::remove`].
+    pub(crate) async fn remove_instance(&self, id: &InstanceId) -> Result<Removed> {
+        let mut read = Cmd::new();
+        read.arg("HMGET").arg(self.keys().hash_of(id));
+        read.arg("s").arg("end");
+        let (status, ended): (Option<String>, Option<i64>) = self.query(read).await?;
+        let at = match (status.as_deref(), ended) {
+            (None, _) => return Ok(Removed::Unknown),
+            (Some("r"), _) | (_, None) => return Ok(Removed::Running),
+            (Some(_), Some(at)) => at,
+        };
+        for _ in 0..REMOVAL_ATTEMPTS {
+            // The function refuses an instance whose waits have just changed.
+            self.reindex(id, &mut Vec::new()).await?;
+            if self.take_away(self.keys().shard(id), id, at).await? {
+                // Of one that failed the notes of its waits are left.
+                self.reindex(id, &mut Vec::new()).await?;
+                return Ok(Removed::Done);
+            }
+        }
+        Ok(Removed::Busy)
+    }
+
+    /// Whether it is gone; otherwise it still has something to do, or ended later than this.
+    async fn take_away(&self, shard: u16, id: &InstanceId, at: i64) -> Result<bool> {
         let mut keys = self.keys().of(id, Span::All);
         keys.push(self.keys().index(shard, "keys"));
         keys.extend(self.keys().listings(shard));
         keys.push(self.keys().index(shard, "suspended"));
         let mut call = self.call_instance(&REMOVE, &keys, id, None);
         call.arg(at);
-        if let Value::BulkString(key) = self.run(&REMOVE, call.clone()).await? {
-            self.give_up_key(&String::from_utf8_lossy(&key), id).await?;
+        let mut done = self.run(&REMOVE, call.clone()).await?;
+        if let Value::BulkString(key) = &done {
+            self.give_up_key(&String::from_utf8_lossy(key), id).await?;
             call.arg(1);
-            self.run::<i64>(&REMOVE, call).await?;
+            done = self.run(&REMOVE, call).await?;
         }
-        Ok(())
+        Ok(done == Value::Int(1))
     }
 }
 

@@ -18,7 +18,7 @@ use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
     InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, NewInstance, OutboxEntry, Page, Released,
-    Result, Suspended,
+    Removed, Result, Suspended,
 };
 use tokio::time::{sleep, timeout};
 
@@ -269,6 +269,10 @@ impl ExecutionStore for Redis {
         _at: Timestamp,
     ) -> Result<Option<Suspended>> {
         self.suspend_instance(id, on).await
+    }
+
+    async fn remove(&self, id: &InstanceId) -> Result<Removed> {
+        self.remove_instance(id).await
     }
 
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {

@@ -2,7 +2,8 @@
 """Has jq 1.6 evaluate the expressions of expressions.txt, and writes its values to jq-1.6.jsonl.
 
 An expression is evaluated as `[ expression ]`, so that all its outputs are there. Debian 12 has jq 1.6:
-apt-get install jq
+apt-get install jq. Since 1.6-2.1+deb12u1 it refuses "nan" as a text of a number: the rows with it are those of jq 1.6 as it
+was released, and stay.
 """
 
 import json

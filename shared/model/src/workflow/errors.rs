@@ -104,6 +104,8 @@ pub enum ErrorSet {
     These(Vec<ErrorId>),
     /// All but these; of none, all errors.
     Except(Vec<ErrorId>),
+    /// Those of the first list that aren't of the second.
+    TheseExcept(Vec<ErrorId>, Vec<ErrorId>),
     /// An expression over the error and the state data with the error as `error`.
     When(ExprId),
     /// Errors whose name, code or status is this text.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use swirl_model::Data;
 use swirl_model::time::{IsoDuration, Timestamp};
+use swirl_spec::codes;
 use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::source::{self, Limits, Node};
 
@@ -114,11 +115,21 @@ fn tree(content: &[u8]) -> Result<(Node, Vec<Problem>), Vec<Problem>> {
         message: finding.message.clone(),
         hint: finding.hint.clone(),
     };
+    let empty = |finding: &Diagnostic| Problem {
+        message: "the scenario is empty".to_owned(),
+        hint: Some("a scenario is an object with at least 'workflows' and 'expect'".to_owned()),
+        ..problem(finding)
+    };
     let errors = parsed
         .diagnostics
         .iter()
         .filter(|finding| finding.is_error());
-    let problems: Vec<Problem> = errors.map(problem).collect();
+    let problems: Vec<Problem> = errors
+        .map(|finding| match finding.code == codes::EMPTY_DOCUMENT {
+            true => empty(finding),
+            false => problem(finding),
+        })
+        .collect();
     match parsed.root {
         Some(root) => Ok((root, problems)),
         None => Err(problems),

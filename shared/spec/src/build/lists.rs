@@ -1,6 +1,7 @@
 //! Properties that hold their content or the URI of a document that does (decision 62).
 
 use crate::codes;
+use crate::resource::{ResourceError, decode};
 use crate::source::{self, Node};
 
 use super::ctx::{Ctx, did_you_mean};
@@ -67,11 +68,27 @@ impl Ctx<'_> {
         }
     }
 
-    /// The parsed document at a URI; `None` after a finding.
+    /// The content at a URI: a document, or the part of it that a fragment names. `None` after a finding.
     pub fn fetch(&mut self, node: &Node, uri: &str) -> Option<Node> {
+        let (document, pointer) = self.fetch_document(node, uri)?;
+        document.at(&pointer).cloned()
+    }
+
+    /// The parsed document at a URI, and the JSON pointer that its fragment is: there is something. `None` after a
+    /// finding.
+    pub fn fetch_document(&mut self, node: &Node, uri: &str) -> Option<(Node, String)> {
         self.warn_classpath(node, uri);
-        let bytes = match self.resources.fetch(uri, None) {
-            Ok(bytes) => bytes,
+        let (address, fragment) = uri.split_once('#').unwrap_or((uri, ""));
+        let found = match self.resources.fetch(address, None) {
+            // Somebody gave just this part.
+            Err(ResourceError::NotFound { .. }) if !fragment.is_empty() => {
+                let part = self.resources.fetch(uri, None);
+                part.map(|bytes| (uri, bytes, Some(String::new())))
+            }
+            found => found.map(|bytes| (address, bytes, decode(fragment))),
+        };
+        let (address, bytes, pointer) = match found {
+            Ok(found) => found,
             Err(error) => {
                 self.error(
                     node,
@@ -82,22 +99,41 @@ impl Ctx<'_> {
                 return None;
             }
         };
-        if !self.resources_used.iter().any(|(known, _)| known == uri) {
-            self.resources_used.push((uri.to_owned(), bytes.clone()));
+        if !self
+            .resources_used
+            .iter()
+            .any(|(known, _)| known == address)
+        {
+            self.resources_used
+                .push((address.to_owned(), bytes.clone()));
         }
-        match source::parse(&bytes, &self.options.limits) {
-            Ok(document) => Some(document),
+        // Nothing of the document is quoted in what follows: it may be a file or a service that this process can read,
+        // and the client that deploys can't.
+        let document = match source::parse(&bytes, &self.options.limits) {
+            Ok(document) => document,
             Err(diagnostic) => {
-                // Nothing of it is quoted: it may be a file or a service that this process can read, and the client
-                // that deploys can't.
                 let message = format!(
-                    "'{uri}' is not valid JSON or YAML: {} (line {}, column {})",
+                    "'{address}' is not valid JSON or YAML: {} (line {}, column {})",
                     diagnostic.code, diagnostic.line, diagnostic.column
                 );
                 self.error(node, codes::BAD_RESOURCE, message, None);
-                None
+                return None;
             }
+        };
+        let pointer = pointer.filter(|pointer| pointer.is_empty() || pointer.starts_with('/'));
+        let Some(pointer) = pointer else {
+            let message = format!("'#{fragment}' is not a JSON pointer into '{address}'");
+            let hint = "write the path to the part, such as '#/definitions/order'".to_owned();
+            self.error(node, codes::BAD_RESOURCE, message, hint);
+            return None;
+        };
+        if document.at(&pointer).is_none() {
+            let message = format!("'{address}' has nothing at '{pointer}'");
+            let hint = "check the path behind the '#'".to_owned();
+            self.error(node, codes::RESOURCE_NOT_FOUND, message, hint);
+            return None;
         }
+        Some((document, pointer))
     }
 
     /// The items of a list that is inline or a resource.

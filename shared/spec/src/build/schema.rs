@@ -38,7 +38,10 @@ impl Ctx<'_> {
     /// The JSON Schema itself, or the one at a URI.
     fn schema_content(&mut self, node: &Node) -> Option<Data> {
         let content = match node.as_str() {
-            Some(uri) => self.fetch(node, uri)?.to_data(),
+            Some(uri) => {
+                let (document, pointer) = self.fetch_document(node, uri)?;
+                part(&document, &pointer)?
+            }
             None => node.to_data(),
         };
         let json = serde_json::Value::from(&content);
@@ -51,4 +54,69 @@ impl Ctx<'_> {
         }
         Some(content)
     }
+}
+
+/// By which the document is known inside of the schema that is made from a part of it, unless it has its own name.
+const DOCUMENT: &str = "swirl:/document";
+
+/// A part of a document as a schema of its own. Where it refers to other parts the whole document goes along, under its
+/// own address, so that references in it mean what they meant.
+fn part(document: &Node, pointer: &str) -> Option<Data> {
+    let mut whole = document.to_data();
+    if pointer.is_empty() {
+        return Some(whole);
+    }
+    let mut part = document.at(pointer)?.to_data();
+    let draft = whole.get("$schema");
+    if whole.is_object() && refers(document.at(pointer)?) {
+        let is_old = draft.as_ref().and_then(Data::as_str);
+        let key = match is_old.is_some_and(|draft| draft.contains("draft-04")) {
+            true => "id",
+            false => "$id",
+        };
+        let own = whole.get(key);
+        let own = own.as_ref().and_then(Data::as_str);
+        let own = own.and_then(|id| id.split('#').next());
+        let id = own
+            .filter(|id| !id.is_empty())
+            .unwrap_or(DOCUMENT)
+            .to_owned();
+        whole.set(key, Data::string(&*id));
+        let mut reference = Data::object();
+        reference.set("$ref", Data::string(format!("{id}#{}", escaped(pointer))));
+        let mut definitions = Data::object();
+        definitions.set("document", whole);
+        part = Data::object();
+        part.set("allOf", Data::array(vec![reference]));
+        part.set("definitions", definitions);
+    }
+    if part.is_object()
+        && part.get("$schema").is_none()
+        && let Some(draft) = draft
+    {
+        part.set("$schema", draft);
+    }
+    Some(part)
+}
+
+/// Whether anything in it may be a reference.
+fn refers(node: &Node) -> bool {
+    let members = node.members().unwrap_or_default().iter();
+    let mut members = members.map(|member| (member.key(), member.value()));
+    members.any(|(key, value)| {
+        matches!(key, "$ref" | "$dynamicRef" | "$recursiveRef") || refers(value)
+    }) || node.items().unwrap_or_default().iter().any(refers)
+}
+
+/// A JSON pointer as a fragment.
+fn escaped(pointer: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte);
+    let mut text = String::with_capacity(pointer.len());
+    for byte in pointer.bytes() {
+        match plain(byte) {
+            true => text.push(char::from(byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
 }

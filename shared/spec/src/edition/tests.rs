@@ -192,8 +192,29 @@ fn by_shape_though_there_is_a_version() {
         ),
         (
             "specVersion: '0.80'\nid: a\nstart: A\nstates: [{name: A, type: inject, data: {}, end: true}]",
-            "unknown 0.80",
+            "0.8 or 0.7 or 0.6",
         ),
+        (
+            "specVersion: '1.0'\nid: a\nstart: A\nstates: [{name: A, type: operation, actions: [{functionRef: f, condition: '${ .a }'}], end: true}]",
+            "0.8",
+        ),
+        (
+            "specVersion: '1.0'\nid: a\nstart: A\nfunctions: [{name: f, type: http, operation: a}]\nstates: [{name: A, type: operation, actions: [{functionRef: f}], end: true}]",
+            "0.8 or 0.7 or 0.6",
+        ),
+        (
+            "specVersion: '0.4'\nid: a\nstart: A\nstates: [{name: A, type: sleep, duration: PT1S, end: true}]",
+            "0.8 or 0.7",
+        ),
+        (
+            "specVersion: '2.0'\nname: a\nstates: [{name: a, type: operation, actions: [{publish: {event: e}}], end: true}]",
+            "0.9",
+        ),
+        (
+            "schemaVersion: '0.4'\nid: a\nstart: A\nstates: [{name: A, type: inject, data: {}, end: true}]",
+            "0.6 or 0.8 or 0.7",
+        ),
+        ("specVersion: '1.0'\nid: a\nstates: []", "0.8"),
     ]);
 }
 

@@ -129,11 +129,10 @@ pub(crate) fn read(
     let mut ctx = Ctx::new(dialect, root.pointer(), resources, options);
     ctx.workflow.edition = detected.edition.word();
     ctx.workflow.merge_hint = dialect.merge_hint;
-    if !detected.also.is_empty() {
-        ambiguous(&mut ctx, root, &detected);
-    }
     if let Some(property) = detected.misled_by {
         misled(&mut ctx, root, property, &detected);
+    } else if !detected.also.is_empty() {
+        ambiguous(&mut ctx, root, &detected);
     }
     match entry {
         Some(entry) => {
@@ -155,10 +154,14 @@ pub(crate) fn read(
 /// Warns of a version that is not the edition that the document is written in.
 fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
     let edition = detected.edition;
-    let message = format!(
+    let mut message = format!(
         "the document is taken as edition {edition}: {}",
         detected.why
     );
+    if !detected.also.is_empty() {
+        message.push_str("; it could also be of edition ");
+        message.push_str(&alternatives(&detected.also));
+    }
     let (right, version) = version_key(edition);
     let hint =
         format!("write '{right}: \"{version}\"', or change the parts that are not of that edition");
@@ -182,10 +185,9 @@ fn version_key(edition: Edition) -> (&'static str, &'static str) {
 
 /// Warns of a document that could be of another edition just as well.
 fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
-    let also: Vec<&str> = detected.also.iter().map(|edition| edition.word()).collect();
     let message = format!(
         "the document does not say of which edition it is, and could also be of edition {}; it is taken as edition {}",
-        also.join(" or "),
+        alternatives(&detected.also),
         detected.edition
     );
     let (property, version) = version_key(detected.edition);
@@ -193,6 +195,11 @@ fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
         "add '{property}: \"{version}\"' if that is right, else 'specVersion' with the right one"
     );
     ctx.warn(root, codes::AMBIGUOUS_EDITION, message, hint);
+}
+
+fn alternatives(editions: &[Edition]) -> String {
+    let words: Vec<&str> = editions.iter().map(|edition| edition.word()).collect();
+    words.join(" or ")
 }
 
 /// Refuses a document whose edition has no reader.

@@ -81,6 +81,9 @@ impl Writer<'_> {
             ErrorSet::Except(_) => {
                 self.cannot("a handler of errors takes all errors but some");
             }
+            ErrorSet::TheseExcept(..) => {
+                self.cannot("a handler of errors takes some errors, but not all that fit");
+            }
             ErrorSet::When(_) | ErrorSet::Text(_) => {
                 self.cannot(
                     "a handler of errors chooses them by an expression or a text; 0.8 by name",

@@ -48,7 +48,7 @@ fn of_action(action: &mut Action) -> bool {
         ErrorSet::These(ids) => RetryErrors::Only(ids.clone()),
         ErrorSet::Except(ids) if ids.is_empty() => RetryErrors::All,
         ErrorSet::Except(ids) => RetryErrors::Except(ids.clone()),
-        ErrorSet::When(_) | ErrorSet::Text(_) => return false,
+        ErrorSet::TheseExcept(..) | ErrorSet::When(_) | ErrorSet::Text(_) => return false,
     };
     if !is_plain {
         return false;

@@ -515,6 +515,10 @@ impl ExecutionStore for SharedStore {
         self.call(|inner| block_on(inner.suspend(id, on, at))).await
     }
 
+    async fn remove(&self, id: &InstanceId) -> Result<Removed> {
+        self.call(|inner| block_on(inner.remove(id))).await
+    }
+
     async fn due_timers(&self, now: Timestamp, limit: usize) -> Result<Vec<DueTimer>> {
         self.call(|inner| block_on(inner.due_timers(now, limit)))
             .await

@@ -105,6 +105,10 @@ impl Instance<'_> {
             ErrorSet::Any => true,
             ErrorSet::These(list) => list.iter().any(|id| self.is(*id, fail)),
             ErrorSet::Except(list) => !list.iter().any(|id| self.is(*id, fail)),
+            ErrorSet::TheseExcept(list, except) => {
+                let is_of = |list: &[ErrorId]| list.iter().any(|id| self.is(*id, fail));
+                is_of(list) && !is_of(except)
+            }
             ErrorSet::Text(text) => fail.name == *text || fail.code.as_ref() == Some(text),
             ErrorSet::When(test) => self.holds_for(*test, fail, path)?,
         })

@@ -242,7 +242,7 @@ mod tests {
             ),
             (
                 "id: a\nversion: 1.0.0\nspecVersion: '8'",
-                "error edition-not-supported /specVersion 3",
+                "warning misleading-edition /specVersion 3",
             ),
         ] {
             assert_eq!(whole(&format!("{head}\n{states}\n")), expected, "{head}");

@@ -252,7 +252,12 @@ impl Ctx<'_> {
             };
             for member in members {
                 let name = member.key().to_lowercase();
-                if !is_attribute_name(&name) {
+                if let Some(advice) = reserved(&name) {
+                    let message =
+                        format!("'{name}' of an event cannot be set in 'contextAttributes'");
+                    let hint = advice.to_owned();
+                    self.error(member.value(), codes::BAD_ATTRIBUTE, message, hint);
+                } else if !has_attribute_letters(&name) {
                     let message = format!(
                         "'{}' is not a valid name of a CloudEvents attribute",
                         member.key()
@@ -274,25 +279,70 @@ impl Ctx<'_> {
     }
 }
 
-/// CloudEvents allows lower-case letters and digits; publishers on NATS use more in practice, so
-/// `-` and `_` pass as well.
-fn is_attribute_name(name: &str) -> bool {
-    const RESERVED: [&str; 7] = [
-        "id",
-        "source",
-        "specversion",
-        "type",
-        "data",
-        "data_base64",
-        "datacontenttype",
-    ];
-    !RESERVED.contains(&name) && has_attribute_letters(name)
+/// The attributes of an event that are no context attributes of its author, and what to write instead.
+fn reserved(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "id" => "leave it out: each event gets an id of its own",
+        "source" => "write 'source' in the definition of the event",
+        "type" => "write 'type' in the definition of the event",
+        "data" | "data_base64" => "write 'data' next to 'contextAttributes'",
+        "specversion" | "datacontenttype" => {
+            "leave it out: events are sent as CloudEvents 1.0 with JSON"
+        }
+        _ => return None,
+    })
 }
 
-/// A name that no event can carry is refused where events are correlated, too.
+/// CloudEvents allows lower-case letters and digits; publishers on NATS use more in practice, so `-` and `_` pass as
+/// well. A name that no event can carry is refused where events are correlated, too.
 pub(super) fn has_attribute_letters(name: &str) -> bool {
     !name.is_empty()
         && name
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::editions::v0_8::testing::read_with;
+
+    /// The message and the hint of the first finding.
+    fn finding(attribute: &str) -> String {
+        let body = format!(
+            "events: [{{name: p, type: p, kind: produced}}]\nstates: [{{name: A, type: inject, data: {{}}, end: {{produceEvents: \
+             [{{eventRef: p, contextAttributes: {{{attribute}: x}}}}]}}}}]\n"
+        );
+        let reading = read_with(&body, &[], &[]);
+        let first = reading.diagnostics.iter().next();
+        first.map_or(String::new(), |first| {
+            let hint = first.hint.as_deref().unwrap_or_default();
+            format!("{}: {hint}", first.message)
+        })
+    }
+
+    #[test]
+    fn attributes_that_cannot_be_set() {
+        for (attribute, expected) in [
+            ("order", ""),
+            ("subject", ""),
+            (
+                "id",
+                "'id' of an event cannot be set in 'contextAttributes': leave it out: each event gets an id of its own",
+            ),
+            (
+                "Type",
+                "'type' of an event cannot be set in 'contextAttributes': write 'type' in the definition of the event",
+            ),
+            (
+                "data",
+                "'data' of an event cannot be set in 'contextAttributes': write 'data' next to 'contextAttributes'",
+            ),
+            (
+                "order id",
+                "'order id' is not a valid name of a CloudEvents attribute: names have the letters a to z and digits only",
+            ),
+        ] {
+            assert_eq!(finding(attribute), expected, "{attribute}");
+        }
+    }
 }

@@ -171,19 +171,16 @@ fn pointer(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<String> {
     None
 }
 
-/// The errors that a handler takes: `when`, or all but `exceptWhen`, or all.
+/// The errors that a handler takes: those of `when`, or all, but none of `exceptWhen`.
 pub(super) fn errors_of(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ErrorSet> {
     let when = references(ctx, obj, "when")?;
     let except = references(ctx, obj, "exceptWhen")?;
-    match (when.is_empty(), except.is_empty()) {
-        (false, false) => {
-            ctx.exclusive(obj, "an error handler", &["when", "exceptWhen"]);
-            None
-        }
-        (false, true) => Some(ErrorSet::These(when)),
+    Some(match (when.is_empty(), except.is_empty()) {
+        (false, false) => ErrorSet::TheseExcept(when, except),
+        (false, true) => ErrorSet::These(when),
         // None at all: all errors, in the place that the handler has among the others.
-        (true, _) => Some(ErrorSet::Except(except)),
-    }
+        (true, _) => ErrorSet::Except(except),
+    })
 }
 
 fn references(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Vec<ErrorId>> {
