@@ -23,7 +23,7 @@ const SECRET_HEADERS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// The placeholder for the token that a call would ask for, where nothing goes out.
+/// The placeholder for the token that a call would request, if nothing is sent.
 pub(crate) const NO_TOKEN: &str = "TOKEN";
 
 /// Follows one call. Clones share what they have seen.

@@ -42,7 +42,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
 
-/// A conversation that is to begin.
+/// A conversation that will begin.
 struct Opening<'a> {
     what: &'a str,
     address: &'a str,
