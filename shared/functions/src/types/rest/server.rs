@@ -7,7 +7,7 @@ use super::document::{Error, Found, OpenApi};
 use super::node::Node;
 
 /// The first server of the operation, otherwise of its path, otherwise of the document, otherwise
-/// the given one, otherwise `/`. A relative URL is resolved against the document's own, else
+/// the given one, otherwise `/`. A relative URL is resolved against the document's own, otherwise
 /// against the given one.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
