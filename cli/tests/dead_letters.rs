@@ -144,7 +144,7 @@ async fn a_task_that_is_sent_again_lets_its_instance_go_on() {
     });
 }
 
-/// NATS was set otherwise after the event had been made, so nobody could refuse it before.
+/// NATS was reconfigured after the event had been created, so it could not be refused before.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_nats_refuses_later_is_a_dead_letter() {
     let cluster = Cluster::start(Path::new(BINARY), 1, 1, Duration::from_secs(3), false).unwrap();

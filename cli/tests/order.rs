@@ -1,5 +1,5 @@
 //! Events of one key reach their instance in the order in which they were published: with one coordinator
-//! and with several, whichever of them is stopped, frozen or killed meanwhile.
+//! and with several, of which any is stopped, frozen or killed meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;

@@ -135,7 +135,8 @@ states:
 /// An event that addresses the instance as another runtime does: without the flag it reaches any instance.
 #[test]
 fn another_attribute_addresses_an_instance() {
-    // An event that reaches the instance has all the time it needs; one that doesn't is given up soon.
+    // An event that reaches the instance has all the time it needs; one that doesn't is abandoned
+    // soon.
     let waiter = |patience: &str| {
         format!(
             "id: w\nversion: 1.0.0\nspecVersion: '0.8'

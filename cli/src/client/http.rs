@@ -18,10 +18,10 @@ use crate::terminal::{Output, Terminal};
 /// Longer than a server waits for the end of an instance.
 const TIMEOUT: Duration = Duration::from_secs(100);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Shorter than servers keep a connection that says nothing: whether a request is carried out that is sent at the moment
-/// in which one is closed, nobody knows.
+/// Shorter than the time for which servers keep an idle connection: if a request is sent just as one is closed, it is
+/// unknown whether it was carried out.
 const IDLE_MAX: Duration = Duration::from_secs(5);
-/// How many rows of a listing are asked for at once: as many as a server gives.
+/// The number of rows of a listing that are requested at a time: the server's maximum.
 const PAGE: &str = "1000";
 
 pub struct Client {
@@ -298,7 +298,7 @@ fn shown_url(url: &Url) -> &str {
     url.as_str().trim_end_matches('/')
 }
 
-/// Why a request failed, and how.
+/// The reason why a request failed.
 fn failed(base: &Url, error: &reqwest::Error) -> (Failure, anyhow::Error) {
     let (shown, reason) = (shown_url(base), root_cause(error));
     if let Some(hint) = tls_hint(&reason, base.scheme()) {

@@ -1,4 +1,4 @@
-//! Interchangeable servers: which one is asked, and when a request is retried.
+//! Interchangeable servers: chooses one, and decides when a request is retried.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use reqwest::Url;
 
-/// How long a request is retried: longer than the other servers need to notice that one is gone.
+/// The time for which a request is retried: longer than the other servers need to notice that one
+/// is gone.
 const AGAIN_MAX: Duration = Duration::from_secs(15);
 /// The pause once all have failed: at first, and at most.
 const PAUSE: Duration = Duration::from_millis(100);

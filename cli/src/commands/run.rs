@@ -247,13 +247,13 @@ fn give_up(args: &Args, terminal: &Terminal, error: anyhow::Error) -> anyhow::Re
     Ok(1)
 }
 
-/// The mark that says that an instance's outcome was printed.
+/// The mark of an instance whose outcome was printed.
 fn told(id: &InstanceId) -> String {
     format!("told/{id}")
 }
 
-/// Reads a definition's file with all that it refers to; or returns why it cannot be run, as shown to
-/// people.
+/// Reads a definition's file with all documents that it refers to; or returns the reason why it
+/// cannot be run, as shown to people.
 pub(super) fn load(
     loader: &Loader,
     file: &Path,
@@ -283,7 +283,7 @@ pub(super) fn load(
     }))
 }
 
-/// The workflow's id and version; or why it is not deployed, as shown to people.
+/// The workflow's id and version; or the reason why it is not deployed, as shown to people.
 async fn deploy(
     loader: &Loader,
     service: &Service,

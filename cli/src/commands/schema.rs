@@ -54,7 +54,7 @@ const NAMES: [(&str, Edition); 9] = [
     ("0.9", Edition::V0_9),
 ];
 
-/// A description of an edition, as its name alone says too little.
+/// A description of an edition, as its name alone is not enough.
 fn about(edition: Edition) -> &'static str {
     match edition {
         Edition::V0_1Early => "the early draft of 0.1, October 2019",

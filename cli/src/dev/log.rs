@@ -11,7 +11,8 @@ use swirl_ports::{Filter, InstanceQueries, Summary};
 use swirl_presentation::timeline;
 
 const LOOK: Duration = Duration::from_millis(250);
-/// How many instances are followed at once: the newest, and the newest of those that run.
+/// The number of instances that are followed at a time: the newest, and the newest of those that
+/// run.
 const FOLLOWED_MAX: usize = 100;
 
 pub struct Log {

@@ -15,7 +15,7 @@ const SERVER_MAX: Duration = Duration::from_secs(30);
 const SKEW_MS: i64 = 1_000;
 
 pub async fn servers(report: &mut Report, config: &Config) {
-    // One after the other, so that the report has an order; each has its limit.
+    // One at a time, so that the report has an order; each has its limit.
     if timeout(SERVER_MAX, redis(report, config)).await.is_err() {
         let hint = "look at its address, and at firewalls between";
         report.error("redis", "Redis doesn't answer in time", hint);

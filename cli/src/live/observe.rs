@@ -59,7 +59,7 @@ impl Produced {
     }
 }
 
-/// All that there is to see now.
+/// The current observations.
 pub async fn observe(
     queries: &dyn InstanceQueries,
     mock: &Mock,

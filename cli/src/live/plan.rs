@@ -102,7 +102,7 @@ impl Actor<'_> {
         let answer = answer.await;
         let answer = answer.map_err(failed)?;
         match answer.status {
-            // As in virtual time, an instance in an unsuitable state stays as it is.
+            // As in virtual time, an instance in an unsuitable state stays unchanged.
             200..300 | 409 => Ok(()),
             _ => Err(failed(format!("{word}: {}", answer.body["detail"]))),
         }

@@ -79,7 +79,7 @@ impl Runner for ClusterRunner {
     }
 }
 
-/// Why a scenario cannot be run in real time.
+/// The reason why a scenario cannot be run in real time.
 fn cannot(scenario: &Scenario) -> Option<&'static str> {
     let expect = &scenario.expect;
     let listed = expect.instances.iter().flatten();

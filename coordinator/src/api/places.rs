@@ -103,7 +103,7 @@ mod tests {
         drop((&mut next).now_or_never().unwrap());
         drop(held);
         assert!(places.locked().is_empty());
-        // A request that is given up while it waits leaves nothing.
+        // A request that is cancelled while it waits leaves nothing.
         drop(places.enter("gone").unwrap());
         assert!(places.locked().is_empty());
     }

@@ -1,4 +1,4 @@
-//! Somebody types in a long definition: every answer comes while they type, and memory doesn't grow.
+//! Typing in a long definition: every answer comes in time, and memory doesn't grow.
 //!
 //! `SWIRL_TYPING=5000,10000 cargo test --release -p swirl-authoring --test typing -- --nocapture` measures with 5,000
 //! lines and 10,000 edits; docs/editors.md has the figures.

@@ -20,7 +20,7 @@ use crate::step::Env;
 /// A shorter sleep doesn't count as a wait.
 const BRIEF_MS: i64 = 10;
 
-/// From this many on, an instance has run for long.
+/// The time after which an instance counts as long-running.
 const LONG_MS: i64 = 1_000;
 
 /// Errors end an attempt, a state, a branch or the instance: see `raise`.

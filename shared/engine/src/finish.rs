@@ -479,7 +479,7 @@ impl Ctx<'_> {
                 is_last
             }
             Role::Detached { .. } | Role::Apart { .. } => false,
-            // The root scope, which hears of it, ends the instance.
+            // The root scope, which is notified of it, ends the instance.
             Role::Branch { .. }
             | Role::Iteration { .. }
             | Role::Action { .. }

@@ -185,7 +185,8 @@ impl Ctx<'_> {
         self.take_left(way);
     }
 
-    /// Something in the state has succeeded: attempts that handlers of the state retry are counted anew.
+    /// Something in the state has succeeded: attempts that handlers of the state retry are counted
+    /// again.
     pub(crate) fn forget_attempts(&mut self) {
         let by_handler = |retried: &Retried| matches!(retried.by, RetriedBy::StateHandler(_));
         let Some(position) = self.scope.position() else {

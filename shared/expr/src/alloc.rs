@@ -38,7 +38,7 @@ thread_local! {
 }
 
 fn add(bytes: isize) {
-    // Fails only while the thread is being torn down, when nobody counts any more.
+    // Fails only while the thread is being torn down, when the count no longer matters.
     let _ = NET.try_with(|net| net.set(net.get().wrapping_add(bytes)));
 }
 

@@ -60,7 +60,7 @@ impl Default for Limits {
     }
 }
 
-/// Why an evaluation was left.
+/// The reason why an evaluation was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Abort {
     Steps,
@@ -95,7 +95,7 @@ struct Meter {
     begun: Cell<Duration>,
     memory: Cell<usize>,
     held_before: Cell<isize>,
-    /// Bytes made, if nobody counts the memory in use.
+    /// Bytes made, if the memory in use isn't counted.
     made: Cell<usize>,
     counted: Cell<bool>,
     now_ms: Cell<i64>,

@@ -15,7 +15,7 @@ use crate::meter;
 use crate::value::{Error, V};
 use crate::{order, regexes, text, times};
 
-/// Functions that an expression may not use, and why.
+/// Functions that an expression may not use, with the reasons.
 const REFUSED: [(&str, &str); 16] = [
     ("$ENV", "the environment is not visible to workflows"),
     ("$__prog_args", "there is no command line"),

@@ -17,7 +17,7 @@ const PARTS_MAX: usize = 64;
 /// once for each of its links otherwise. A bigger term counts as having several, which changes nothing but the form.
 const LOOK_MAX: usize = 64;
 
-/// For functions that have one output at most if their arguments have, or however many those have.
+/// For functions that have at most one output if their arguments do, or as many as those.
 const ONE: [&str; 58] = [
     "abs",
     "add",

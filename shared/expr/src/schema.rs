@@ -13,7 +13,7 @@ use swirl_model::Data;
 use crate::error::EvalError;
 use crate::meter::{self, Limits};
 
-/// The keyword that is a step. Nobody writes it by accident.
+/// The keyword that counts a step. It doesn't occur by accident.
 const METER: &str = "\u{1}swirl\u{1}meter";
 /// A chain of references is compiled recursively. Only pages that are touched cost memory.
 const STACK: usize = 256 << 20;
@@ -36,7 +36,7 @@ impl Drop for JsonSchema {
     }
 }
 
-/// Why data isn't accepted.
+/// The reason why data isn't accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// The first error, with its place.
@@ -157,7 +157,7 @@ struct Steps {
     once: usize,
     /// For each member or element of the value.
     each: usize,
-    /// Whether texts are looked at.
+    /// Whether texts are checked.
     texts: bool,
 }
 
@@ -170,7 +170,7 @@ impl Steps {
         };
         let patterns = size("patternProperties");
         Steps {
-            // Values of an enumeration are compared one by one.
+            // Values of an enumeration are compared separately.
             once: 1
                 + size("enum")
                 + size("required")
@@ -185,7 +185,7 @@ impl Steps {
         let more = match value {
             Value::Array(elements) => elements.len().saturating_mul(self.each),
             Value::Object(members) => members.len().saturating_mul(self.each),
-            // A pattern may go over a text often: the clock is looked at.
+            // A pattern may scan a text often: check the clock.
             Value::String(text) if self.texts => 64 + text.len() / 8,
             _ => 0,
         };

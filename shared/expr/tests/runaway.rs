@@ -295,7 +295,7 @@ fn in_several_threads_at_once() {
         .for_each(|thread| thread.join().unwrap());
 }
 
-/// A caller that evaluates several expressions may bound them together, by work: however much time they take.
+/// A caller that evaluates several expressions may bound them together, by work, regardless of their time.
 #[test]
 fn work_of_the_thread_ends_what_costs_much() {
     let long = Program::jq("[range(300000)] | length", &[]).unwrap();

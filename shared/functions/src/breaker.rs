@@ -6,9 +6,9 @@
 //! limit.
 //!
 //! Only signs that the service doesn't answer count: no connection, a broken one, no answer in time, and the
-//! statuses by which gateways report the same. An answer of any other status closes the circuit. A call that nobody
-//! waits for any more doesn't count. The state belongs to this process alone: hosts that fail are few, and each
-//! process finds out by itself.
+//! statuses by which gateways report the same. An answer of any other status closes the circuit. A call that
+//! nothing waits for any more doesn't count. The state belongs to this process alone: hosts that fail are few, and
+//! each process finds out by itself.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::{CallError, CallErrorKind};
 
-/// How many hosts that fail are known at once; beyond it the one that failed longest ago is
+/// The number of failing hosts that are known; beyond it the one that failed longest ago is
 /// forgotten.
 const HOSTS_MAX: usize = 1024;
 
@@ -237,7 +237,7 @@ impl Drop for Pass {
     }
 }
 
-/// Why a call is not made: retries and `errors` see it as a missing connection.
+/// The reason why a call is not made: retries and `errors` see it as a missing connection.
 pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
     let message = format!(
         "{what}: not called: the last calls of {host} failed, and it isn't called again before {} s \

@@ -32,8 +32,8 @@ use crate::types::{
 /// engine's timeout, which the definition can handle by name, comes first.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Why a function of a definition cannot be called. Trying again with the same documents never
-/// helps.
+/// The reason why a function of a definition cannot be called. Trying again with the same documents
+/// never helps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("function `{function}`: {message}")]
 pub struct Problem {
@@ -201,7 +201,7 @@ impl Caller {
         Gather::new(workflow, &self.settings)
     }
 
-    /// The reasons why calls of a definition would fail, whatever its data is, by the documents that describe its
+    /// The reasons why calls of a definition would fail with any data, by the documents that describe its
     /// functions. A definition that was deployed once isn't checked again.
     pub fn check(&self, workflow: &Workflow, resources: &[(String, String)]) -> Vec<Problem> {
         Checks::new(workflow, resources, &self.settings).calls(workflow)

@@ -17,7 +17,7 @@ use url::{Host, Url};
 
 /// How long the addresses of a name are taken to stay.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
-/// How many names are known at once.
+/// The number of names that are kept.
 const KNOWN_MAX: usize = 1024;
 
 /// Networks that are never called unless the operator allows them: link-local addresses, where clouds have their
@@ -194,7 +194,7 @@ fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
     [Some(address), short]
 }
 
-/// Why a host isn't called.
+/// The reason why a host isn't called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It resolves to an address of a network that isn't called.

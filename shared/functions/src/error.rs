@@ -8,7 +8,7 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::types::rpc;
 
-/// Why a call failed. A definition's `errors` match its code, not its message.
+/// The reason why a call failed. A definition's `errors` match its code, not its message.
 ///
 /// No field holds a credential: those of the call are cut out of everything a service answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -21,13 +21,13 @@ pub struct CallError {
     pub body: Option<Data>,
     /// Whether the same call may succeed later.
     pub can_retry: bool,
-    /// How long the service asks to wait (`Retry-After` in seconds).
+    /// The pause that the service requests (`Retry-After` in seconds).
     pub retry_after: Option<Duration>,
-    /// The name that the service gave; it goes before ours.
+    /// The name from the service; it takes precedence over ours.
     pub given_name: Option<Box<str>>,
-    /// The code that the service gave; it goes before ours.
+    /// The code from the service; it takes precedence over ours.
     pub given_code: Option<Box<str>>,
-    /// The whole error, where the service gives the one that a definition is to see; it takes precedence over all else.
+    /// The whole error, if the service provides the error for the definition; it takes precedence over everything else.
     pub exact: Option<Box<WorkflowError>>,
 }
 
@@ -42,7 +42,7 @@ pub enum CallErrorKind {
     Connection,
     /// The answer, or the request, is larger than the limit.
     Limit,
-    /// The service, or the command, says that it failed, and nothing else does.
+    /// The service, or the command, reports a failure without another sign of it.
     Failed,
     /// A command that ended with another exit status than 0; none if a signal ended it.
     Exit(Option<i32>),
@@ -115,7 +115,7 @@ impl CallError {
         CallError::new(CallErrorKind::Arguments, message)
     }
 
-    /// The error's name: the one that the service gave, else `LimitExceeded` for a limit and `FunctionError` for all
+    /// The error's name: the one from the service, otherwise `LimitExceeded` for a limit and `FunctionError` for all
     /// others.
     pub fn name(&self) -> &str {
         match (&self.given_name, self.kind) {

@@ -66,7 +66,7 @@ pub(crate) fn note_message(
     });
 }
 
-/// Outside of a call, as when a document is fetched, nobody asks.
+/// Outside of a call, as when a document is fetched, it is unused.
 fn with(exchange: impl FnOnce(&Redactor) -> Exchange) {
     let _ = NOTED.try_with(|(seen, secrets)| seen.note(exchange(secrets)));
 }

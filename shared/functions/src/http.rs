@@ -1,8 +1,8 @@
 //! The HTTP client that all function types share: one pool of connections, with limits.
 //!
-//! It knows nothing of operations: a request goes out, an answer of bounded size comes back, and any failure in between
-//! becomes a [`CallError`] without the URL's query. It follows redirects within one origin, and only where the caller
-//! asks for that (`Http::send_on`). It keeps no cookie and never repeats a request by itself: a repeat is the
+//! It doesn't know about operations: a request goes out, an answer of bounded size comes back, and any failure in
+//! between becomes a [`CallError`] without the URL's query. It follows redirects within one origin, and only where the
+//! caller asks for that (`Http::send_on`). It keeps no cookie and never repeats a request by itself: a repeat is the
 //! workflow's decision. Answers may be compressed; the limit on their size counts decoded bytes. Dropping a call's
 //! future closes its connection. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
 
@@ -62,7 +62,7 @@ impl Default for HttpConfig {
     }
 }
 
-/// Why there is no client.
+/// The reason why there is no client.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error("the TLS configuration was refused: {0}")]

@@ -1,6 +1,6 @@
 //! Shows the messages that a call sends, to try a function out: as they go out, or instead of sending them.
 //!
-//! Everything that leaves this process for a call passes `sending` first. Where nobody watches, that costs a look at a
+//! Everything that leaves this process for a call passes `sending` first. Without a watch, that costs a look at a
 //! task-local value.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ const SECRET_HEADERS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// The placeholder for the token that a call would ask for, where nothing goes out.
+/// The placeholder for the token that a call would request, if nothing is sent.
 pub(crate) const NO_TOKEN: &str = "TOKEN";
 
 /// Follows one call. Clones share what they have seen.

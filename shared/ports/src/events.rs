@@ -26,7 +26,7 @@ pub struct Trigger {
     pub wait: Wait,
     /// The time that a set of events may take to be complete.
     pub timeout_ms: Option<u64>,
-    /// Counts anew with each event.
+    /// Starts again with each event.
     pub timeout_restarts: bool,
 }
 

@@ -144,8 +144,8 @@ pub enum Committed {
     /// The instance would hold more data than it may, in all of its scopes, forks and their results together; nothing
     /// took effect, and a lease that was taken is still held. Not if [`Commit::fits`] is set.
     Full(Room),
-    /// The lease was lost, the scope was changed by somebody else, its fork is closed or its
-    /// instance has ended: nothing took effect.
+    /// The lease was lost, another process changed the scope, its fork is closed or its instance
+    /// has ended: nothing took effect.
     Refused,
 }
 

@@ -192,7 +192,7 @@ fn interests_that_are_not_stored_follow_from_the_document() {
     assert_eq!(store.documents.load(Ordering::SeqCst), 1);
 }
 
-/// A replaced definition moves behind the others, and is compiled anew.
+/// A replaced definition moves behind the others, and is compiled again.
 #[test]
 fn what_was_replaced_is_compiled_anew() {
     let store = Arc::new(Shared::default());

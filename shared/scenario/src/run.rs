@@ -68,7 +68,7 @@ pub enum Keeps {
 }
 
 /// Runs a scenario whose definitions are read, with calls answered by `caller`. `check` is asked before
-/// what came of it is looked at.
+/// its outcome is checked.
 ///
 /// # Errors
 /// The run says nothing about the workflow; and those of `check`.

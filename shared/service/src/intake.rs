@@ -40,7 +40,7 @@ fn is_for_good(error: &Error) -> bool {
 }
 
 /// A message's event: in the binary mode of the CloudEvents protocol bindings if it has headers
-/// `ce-...`, else in the JSON format. Names of headers are compared without regard to case.
+/// `ce-...`, otherwise in the JSON format. Names of headers are compared without regard to case.
 ///
 /// # Errors
 /// The reason why it isn't an event.

@@ -135,7 +135,7 @@ mod tests {
                 due: Timestamp(0),
             },
         };
-        // A worker's clock is ten seconds behind: each millisecond the timer is due once more.
+        // A worker's clock is ten seconds behind: each millisecond the timer is due again.
         let mut fired = Fired::default();
         let mut times = 0;
         for now in 0..10_000 {

@@ -35,7 +35,7 @@ pub struct Options {
 pub struct Reading {
     /// `None` if there is any error among the diagnostics.
     pub workflow: Option<Workflow>,
-    /// The edition that the document was taken for, and why; `None` if it has no tree at all.
+    /// The recognised edition, with the reason; `None` if the document has no tree at all.
     pub edition: Option<Detected>,
     pub diagnostics: Diagnostics,
     /// The documents that it refers to by URI, so that a deployment can be stored complete.
@@ -76,7 +76,7 @@ pub fn read_node(root: &Node, resources: &dyn Resources, options: &Options) -> R
     editions::read(root, detected, resources, options)
 }
 
-/// Reads a document as one of an edition, whatever its version key says.
+/// Reads a document as one of an edition, regardless of its version key.
 ///
 /// # Errors
 /// It is neither JSON nor YAML.

@@ -17,7 +17,7 @@ pub trait Resources {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError>;
 }
 
-/// The reason why a document is unavailable. Each says what to do.
+/// The reason why a document is unavailable. Each message says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
     #[error("nothing is known at '{uri}'{}", match suggestion {

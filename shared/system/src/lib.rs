@@ -21,7 +21,7 @@ pub struct System {
     pub carries_out: bool,
     /// The observer of the driver.
     pub observer: Option<Arc<dyn Observer>>,
-    /// The last events that were taken in.
+    /// The last events that were received.
     pub recent: Arc<Recent>,
 }
 

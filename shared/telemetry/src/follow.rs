@@ -68,7 +68,7 @@ impl Follower {
         spans
     }
 
-    /// The scope's place before the commit. `None`: nobody needs it yet.
+    /// The scope's place before the commit. `None`: it isn't needed yet.
     async fn take(
         &mut self,
         scope: &ScopeRef,

@@ -63,7 +63,7 @@ pub fn parent(header: &Header, scope: &ScopeId) -> Option<u64> {
     Some(span(&parent.scope.instance, &parent.scope.scope, part))
 }
 
-/// The span of an event that is taken in.
+/// The span of an event that is processed.
 pub fn taken_in(event: &CloudEvent, context: TraceContext) -> u64 {
     let mut bytes = [0; 8];
     hash(

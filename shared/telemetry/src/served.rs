@@ -25,7 +25,7 @@ pub struct Served<'a> {
     pub took: Duration,
 }
 
-/// Ids of requests. Unlike all others they are random: nobody repeats a request after a crash.
+/// Ids of requests. Unlike all others they are random, as no request is repeated after a crash.
 pub(crate) struct Requests {
     process: String,
     count: AtomicU64,

@@ -123,7 +123,7 @@ impl Run {
 fn the_parent_goes_on_with_its_sub_workflow() {
     let mut run = Run::new(false, 2);
     assert_eq!(run.statuses(), (Status::Faulted, Status::Faulted));
-    // It fails once more, and so does the parent.
+    // It fails again, and so does the parent.
     run.operate("payment", Action::Retry, 2_000);
     assert_eq!(run.statuses(), (Status::Faulted, Status::Faulted));
     run.operate("payment", Action::Retry, 3_000);

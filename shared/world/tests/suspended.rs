@@ -35,8 +35,8 @@ specVersion: "0.8"
 states: [{name: Sleep, type: sleep, duration: PT1H, end: true}]
 "#;
 
-/// With the instances of all four definitions: the top, the middle, the one below that, and one that nobody
-/// waits for.
+/// With the instances of all four definitions: the top, the middle, the one below that, and one that
+/// nothing waits for.
 fn world() -> World {
     let unknown = |record: &swirl_ports::DefinitionRecord| Err(record.id.to_string());
     let answer = |_: &swirl_ports::CallRequest| Mock::Never;

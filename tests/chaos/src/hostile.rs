@@ -200,8 +200,7 @@ pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result
             }))
             .await;
         }
-        // Time has to pass while the started instances have their effect and the connections are
-        // held.
+        // Time has to pass: the started instances have their effect, and the connections are held.
         tokio::time::sleep(PAUSE).await;
         drop(held);
     }

@@ -146,7 +146,7 @@ pub async fn a_start_counts_as_consumed(b: Backend) {
     assert!(b.inbox(&root("b")).await.is_empty(), "another had it");
 }
 
-/// An instance begins when its event comes, however long its creation takes.
+/// An instance begins when its event comes, regardless of the time of its creation.
 pub async fn one_that_is_being_started_was_there(b: Backend) {
     let only = trigger(vec![by_order("t")], true);
     let first = event("1", "t", &[("order", "1")]);

@@ -1,5 +1,5 @@
-//! A scope that cannot be driven is given up after a while, and its instance is suspended; work that isn't
-//! finished when the worker stops is handed back.
+//! A scope that cannot be driven is abandoned after a while, and its instance is suspended; work that
+//! isn't finished when the worker stops is handed back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Matches events with waits, whichever came first.
+//! Matches events with waits, in either order of arrival.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

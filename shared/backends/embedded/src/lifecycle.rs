@@ -137,7 +137,8 @@ impl State {
             .unwrap_or_default()
     }
 
-    /// An instance that events start begins with the last of them, however long its creation takes.
+    /// An instance that events start begins with the last of them, regardless of the time of its
+    /// creation.
     fn born(&self, seq: Seq, events: &[StartEvent]) -> u64 {
         let places = events
             .iter()

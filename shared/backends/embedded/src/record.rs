@@ -134,7 +134,7 @@ impl Key {
 /// How many numbers a run may use.
 const RUN_NUMBERS: u64 = 1 << 40;
 
-/// History isn't read at start-up, only when somebody asks for it.
+/// History isn't read at start-up, only on request.
 pub(crate) const HISTORY: &str = "history/";
 
 /// Kinds in the order in which they are read: owners before the records that belong to them.

@@ -59,7 +59,7 @@ fn at(seed: &ConnectionInfo, node: &Node) -> ConnectionInfo {
 
 impl Link {
     /// Every server in use: all nodes of a cluster, as listed by the first that answers, and the
-    /// addresses of those that it has given up.
+    /// addresses of those that it has dropped.
     pub async fn nodes(&self) -> (Vec<Client>, Vec<String>) {
         let named = self.servers().await;
         let Some(tls) = self.cluster_tls() else {

@@ -80,7 +80,7 @@ pub struct Options {
     pub keep_ended_ms: u64,
     /// How many; older ones are dropped.
     pub keep_ended_max: usize,
-    /// How long faulted instances are kept, however many of them and of others there are.
+    /// How long faulted instances are kept, regardless of the number of instances.
     pub keep_faulted_ms: u64,
     /// The format of the records that this build writes ([`FORMAT`]); another one only in tests.
     pub format: u32,

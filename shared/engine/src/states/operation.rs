@@ -1,4 +1,4 @@
-//! Operation state (0.8, "Operation State"): actions, one after another or at once.
+//! Operation state (0.8, "Operation State"): actions, in sequence or in parallel.
 
 use swirl_model::workflow::ListId;
 

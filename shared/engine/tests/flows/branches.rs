@@ -135,7 +135,7 @@ fn a_window_without_a_beginning_counts_from_the_deployment() {
         let found = within(window("PT1M", true), Some(deployed), at);
         assert_eq!(found, *expected, "{deployed} {at}");
     }
-    // One that nobody deployed, as in a test, counts from its instance.
+    // A definition that was not deployed, as in a test, counts from its instance.
     assert_eq!(within(window("PT1M", true), None, 5_000), ran);
 }
 

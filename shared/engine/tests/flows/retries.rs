@@ -25,7 +25,7 @@ fn ok(after: i64, name: &str) -> Answer {
     (after, Ok(data!({(name): true})))
 }
 
-/// Two entries side by side.
+/// Two entries in parallel.
 fn two_entries() -> Make {
     let mut make = Make::new();
     let both = vec![

@@ -149,7 +149,7 @@ impl Rig {
         self.run()
     }
 
-    /// The root scope's decision on an input at this second; nothing else hears of it.
+    /// The root scope's decision on an input at this second; nothing else is notified of it.
     pub fn ask(&mut self, input: Input, at: i64) -> Result<Vec<Command>, Rejection> {
         let env = Env {
             now: Timestamp(at * 1000),

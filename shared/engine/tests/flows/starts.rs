@@ -68,7 +68,8 @@ fn an_entry_of_a_start_leads_its_own_way() {
     assert_eq!(run("d"), None);
 }
 
-/// One that is kept active collects the next set, event by event, and begins anew when it is complete.
+/// An instance that is kept active collects the next set, event by event, and begins again when it is
+/// complete.
 #[test]
 fn an_active_instance_begins_anew_when_the_expression_holds_again() {
     let mut make = starting(expression(), true);

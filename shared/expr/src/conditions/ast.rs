@@ -115,8 +115,8 @@ pub(crate) enum Op {
 }
 
 impl Expr {
-    /// Is the value the list of all that a path selects? A comparison of such a list with one value holds if it
-    /// holds for one of its elements.
+    /// Whether the value is the list of all matches of a path. A comparison of such a list with one value holds
+    /// if it holds for one of its elements.
     pub fn yields_matches(&self) -> bool {
         matches!(self, Expr::Path(_, path) if path.yields_list())
     }

@@ -175,7 +175,7 @@ impl Dialect {
         Some((*op, level))
     }
 
-    /// Why a word is not available.
+    /// The reason why a word is not available.
     pub fn refused(self, word: &str) -> Option<&'static str> {
         let mut rows = REFUSED.iter();
         let (.., why) = rows.find(|(known, bits, _)| *known == word && bits & self.bit() != 0)?;

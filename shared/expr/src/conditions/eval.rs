@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
         Ok(left)
     }
 
-    /// The values that a path selects are compared one by one: the comparison holds if it does for one of them. `!=` is
+    /// The values that a path selects are compared separately: the comparison holds if it does for one of them. `!=` is
     /// the opposite of `==`.
     fn compared(
         &self,

@@ -217,7 +217,7 @@ pub(super) fn size(value: &Val, dialect: Dialect) -> Result<Val> {
     }
 }
 
-/// Null, a text, list or map that holds nothing; in JEXL the number 0 and NaN as well, and `false`.
+/// Null, an empty text, list or map; in JEXL also the number 0, NaN and `false`.
 pub(super) fn is_empty(value: &Val, dialect: Dialect) -> Result<bool> {
     match value {
         Val::Null => Ok(true),
@@ -446,7 +446,7 @@ fn join(items: &Val, separator: Option<&Val>) -> Result<Val> {
     Ok(Val::from(out))
 }
 
-/// In CEL by a text, else by a pattern, and without the empty parts at the end.
+/// In CEL by a text, otherwise by a pattern, and without the empty parts at the end.
 fn split(whole: &Val, separator: &Val, dialect: Dialect) -> Result<Val> {
     let text = text_of(whole, "split")?;
     let separator_text = text_of(separator, "split")?;

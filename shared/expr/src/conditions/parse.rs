@@ -97,7 +97,7 @@ impl<'s> Parser<'s> {
         Ok(left)
     }
 
-    /// All operators of one level in a row, side by side.
+    /// Parses all operators of one level in a row, as a flat list.
     fn links(&mut self, left: Expr, first: Op, level: u8) -> Result<Expr> {
         let mut links = Vec::new();
         let mut op = first;
@@ -223,7 +223,7 @@ fn is_not(dialect: Dialect, word: &str) -> bool {
     }
 }
 
-/// Small things that are asked of the text.
+/// Small helpers for reading the text.
 impl<'s> Parser<'s> {
     pub fn peek(&mut self) -> Result<&Token<'s>> {
         if self.next.is_none() {
@@ -237,7 +237,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Goes over the next token.
+    /// Skips the next token.
     pub fn skip(&mut self) -> Result<Token<'s>> {
         self.peek()?;
         match self.next.take() {

@@ -100,7 +100,7 @@ pub(super) fn yielded<'a>(expr: &'a Expr, roots: Roots<'a>) -> Result<Yield<'a>>
     })
 }
 
-/// Does it hold? A path does if it selects something other than null and false, or is a list of
+/// Whether it holds. A path does if it selects something other than null and false, or is a list of
 /// matches that isn't empty.
 fn holds(expr: &Expr, roots: Roots<'_>) -> Result<bool> {
     meter::tick();

@@ -86,7 +86,7 @@ fn append(arguments: &[Yield<'_>]) -> Option<Val> {
     Some(items.into_iter().cloned().chain(more).collect())
 }
 
-/// All texts one after another, those of lists too; numbers as they are written. Objects and null are left out.
+/// All texts joined, including those of lists; numbers as they are written. Objects and null are left out.
 fn concat(arguments: &[Yield<'_>]) -> Option<Val> {
     let mut out = String::new();
     let mut add = |value: &Val| {

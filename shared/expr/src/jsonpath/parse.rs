@@ -12,7 +12,7 @@ use crate::program::Secrets;
 
 /// Parentheses, filters and calls inside each other: they are parsed and evaluated recursively.
 const NESTING_MAX: usize = 32;
-/// Operators in the order in which they are looked for: the longer ones first.
+/// Operators in the order of the search: the longer ones first.
 const SIGNS: [(&str, Op); 7] = [
     ("==", Op::Eq),
     ("!=", Op::Ne),
@@ -464,7 +464,7 @@ fn in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-' || !c.is_ascii()
 }
 
-/// Small things that are asked of the text.
+/// Small helpers for reading the text.
 impl<'s> Parser<'s> {
     pub fn rest(&self) -> &'s str {
         &self.source[self.at..]

@@ -1,4 +1,4 @@
-//! Which parts of a document are schemas, and how many of them one value meets at once.
+//! Finds the parts of a document that are schemas, and the number of them that apply to one value.
 
 use std::collections::{HashMap, HashSet};
 

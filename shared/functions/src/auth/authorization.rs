@@ -1,4 +1,4 @@
-//! Credentials as the `Authorization` header, for services that don't say how they want them.
+//! Credentials as the `Authorization` header, for services that don't describe how to send them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -7,9 +7,9 @@
 //!   and the authority itself for one with a path;
 //! - without an `authority` the OpenAPI document's `tokenUrl` or `openIdConnectUrl` is taken.
 //!
-//! Tokens are cached by everything that they were asked for with, the credentials included, so no
-//! workflow gets a token with credentials that it doesn't have. Callers that want the same token
-//! at once wait for one request.
+//! Tokens are cached by everything in their request, including the credentials, so no workflow gets
+//! a token with credentials that it doesn't have. Callers that want the same token at once wait for
+//! one request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,7 +64,7 @@ pub enum GrantType {
     TokenExchange,
 }
 
-/// Where the OpenAPI document says that tokens come from.
+/// The token endpoint of the OpenAPI document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Hints {
     pub(crate) token_url: Option<String>,

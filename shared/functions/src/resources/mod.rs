@@ -1,9 +1,8 @@
 //! Documents that a definition refers to by an http or https URI, fetched at deployment.
 //!
-//! A definition says which documents are fetched, so it could make this machine ask around in its network. Only hosts
-//! that the operator allows are asked ([`Hosts`]); by default that is this machine itself. Redirects are followed
-//! within the same rule. Documents are bounded in size and time, and are kept with the definition: no run of it fetches
-//! anything.
+//! A definition says which documents are fetched, so it could make this machine probe its network. Only hosts that the
+//! operator allows are asked ([`Hosts`]); by default that is this machine itself. Redirects are followed within the
+//! same rule. Documents are bounded in size and time, and are kept with the definition: no run of it fetches anything.
 
 mod fetcher;
 mod hosts;
@@ -54,7 +53,7 @@ impl Default for HttpOptions {
     }
 }
 
-/// Why a document was not fetched. No field holds a query or a credential.
+/// The reason why a document was not fetched. No field contains a query or a credential.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{uri}`: {cause}")]
 pub struct FetchError {
@@ -154,7 +153,7 @@ impl HttpResources {
         self
     }
 
-    /// Nothing is fetched any more once nobody waits for it.
+    /// Fetching stops once the result is no longer awaited.
     #[must_use]
     pub fn while_wanted(mut self, wanted: Wanted) -> HttpResources {
         self.wanted = wanted;
@@ -364,7 +363,7 @@ fn without_fragment(uri: &str) -> &str {
     uri.split('#').next().unwrap_or_default()
 }
 
-/// Any text as errors show it: a URL without its secrets, else its beginning.
+/// Any text as errors show it: a URL without its secrets, otherwise its beginning.
 fn shown_uri(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) if url.has_host() => shown(&url),

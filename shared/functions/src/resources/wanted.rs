@@ -1,4 +1,4 @@
-//! Whether somebody still waits for the outcome of some work.
+//! Whether the outcome of some work is still awaited.
 
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ impl Wanted {
         receiver.is_some_and(|receiver| receiver.has_changed().is_err())
     }
 
-    /// Returns when nobody waits any more.
+    /// Returns when the outcome is no longer awaited.
     pub async fn over(&self) {
         match self.0.clone() {
             Some(mut receiver) => while receiver.changed().await.is_ok() {},

@@ -24,7 +24,7 @@ pub use folder::Folder;
 /// The largest file that is read for secrets, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Why a provider cannot be made.
+/// The reason why a provider cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
     #[error("the secrets file {} cannot be read: {reason}", path.display())]

@@ -53,7 +53,7 @@ impl Checks {
         Checks { functions, refused }
     }
 
-    /// Why functions cannot be called at all: those whose documents are missing among them.
+    /// The reasons why functions cannot be called at all, including missing documents.
     pub fn refused(&self) -> &[Problem] {
         &self.refused
     }
@@ -98,7 +98,7 @@ impl Checks {
                 };
                 (message, site)
             });
-            // A problem with the credentials is reported once, whichever call has it.
+            // A problem with the credentials is reported once, for all calls together.
             let refused = auth.and_then(|auth| compiled.check_auth(auth, &arguments));
             let refused = refused.map(|reason| (reason, Site::Auth));
             for (message, site) in named.chain(refused) {

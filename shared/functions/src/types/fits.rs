@@ -1,6 +1,6 @@
 //! Whether a value, as far as it is known, fits a JSON schema of a document.
 //!
-//! Kinds, enumerations, dates, required and unknown members are looked at; lengths, ranges and
+//! Kinds, enumerations, dates, required and unknown members are checked; lengths, ranges and
 //! patterns are left to the service. Where a schema can't be followed, anything fits.
 
 use std::cell::Cell;
@@ -182,7 +182,7 @@ impl<'d> Fits<'d> {
             ("string", Known::Number(_) | Known::Bool(_)) => text,
             ("array", Known::List(_)) => true,
             ("object", Known::Object(_)) => true,
-            // A kind that isn't one of JSON Schema says nothing.
+            // A kind that isn't one of JSON Schema is ignored.
             (kind, _) => !KINDS.contains(&kind),
         }
     }

@@ -1,6 +1,6 @@
 //! An argument that a service would refuse.
 
-/// Why arguments don't fit, and which of them.
+/// The reason why arguments don't fit, with the arguments concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Misfit {
     /// JSON pointer below the arguments; empty for all of them.

@@ -78,7 +78,7 @@ pub struct Telling {
     pub uri: String,
     /// The request body.
     pub question: String,
-    /// The credentials: those for documents, else those of calls.
+    /// The credentials: those for documents, otherwise those of calls.
     pub auth: Option<AuthId>,
 }
 
@@ -100,7 +100,7 @@ pub fn telling(workflow: &Workflow) -> Vec<Telling> {
     all
 }
 
-/// Why the answer of such a service is of no use, as a clause about the service.
+/// The reason why the answer of such a service is unusable, as a clause about the service.
 ///
 /// # Errors
 /// See above.
@@ -140,7 +140,7 @@ pub(crate) trait CompiledFunction: Send + Sync {
         Vec::new()
     }
 
-    /// Why this kind of credentials can never be sent with these arguments.
+    /// The reason why this kind of credentials can never be sent with these arguments.
     fn check_auth(&self, _auth: AuthScheme, _arguments: &Known) -> Option<String> {
         None
     }

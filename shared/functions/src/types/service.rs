@@ -18,7 +18,7 @@ pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The header that gives a receiver the span it is called by.
 pub(crate) const TRACEPARENT: &str = "traceparent";
 
-/// Asks services over a shared client; keeps OAuth2 tokens.
+/// Sends requests over a shared client; keeps OAuth2 tokens.
 #[derive(Debug)]
 pub(crate) struct Services {
     http: Http,
@@ -64,7 +64,7 @@ impl Services {
         &self.tokens
     }
 
-    /// Asks; once more with a fresh token if the service refuses one that can be renewed.
+    /// Sends a request; again with a fresh token if the service refuses one that can be renewed.
     ///
     /// # Errors
     /// [`CallError`] if there is no answer; an answer of any status is not an error.

@@ -131,7 +131,7 @@ async fn the_operators_address_goes_before_the_definitions() {
 }
 
 /// The certificate is trusted through a variable of the process, so the call that succeeds is made
-/// by another one: this test once more.
+/// by another one: this test again.
 #[tokio::test]
 async fn certificates_are_checked_against_those_of_the_host() {
     const SERVER: &str = "TEST_RPC_TLS_SERVER";

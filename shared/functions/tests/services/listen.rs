@@ -78,13 +78,13 @@ pub async fn heard(
     heard.await
 }
 
-/// Until a wait listens, which nobody can see from outside.
+/// Until a wait listens, which cannot be seen from outside.
 async fn begun(wait: impl Future<Output = Result<Data, WorkflowError>>) {
     // Time has to pass: far more than it takes to connect.
     assert!(timeout(Duration::from_secs(2), wait).await.is_err());
 }
 
-/// Sends by `tell` the messages that `hear` is to get, and those that it is not to get.
+/// Sends by `tell` the messages that `hear` must receive, and those that it must not receive.
 async fn exchange(document: &str) {
     let (tell, hear) = (function(document, "tell"), function(document, "hear"));
     let say = async |arguments: Data| {
@@ -168,7 +168,7 @@ async fn one_of_a_group_hears_a_message_over_nats() {
     let mut waits = futures::stream::FuturesUnordered::new();
     waits.push(hear.call(data!({})));
     waits.push(hear.call(data!({})));
-    // Each message is heard by one of them; messages sent before they listen, by nobody.
+    // One of them receives each message; none receives messages sent before they listen.
     let sent = Cell::new(0);
     let mut all = Vec::new();
     while !waits.is_empty() {

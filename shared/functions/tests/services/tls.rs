@@ -106,7 +106,7 @@ fn port_of(address: &str) -> u16 {
 }
 
 /// The certificate is trusted through a variable of the process, so the calls that succeed are made by another process:
-/// this test once more.
+/// this test again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
     if let Ok(servers) = std::env::var(SERVERS) {

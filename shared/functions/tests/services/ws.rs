@@ -99,7 +99,7 @@ async fn messages_go_over_websocket() {
             assert_eq!(headers[name], value, "{name}");
         }
     }
-    // The first that the service says; and once more where it hangs up.
+    // The first message of the service; and again where it hangs up.
     for place in ["hear/{id}", "rude/{id}"] {
         let hear = function(&of(port, place), "hear");
         assert_eq!(hear.call(data!({})).await.unwrap(), data!({"lumens": 5}));

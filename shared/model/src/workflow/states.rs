@@ -55,12 +55,12 @@ pub struct Callback {
 /// which events start an instance.
 #[derive(Debug, Clone, Default)]
 pub struct EventState {
-    /// The first entry whose wait is over ends the state. Else all entries run, side by side, each as
-    /// soon as its wait is over.
+    /// The first entry whose wait is over ends the state. Otherwise all entries run, in parallel,
+    /// each as soon as its wait is over.
     pub exclusive: bool,
     pub entries: Vec<OnEvents>,
     pub timeout: Option<Period>,
-    /// The timeout starts anew with each event.
+    /// The timeout restarts with each event.
     pub timeout_restarts: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct OnEvents {
     pub next: Option<Next>,
     /// How long to wait for this entry, from the beginning of the state (of an instance that events start: from the
     /// first of them). Then it isn't waited for any longer. Where no other entry is left, the state continues by this
-    /// entry's `next`, else by its own, without actions.
+    /// entry's `next`, otherwise by its own, without actions.
     pub timeout: Option<Period>,
 }
 
@@ -225,7 +225,7 @@ pub struct Branch {
     pub name: Arc<str>,
     pub body: Body,
     pub timeout: Option<Period>,
-    /// False: it isn't waited for, nobody hears of its errors, and nothing of it is merged. It is cancelled if it still
+    /// False: it isn't waited for, its errors are ignored, and nothing of it is merged. It is cancelled if it still
     /// runs when the instance ends. An end with `terminate` in it ends the instance.
     pub awaited: bool,
 }

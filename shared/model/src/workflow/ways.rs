@@ -14,7 +14,7 @@ pub struct Transition {
     pub to: StateId,
     pub compensate: bool,
     pub produce: Vec<Produce>,
-    /// Must hold for the state's output, else the instance faults with `TransitionRefused`.
+    /// Must hold for the state's output, otherwise the instance faults with `TransitionRefused`.
     pub guard: Option<ExprId>,
 }
 

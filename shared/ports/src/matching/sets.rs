@@ -38,7 +38,7 @@ impl Set {
         }
     }
 
-    /// By the first event, or by the last where each one starts the timeout anew.
+    /// By the first event, or by the last if each one restarts the timeout.
     pub fn too_old(&self, trigger: &Trigger, at: Timestamp) -> bool {
         let Some(timeout_ms) = trigger.timeout_ms else {
             return false;

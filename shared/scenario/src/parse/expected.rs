@@ -69,7 +69,7 @@ fn rejected(r: &mut Reader, node: &Node) -> Vec<Finding> {
     rows
 }
 
-/// A JSON pointer: empty for the whole document, else beginning with a slash.
+/// A JSON pointer: empty for the whole document, otherwise beginning with a slash.
 fn pointer(r: &mut Reader, node: &Node) -> Option<String> {
     match node.as_str() {
         Some(text) if text.is_empty() || text.starts_with('/') => Some(text.to_owned()),

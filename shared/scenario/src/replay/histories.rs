@@ -164,7 +164,7 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || ('a'..='f').contains(&c)
 }
 
-/// The place of a scope: the fork of the scope above, and its branch. Forks are numbered anew, since their
+/// The place of a scope: the fork of the scope above, and its branch. Forks are renumbered, since their
 /// numbers depend on everything before.
 pub type Path = Vec<(usize, u32)>;
 

@@ -99,7 +99,7 @@ impl Replayed {
 /// Replays the first instance of an export with other definitions.
 ///
 /// # Errors
-/// See [`RecordError`]. Definitions that are refused are no error: [`Replayed`] says so.
+/// See [`RecordError`]. A refused definition is not an error: [`Replayed`] reports it.
 pub fn replay(export: &Export, changed: &[Changed]) -> Result<Replayed, RecordError> {
     let instances = export.recorded()?;
     let header = &instances[0].header;

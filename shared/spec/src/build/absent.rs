@@ -1,5 +1,5 @@
-//! Properties that say nothing: null, or empty where a name belongs. Serialisers write them for unset members, and so
-//! do YAML keys without a value. They read as absent, with a warning (decision 96).
+//! Properties that count as absent: null, or empty where a name belongs. Serialisers write them for unset members,
+//! and so do YAML keys without a value. They read as absent, with a warning (decision 96).
 //!
 //! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing is touched, and neither are required
 //! properties or ones that no edition knows: the readers report those.
@@ -126,7 +126,7 @@ const OPTIONAL: [&str; 115] = [
     "validUntil",
 ];
 
-/// Of these an empty text says nothing either.
+/// An empty text of these also counts as absent.
 const NAMES: [&str; 7] = [
     "authRef",
     "compensatedBy",
@@ -169,7 +169,7 @@ const HOLDERS: [&str; 12] = [
 ];
 
 impl Ctx<'_> {
-    /// Removes properties that say nothing from a definition, or from a part of one.
+    /// Removes properties that count as absent from a definition, or from a part of one.
     pub fn leave_out_absent(&mut self, node: &mut Node) {
         if let Some(items) = node.items_mut() {
             for item in items {

@@ -1,4 +1,4 @@
-//! Conditions: expressions that are to give true or false.
+//! Conditions: expressions that must give true or false.
 
 use swirl_model::workflow::{ExprId, Language};
 

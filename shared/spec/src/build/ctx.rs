@@ -71,7 +71,7 @@ pub(crate) struct Ctx<'a> {
     pub origin: Option<(String, Spot)>,
 
     pub workflow: Workflow,
-    /// `expressionLang`, else the dialect's.
+    /// `expressionLang`, otherwise the dialect's.
     pub language: Language,
     pub states: Vec<StateHead>,
     /// The flow being read, on top of those around it.
@@ -247,7 +247,7 @@ impl<'a> Ctx<'a> {
         self.opt_string(obj, name)
     }
 
-    /// For people: an empty one says nothing, and does no harm.
+    /// For people: an empty one does no harm.
     pub fn description(&mut self, obj: Obj<'_>) -> Option<String> {
         let node = obj.get("description")?;
         match node.as_str() {

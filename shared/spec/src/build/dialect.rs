@@ -6,7 +6,7 @@ use super::ctx::{Ctx, Obj};
 use crate::source::Node;
 use crate::template::Delimiters;
 
-/// Plain data: a reader asks it, and never which edition it reads.
+/// Plain data: a reader uses it, and never checks the edition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dialect {
     /// The delimiters around an expression in a text.
@@ -29,7 +29,7 @@ pub(crate) struct Dialect {
 /// Parts that a reader has for some of the editions that it reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
-    /// `timeout` of an action; it goes before `actionExecTimeout`.
+    /// `timeout` of an action; it takes precedence over `actionExecTimeout`.
     pub action_timeout: bool,
     /// `retryRef` of a state's error handler: the state is repeated as a whole.
     pub handler_retry: bool,

@@ -1,4 +1,4 @@
-//! Names and words of other editions: how a document of this one says the same.
+//! Names and words of other editions, with their equivalents in this one.
 //!
 //! For hints only, and only where no name of the edition itself is near. A row says which
 //! property must be known at the place for the hint to fit there.

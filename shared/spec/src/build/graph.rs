@@ -194,7 +194,7 @@ impl Ctx<'_> {
         flow
     }
 
-    /// Says nothing where a way may be missing for another mistake.
+    /// Reports nothing if a way may be missing because of another mistake.
     fn check_unreachable(&mut self, main: &HashSet<StateId>, run_before: &HashSet<StateId>) {
         let hides = [
             codes::MISSING_PROPERTY,

@@ -137,7 +137,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// How an action is retried. `plain`: without a `retryRef` nothing retries it by itself.
+    /// The retries of an action. `plain`: without a `retryRef` it isn't retried.
     pub fn retry_rule(&mut self, obj: Obj<'_>, detached: bool, plain: bool) -> Option<RetryRule> {
         let only = obj.get("retryableErrors");
         let except = obj.get("nonRetryableErrors");

@@ -3,7 +3,7 @@
 //!
 //! A rule says where it applies and what it does there. Places are kept (see `source::Node`), so
 //! findings point into the document as it was written; [`super::dialect::Dialect::own_names`] lets
-//! them name its own properties, too. Anything without a rule stays as it is.
+//! them name its own properties, too. Anything without a rule stays unchanged.
 //!
 //! ```text
 //! const RULES: &[Rule] = &[

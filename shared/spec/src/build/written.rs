@@ -5,7 +5,7 @@
 
 use crate::source::Node;
 
-/// Names of the reader that stand in the document as it was written.
+/// Internal names of the reader, with their texts in the document.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// Keys, by their pointer.

@@ -2,7 +2,7 @@
 
 use crate::source::Node;
 
-/// Where a sign is looked for.
+/// The places in which a sign is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Root,

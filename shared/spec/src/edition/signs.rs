@@ -31,7 +31,7 @@ enum Test {
 }
 
 impl Sign {
-    /// The word that is looked for.
+    /// The word of the sign.
     pub fn word(&self) -> Option<&'static str> {
         match self.test {
             Test::Word(word) => Some(word),
@@ -127,8 +127,8 @@ const EVENTS_BY_KIND: &[Edition] = &[V0_5, V0_6, V0_7, V0_8];
 const NAMED: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6, V0_7, V0_9];
 const SLEEP: &[Edition] = &[V0_7, V0_8];
 
-/// The signs that are looked for. A sign counts for each of its editions; the edition with the most
-/// of them is that of the document.
+/// All signs. A sign counts for each of its editions; the edition with the most of them is that of
+/// the document.
 pub(super) const SIGNS: &[Sign] = &[
     // The drafts of 2019.
     has(Part::Root, "starts-at", &[V0_1]),

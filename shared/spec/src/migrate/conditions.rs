@@ -1,4 +1,4 @@
-//! Conditions of 0.5: they ask whether anything is found.
+//! Conditions of 0.5, which test whether anything is found.
 
 use swirl_expr::Program;
 use swirl_model::workflow::{ExprSource, Language, StateKind, Test, Workflow};

@@ -36,7 +36,7 @@ use crate::resource::MapResources;
 use crate::source::Node;
 pub use text::{Format, yaml};
 
-/// Something that edition 0.8 cannot say.
+/// Something that edition 0.8 cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     /// Its place in the document that was read.
@@ -74,7 +74,7 @@ pub struct Assume {
 /// Writes a workflow as a document of edition 0.8. `root` is the document that it was read from.
 ///
 /// # Errors
-/// All that the edition cannot say.
+/// Everything that the edition cannot express.
 pub fn migrate(
     workflow: &Workflow,
     root: &Node,

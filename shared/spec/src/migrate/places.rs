@@ -3,7 +3,7 @@
 use crate::diagnostic::Place;
 use crate::source::Node;
 
-/// How deep states are looked for.
+/// The depth to which states are searched.
 const DEPTH_MAX: usize = 32;
 
 /// The state of this name, at any depth; else the document.

@@ -42,7 +42,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Edition 0.8 cannot say it.
+    /// Edition 0.8 cannot express it.
     pub fn cannot(&mut self, message: impl Into<String>) {
         let message = message.into();
         let state = self.at.map(|id| self.workflow[id].name.to_string());

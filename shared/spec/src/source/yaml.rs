@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) 
             (Event::StreamStart | Event::DocumentStart(..), _) => {}
             (Event::StreamEnd | Event::DocumentEnd, _) => return Err(Box::new(empty())),
             (event, span) => {
-                // A document that holds nothing is given as an empty plain scalar.
+                // An empty document is an empty plain scalar.
                 if let Event::Scalar(_, ScalarStyle::Plain, 0, None) = &event
                     && span.is_empty()
                 {

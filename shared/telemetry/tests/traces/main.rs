@@ -1,4 +1,4 @@
-//! One trace an instance, whichever processes took part in it.
+//! One trace per instance, across all processes that work on it.
 
 #![allow(clippy::unwrap_used)] // A test: what fails here fails the test.
 
@@ -201,7 +201,7 @@ states:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_collector_does_not_take_is_counted() {
-    // Nobody listens there.
+    // Nothing listens there.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

@@ -137,7 +137,7 @@ impl Instance<'_> {
         Ok(exists(&found))
     }
 
-    /// By its description, else by the code, without one by the name (decision 24).
+    /// By its description, otherwise by the code, without a code by the name (decision 24).
     pub fn is(&self, id: ErrorId, fail: &Fail) -> bool {
         let def = &self.wf[id];
         if let Some(problem) = &def.problem {

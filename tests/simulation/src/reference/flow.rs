@@ -33,7 +33,7 @@ pub struct Path {
     completed: Vec<StateId>,
     /// How often a function was called with the same arguments.
     pub likes: BTreeMap<(String, String), usize>,
-    /// When the current work is given up, and with which error.
+    /// The time at which the current work is abandoned, with its error.
     pub deadline: Option<(i64, &'static str)>,
 }
 

@@ -22,7 +22,7 @@ impl Redis {
             .iter()
             .map(|start| event_digest(&start.event))
             .collect();
-        // The event that came last decides it, whichever that was.
+        // The last event decides it.
         let outcomes = digests.iter().map(|digest| self.open_outcome(digest));
         let outcomes = futures::future::try_join_all(outcomes).await?;
         let mut starts = outcomes
@@ -64,7 +64,7 @@ impl Redis {
         if !had_kept {
             return Ok(());
         }
-        // It begins at the last of them, however long its creation takes.
+        // It begins at the last of them, regardless of the time of its creation.
         if correlates && let Some(last) = last {
             let [_, waits, _] = look_keys(self, id);
             let mut cmd = redis::cmd("HSET");

@@ -137,7 +137,7 @@ impl Redis {
         }
     }
 
-    /// Confirms that all is done. Returns the groups in which claims must be given up first, if they weren't
+    /// Confirms that all is done. Returns the groups in which claims must be released first, if they weren't
     /// given.
     pub(super) async fn confirm_event(
         &self,

@@ -42,7 +42,7 @@ struct Group {
     done: BTreeSet<String>,
 }
 
-/// How a claim is given up.
+/// The way in which a claim is released.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GiveUp {
     /// The instance exists; the event is still open.

@@ -1,5 +1,5 @@
 -- Reads an instance. ARGV: 4 'instance', 'scopes', or 'view': the instance, and scopes that have not ended.
--- Scopes are a list of names and records, and a list of the forks that these are to be read with: name, origin,
+-- Scopes are a list of names and records, and a list of the forks that are needed to read them: name, origin,
 -- when it was made. KEYS: those of Span::Waits.
 
 begin('h', 'out', 'err', 'end')

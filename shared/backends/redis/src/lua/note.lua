@@ -1,5 +1,5 @@
 -- Adds entries to the history that come from no commit. ARGV: 4 lines of history to keep, then lines of
--- history, and elements that hold them. KEYS: those of Span::All. Returns 1, or 0 where there is no such
+-- history, and elements that hold them. KEYS: those of Span::All. Returns 1, or 0 if there is no such
 -- instance.
 
 begin('hn')

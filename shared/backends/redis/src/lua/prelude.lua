@@ -71,7 +71,7 @@ local function erase(field)
 end
 
 -- A number for a token, an input or an effect. The first one grows with time, so that no number is used again
--- if the instance is removed and its id used once more: a process may be late with an earlier one.
+-- if the instance is removed and its id used again: a process may be late with an earlier one.
 local function next_number()
   local last = read('n')
   local number = string.format('%.0f', last and last + 1 or 16 * NOW)

@@ -6,7 +6,7 @@ use super::document::{Document, Found};
 use super::server::Protocol;
 use crate::types::rest::Node;
 
-/// As far as the protocol of the server has a use for it.
+/// Used if the protocol of the server has it.
 #[derive(Debug)]
 pub(super) struct Bindings {
     /// HTTP.
@@ -18,7 +18,7 @@ pub(super) struct Bindings {
     /// NATS: of the waits in one group, one gets a message.
     pub(super) group: Option<String>,
     pub(super) amqp: Amqp,
-    /// Kafka: goes before the channel's address.
+    /// Kafka: takes precedence over the channel's address.
     pub(super) topic: Option<String>,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Bindings {
 pub(super) struct Amqp {
     /// Empty: the default one, where a routing key is the name of a queue.
     pub(super) exchange: String,
-    /// Goes before the channel's address.
+    /// Takes precedence over the channel's address.
     pub(super) queue: Option<String>,
-    /// Goes before the one of the server's URL.
+    /// Takes precedence over the one of the server's URL.
     pub(super) vhost: Option<String>,
     /// Whether a message that no queue takes is an error; where the document doesn't say, it is one
     /// on the default exchange.

@@ -18,7 +18,7 @@ const PLACE: &str = "x-swirl-documents";
 /// How many documents one may lead to.
 const DOCUMENTS_MAX: usize = 64;
 
-/// Why not all documents are available.
+/// The reason why not all documents are available.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The URI of one that isn't there.

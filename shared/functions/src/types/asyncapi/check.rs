@@ -69,19 +69,19 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
         }
     };
     found.extend(fits(document, sending, &payload, at, Form::Sent));
-    // All of it is known: the call's own reading says the rest.
+    // All of it is known: the call's own parsing checks the rest.
     if let (Some(whole), true) = (arguments.whole(), found.is_empty()) {
         found.extend(filled(sending, whole).err().map(Misfit::from));
     }
     found
 }
 
-/// Why a payload that arrived isn't a message of the operation.
+/// The reason why a received payload isn't a message of the operation.
 pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -> Vec<String> {
     messages(fits(document, sending, payload, "", Form::Answered))
 }
 
-/// Why a payload fits none of the messages: by the first.
+/// The reason why a payload fits none of the messages: that of the first.
 fn fits(
     document: &Document,
     sending: &Sending,

@@ -137,7 +137,7 @@ impl Document {
             return Ok(Some(own));
         }
         let traits = of.get("traits").map(|all| all.items()).unwrap_or_default();
-        // A later trait goes before an earlier one.
+        // A later trait takes precedence over an earlier one.
         for one in traits.into_iter().rev() {
             if let Some(found) = self.member(&self.resolve(one)?, key)? {
                 return Ok(Some(found));

@@ -173,7 +173,7 @@ fn note(server: &Server, address: &str, receives: bool) {
     }
 }
 
-/// A message that is waited for: nothing goes out but the wish for it.
+/// A message that is awaited: only the subscription goes out.
 fn waiting(sending: &Sending, address: &str) -> watch::Sending {
     watch::Sending {
         protocol: sending.server.protocol.word(),

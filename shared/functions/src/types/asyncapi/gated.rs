@@ -47,7 +47,7 @@ pub(super) struct Gated {
 
 /// Where a connection to it leads.
 enum Way {
-    /// Where the client says, in the words of SOCKS5.
+    /// The client's target, as SOCKS5 writes it.
     Asked,
     Server {
         host: String,

@@ -26,13 +26,13 @@ use crate::egress::Gate;
 use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
-/// How long the client tries by itself.
+/// The time for which the client itself retries.
 const TRY: Duration = Duration::from_secs(5);
 
 /// How long a topic is taken to have the partitions that it had.
 const PARTITIONS_KNOWN: Duration = Duration::from_secs(60);
 
-/// How many topics are known at once, of one cluster.
+/// The number of topics that are kept for one cluster.
 const TOPICS_MAX: usize = 1024;
 
 /// How long one round over the partitions of a topic may wait for a message, in milliseconds.
@@ -82,7 +82,7 @@ impl Kafka {
             tls,
             login: basic(auth, "Kafka", what)?,
         };
-        // The client gets lost connections back by itself.
+        // The client reconnects by itself.
         let is_alive = |_| async { true };
         self.kept
             .get(&key, is_alive, connect(&key, gate, what))

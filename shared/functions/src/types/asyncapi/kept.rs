@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// How many connections are kept; beyond it the one that was used longest ago is given up.
+/// The number of connections that are kept; beyond it the one that was used longest ago is closed.
 const CONNECTIONS_MAX: usize = 64;
 
 /// One connection for each server and login.
@@ -31,7 +31,7 @@ impl<K, C> Default for Kept<K, C> {
 }
 
 impl<K: Clone + Eq + Hash, C: Clone> Kept<K, C> {
-    /// The connection that is kept and still alive, else a new one.
+    /// The kept connection if it is still alive, otherwise a new one.
     ///
     /// # Errors
     /// Those of `connect`; then none is kept.

@@ -35,7 +35,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Of a document that says nothing of its messages.
+    /// For a document that doesn't describe its messages.
     pub(super) fn any(document: &Document) -> Result<Message, String> {
         let content_type = default_content_type(document);
         Ok(Message {

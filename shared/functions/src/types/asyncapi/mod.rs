@@ -19,7 +19,7 @@
 //!
 //! # Where to
 //!
-//! To the first server of the channel, else of the document, whose protocol is carried out. The
+//! To the first server of the channel, otherwise of the document, with a supported protocol. The
 //! function's `metadata.server` names another one, or gives its URL.
 //!
 //! # Results

@@ -24,7 +24,8 @@ use crate::http::tls;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// How many messages are under way at once; further calls wait, which counts as their time.
+/// The number of messages that are under way at a time; further calls wait, which counts as their
+/// time.
 const CONNECTIONS_MAX: usize = 256;
 
 /// How many connections are kept for the next call.

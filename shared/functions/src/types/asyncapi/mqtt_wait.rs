@@ -1,7 +1,7 @@
 //! Waiting for a message over MQTT.
 //!
 //! A wait has its own connection and session, which ends with it. The broker gives it a message that it retained for
-//! the topic, if there is one, else the next one.
+//! the topic, if there is one, otherwise the next one.
 
 use rumqttc::v5::mqttbytes::QoS as QoS5;
 use rumqttc::v5::mqttbytes::v5::{Packet as Packet5, SubscribeReasonCode as Reason5};

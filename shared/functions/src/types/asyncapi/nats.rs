@@ -166,7 +166,7 @@ impl Nats {
     }
 
     async fn connection(&self, key: &Key, what: &str) -> Result<Connection, CallError> {
-        // It tries to get a lost one back by itself, ever more slowly; a call wants it now.
+        // It reconnects by itself, ever more slowly; a call needs the connection now.
         let is_alive =
             |kept: Connection| async move { kept.client.connection_state() == State::Connected };
         let connected = self.kept.get(key, is_alive, connect(key)).await;
@@ -191,7 +191,7 @@ async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
                     Event::ServerError(error) => News::Refused(error.to_string()),
                     _ => return,
                 };
-                // Nobody may be listening.
+                // There may be no listener.
                 let _ = told.send(news);
             }
         });

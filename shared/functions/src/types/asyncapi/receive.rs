@@ -1,7 +1,7 @@
 //! Waiting for one message over the protocol of its server.
 //!
 //! Nothing is kept of a wait: a worker that dies while it waits, or before the message is recorded, has another one
-//! wait anew. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
+//! wait again. Messages that the broker sent meanwhile are lost, unless it keeps messages itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,8 @@ use crate::types::Clients;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// How many calls wait at once; further ones wait for a place, which counts as their time.
+/// The number of calls that wait at a time; further ones wait for a place, which counts as their
+/// time.
 const WAITS_MAX: usize = 256;
 
 /// The pause before a wait whose connection broke is taken up again: the first time, and at most.

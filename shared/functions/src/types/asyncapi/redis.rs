@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Until the server has answered a command.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After how long a wait asks whether the server is still there.
+/// The time after which a wait checks whether the server is still there.
 const PING: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Which server a message goes to.
+//! Finds the server that a message goes to.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -197,7 +197,7 @@ pub(super) fn choose(
     }))
 }
 
-/// The servers of a channel, else of the document.
+/// The servers of a channel, otherwise of the document.
 fn servers<'a>(
     document: &'a Document,
     channel: &Node<'a>,

@@ -42,7 +42,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
 
-/// A conversation that is to begin.
+/// A conversation that will begin.
 struct Opening<'a> {
     what: &'a str,
     address: &'a str,
@@ -124,7 +124,7 @@ pub(super) async fn receive(
     let (mut socket, secrets) = open(clients, sending, &opening, auth).await?;
     incoming.is_waiting();
     let came = next(&mut socket, what, &secrets).await?;
-    // Whether the service hears of the end makes no difference to the message.
+    // Whether the service notices the end makes no difference to the message.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.close(None)).await;
     Ok(came)
 }

@@ -213,7 +213,7 @@ fn object(arguments: &Data, id: &str) -> Result<Map<String, Value>, CallError> {
 
 impl Direct {
     /// Arguments that the URL names go there; `HEADER_NAME` and `QUERY_NAME` say where they go; all
-    /// others are the query of a request without a body, else members of the body.
+    /// others are the query of a request without a body, otherwise members of the body.
     fn request(&self, arguments: &Data) -> Result<(Operation, Data), CallError> {
         let mut operation = operation(&self.id, self.method, &self.server, &self.path);
         let mut sent = Map::new();

@@ -19,7 +19,7 @@ pub(crate) const TYPE: FunctionType = FunctionType {
     compile,
 };
 
-/// Why an operation that is built in can never run; none if it can, or isn't built in.
+/// The reason why a built-in operation can never run; `None` if it can, or isn't built in.
 pub fn refused(function: &Function) -> Option<String> {
     let is_custom = function.kind.word() == TYPE.word;
     builtin::find(&function.operation)

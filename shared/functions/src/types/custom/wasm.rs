@@ -36,7 +36,7 @@ const MEMORY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much a call may do.
 const FUEL_MAX: u64 = 10_000_000_000;
 
-/// The fuel between two checks whether anybody still waits for it.
+/// The fuel between two checks whether the result is still awaited.
 const FUEL_AT_ONCE: u64 = 10_000_000;
 
 /// How deep calls within a module may go.
@@ -63,7 +63,7 @@ impl Program {
     /// Reads a module, as `.wasm` or as text.
     ///
     /// # Errors
-    /// Why it cannot be called, as a sentence.
+    /// The reason why it cannot be called, as a sentence.
     pub(super) fn load(path: &str) -> Result<Program, String> {
         let wrong = |reason: &dyn std::fmt::Display| format!("cannot read `{path}`: {reason}");
         let size = std::fs::metadata(Path::new(path)).map_err(|error| wrong(&error))?;
@@ -148,7 +148,7 @@ fn is_func(module: &Module, name: &str) -> bool {
     }
 }
 
-/// Notifies a run that nobody waits for it any more.
+/// Notifies a run that its result is no longer awaited.
 struct Guard(Arc<AtomicBool>);
 
 impl Drop for Guard {

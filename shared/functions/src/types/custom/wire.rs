@@ -31,7 +31,7 @@ pub(super) fn call(request: &CallRequest) -> Vec<u8> {
     call.to_string().into_bytes()
 }
 
-/// The media type of an error as a definition is to see it.
+/// The media type of an error in the form for definitions.
 const EXACT: &str = "application/vnd.swirl.error+json";
 
 /// Texts that errors don't show.

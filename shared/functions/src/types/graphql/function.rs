@@ -67,7 +67,8 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     functions.iter().map(|function| compile(function)).collect()
 }
 
-/// Where a function's service is asked for its schema; none where the definition gives the types.
+/// The address at which a function's service is asked for its schema; none if the definition gives
+/// the types.
 pub(crate) fn endpoint(function: &Function) -> Option<&str> {
     let endpoint = function.operation.split('#').next()?;
     let is_given = function.metadata.get(ARGUMENT_TYPES).is_some();

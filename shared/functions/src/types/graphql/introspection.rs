@@ -18,10 +18,10 @@ use crate::{CallError, CallErrorKind};
 /// How long an answer is believed.
 const LIFE: Duration = Duration::from_secs(300);
 
-/// How soon after an answer it may be asked again.
+/// The shortest time after an answer before it is asked again.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// How deep types are asked for: `[[T!]!]!` and one more.
+/// The requested depth of types: `[[T!]!]!` and one more.
 const WRAPPINGS: usize = 7;
 
 type Known = Arc<HashMap<String, String>>;
@@ -181,7 +181,7 @@ fn types(body: &[u8], field: &str) -> HashMap<String, String> {
         .collect()
 }
 
-/// As GraphQL writes a type; `None`: it is wrapped deeper than was asked for.
+/// A type as GraphQL writes it; `None`: it is wrapped deeper than requested.
 pub(super) fn written(of: &Value) -> Option<String> {
     let inner = || written(of.get("ofType")?);
     match of.get("kind")?.as_str()? {

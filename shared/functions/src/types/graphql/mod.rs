@@ -7,9 +7,9 @@
 //! # Arguments
 //!
 //! An argument of the call is one of the field. GraphQL needs each variable's type: it is taken from the function's
-//! `metadata.argumentTypes`, else asked of the service (introspection, once in a while). An argument whose type is
-//! unavailable is written into the query as a literal, which fits all types except enums and objects whose keys aren't
-//! names.
+//! `metadata.argumentTypes`, otherwise requested from the service (introspection, once in a while). An argument whose
+//! type is unavailable is written into the query as a literal, which fits all types except enums and objects whose
+//! keys aren't names.
 //!
 //! # Results
 //!

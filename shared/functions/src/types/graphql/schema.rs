@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::introspection::written;
 use super::query::Kind;
 
-/// How deep types are asked for: `[[T!]!]!`. Types that are wrapped deeper aren't checked.
+/// The requested depth of types: `[[T!]!]!`. Types that are wrapped deeper aren't checked.
 const WRAPPINGS: usize = 5;
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(crate) fn question() -> String {
 
 impl Schema {
     /// # Errors
-    /// Why the answer holds none, as a clause about the service.
+    /// The reason why the answer has none, as a clause about the service.
     pub fn read(answer: &str) -> Result<Schema, String> {
         let answer: Value =
             serde_json::from_str(answer).map_err(|_| "its answer is not valid JSON".to_owned())?;

@@ -32,7 +32,7 @@ pub(super) struct Request {
 
 impl Template {
     /// # Errors
-    /// Why the operation cannot be called, as a sentence.
+    /// The reason why the operation cannot be called, as a sentence.
     pub(super) fn read(operation: &str) -> Result<Template, String> {
         let operation: Value = serde_json::from_str(operation).map_err(|_| {
             "the operation of an http function must be an object with `method` and `uri`".to_owned()
@@ -103,7 +103,7 @@ pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
 }
 
 /// # Errors
-/// Why nothing can be sent.
+/// The reason why nothing can be sent.
 pub(super) fn make(template: &Template, arguments: &Data) -> Result<Request, String> {
     let mut arguments = match Value::from(arguments) {
         Value::Null => Map::new(),

@@ -134,7 +134,7 @@ impl RestCaller {
         answer::data(&answer, what, &request.secrets, "")
     }
 
-    /// Sends with a token; once more with a fresh one if the service answers 401.
+    /// Sends with a token; again with a fresh one if the service answers 401.
     async fn send_with_token(
         &self,
         operation: &Operation,

@@ -28,7 +28,8 @@ const METHODS: [&str; 8] = [
     "delete", "get", "head", "options", "patch", "post", "put", "trace",
 ];
 
-/// Why a document or an operation cannot be used. Trying again with the same document never helps.
+/// The reason why a document or an operation cannot be used. Retrying with the same document never
+/// helps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the OpenAPI document has {bytes} bytes; at most {DOCUMENT_BYTES_MAX} are read")]
@@ -126,7 +127,7 @@ impl OpenApi {
         })
     }
 
-    /// Takes in a document that [`Error::MissingDocument`] named: OpenAPI, or any part of it.
+    /// Adds a document that [`Error::MissingDocument`] named: OpenAPI, or any part of it.
     ///
     /// # Errors
     /// It is neither JSON nor YAML, or together they are too many or too large.
@@ -157,7 +158,7 @@ impl OpenApi {
         self.operation_at(id, None)
     }
 
-    /// The same, with the address of the service for a document that says none.
+    /// The same, with the address of the service for a document without one.
     pub(crate) fn operation_at(&self, id: &str, server: Option<&Url>) -> Result<Operation, Error> {
         let found = Found {
             server: server.cloned(),
@@ -305,7 +306,7 @@ pub(crate) struct Found<'a> {
     pub(crate) method: String,
     pub(crate) item: Node<'a>,
     pub(crate) operation: Node<'a>,
-    /// Where the service is, if the document doesn't say.
+    /// The address of the service, if the document has none.
     pub(crate) server: Option<Url>,
 }
 
@@ -475,7 +476,7 @@ paths:
         let elsewhere =
             "openapi: 3.0.0\npaths: {/x: {$ref: 'x.yaml'}, /a: {get: {operationId: a}}}";
         assert!(operation(elsewhere, "a").is_ok());
-        // ... but may be the one that is looked for.
+        // ... but may be the one that is searched.
         assert!(
             operation(elsewhere, "b")
                 .unwrap_err()

@@ -57,11 +57,11 @@ pub(super) fn compile(function: &Function) -> CompileResult {
             };
             has_server |= operation.contains_key("servers");
             operation.insert("operationId".to_owned(), json!(ID));
-            // The function's `authRef` says it.
+            // The function's `authRef` has it.
             operation.remove("security");
         }
     }
-    // A document needs one; it is never asked if there is none.
+    // A document needs one; it is never used if there is none.
     let server = server.unwrap_or_else(|| "http://server.invalid".to_owned());
     let document = json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": paths});
     let document = OpenApi::parse(document.to_string().as_bytes(), "inline:")

@@ -18,7 +18,7 @@ pub(crate) struct Library {
     read: HashMap<String, Result<OpenApi, String>>,
 }
 
-/// Why there is no operation.
+/// The reason why there is no operation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
     /// A document that another one refers to isn't there.
@@ -27,7 +27,7 @@ pub(crate) enum Refused {
 }
 
 impl Library {
-    /// The operation that a function names. Documents are taken in as references ask for them.
+    /// The operation that a function names. Documents are loaded as references need them.
     ///
     /// # Errors
     /// [`Refused`]; the sentence names the document.

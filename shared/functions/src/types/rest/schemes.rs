@@ -13,7 +13,7 @@ pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<Vec<Vec<
     requirements(document, found, schemes.as_ref(), &scheme)
 }
 
-/// The alternatives that the operation, or else the document, asks for.
+/// The alternatives that the operation requires, or otherwise the document.
 pub(crate) fn requirements(
     document: &OpenApi,
     found: &Found<'_>,

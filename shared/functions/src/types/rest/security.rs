@@ -72,7 +72,8 @@ pub(crate) fn carrier(
     Err(CallError::new(CallErrorKind::Auth, message))
 }
 
-/// Why credentials of this kind can never be sent with these arguments; none if they can.
+/// The reason why credentials of this kind can never be sent with these arguments; `None` if they
+/// can.
 pub(crate) fn misfit(
     operation: &Operation,
     scheme: AuthScheme,

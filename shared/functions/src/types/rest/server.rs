@@ -6,9 +6,9 @@ use url::Url;
 use super::document::{Error, Found, OpenApi};
 use super::node::Node;
 
-/// The first server of the operation, else of its path, else of the document, else the one that is
-/// given, else `/`. A relative URL is resolved against the document's own, else against the given
-/// one.
+/// The first server of the operation, otherwise of its path, otherwise of the document, otherwise
+/// the given one, otherwise `/`. A relative URL is resolved against the document's own, otherwise
+/// against the given one.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let first = [&found.operation, &found.item, &root]
@@ -31,7 +31,8 @@ pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, 
     )
 }
 
-/// The scheme of the document's own URI if it is listed or none is, else `https` before `http`.
+/// The scheme of the document's own URI if it is listed or none is, otherwise `https` before
+/// `http`.
 pub(crate) fn swagger2(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let own = document

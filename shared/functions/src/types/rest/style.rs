@@ -51,7 +51,7 @@ fn encode_value(text: &str, allow_reserved: bool) -> String {
     encoded
 }
 
-/// A scalar's text, or why it has none.
+/// A scalar's text, or the reason why it has none.
 fn scalar(value: &Value) -> Result<String, String> {
     match value {
         Value::Null => Ok(String::new()),

@@ -33,7 +33,7 @@ const AUTHORIZATION: &str = "authorization";
 /// The longest deadline that is sent to a server; the header has eight digits.
 const DEADLINE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A server that gives up this shortly before our own limit does so because of it.
+/// If a server gives up this shortly before our own limit, that limit is the reason.
 const DEADLINE_SLACK: Duration = Duration::from_millis(100);
 
 /// The overhead of a message of a stream besides its bytes: empty ones take memory too.
@@ -298,7 +298,7 @@ impl Outgoing<'_> {
         }
     }
 
-    /// Whether an error says no more than that the time was over, which the server knows too.
+    /// Whether an error only says that the time is over, which the server also knows.
     fn is_deadline(&self, error: &CallError) -> bool {
         let is_late = matches!(
             error.kind,

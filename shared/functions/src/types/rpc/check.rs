@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 64;
 /// The reasons for refusing a call before anything is sent.
 pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Misfit> {
     if let Some(whole) = arguments.whole() {
-        // All of it is known: the call's own reading says it.
+        // All of it is known: the call's own parsing checks it.
         let mut found = Vec::new();
         let message = method.input();
         if !method.is_client_streaming() {

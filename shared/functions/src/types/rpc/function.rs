@@ -82,7 +82,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             service.full_name(),
             service.name(),
         ) {
-            // A check calls nothing; the operator often says where services listen.
+            // A check calls nothing; the operator often configures the addresses of services.
             Err(_) if documents.for_checks => UNKNOWN_SERVER
                 .parse::<Server>()
                 .map_err(|error| error.to_string())?,
@@ -102,7 +102,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-/// The operator's address for the service, else the definition's.
+/// The operator's address for the service, otherwise the definition's.
 fn server(
     function: &Function,
     servers: &Servers,

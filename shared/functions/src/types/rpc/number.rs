@@ -2,8 +2,8 @@
 
 use prost_reflect::Kind;
 
-/// Why a field of this kind can't take the number, as the values that it takes; none if it can. `given` is the number
-/// as it is written.
+/// The reason why a field of this kind can't take the number, as the values that it takes; `None` if it can. `given`
+/// is the number as written.
 pub(super) fn misfit(kind: &Kind, given: &str) -> Option<String> {
     let (min, max) = match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => (i32::MIN.into(), i32::MAX.into()),

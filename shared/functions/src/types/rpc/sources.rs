@@ -3,7 +3,7 @@
 //! Imports are relative to the folder of the file that a function names; if that folder ends with
 //! the file's package, as it does where files are kept by package, to the folder above it. So
 //! `protos/acme/v1/users.proto` of the package `acme.v1` finds `acme/v1/types.proto` next to
-//! itself. Nothing outside of that folder is ever asked for.
+//! itself. No file outside of that folder is ever requested.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -73,7 +73,7 @@ impl Sources {
     }
 }
 
-/// Where imports are looked for, and a file's own name from there.
+/// The folder in which imports are searched, and a file's own name from there.
 fn base<'a>(path: &'a str, package: &str) -> (&'a str, &'a str) {
     let folder = &path[..path.rfind('/').map_or(0, |slash| slash + 1)];
     let own = format!("{}/", package.replace('.', "/"));

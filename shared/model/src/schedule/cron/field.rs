@@ -179,7 +179,7 @@ pub(super) fn days(text: &str) -> Result<Days, CronError> {
 }
 
 pub(super) fn weekdays(field: &Field, text: &str) -> Result<Weekdays, CronError> {
-    // Sunday is bit 0 whichever way it is counted.
+    // Sunday is bit 0 in both ways of counting.
     let from_sunday = |value: u32| (value - field.first_name) % 7;
     let mut weekdays = Weekdays {
         restricted: !is_open(text),

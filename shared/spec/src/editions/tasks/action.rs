@@ -135,7 +135,8 @@ impl Reader<'_, '_> {
         }))
     }
 
-    /// `data` of an event that is produced: a path if it is a text (decision 80), else an object.
+    /// `data` of an event that is produced: a path if it is a text (decision 80), otherwise an
+    /// object.
     pub fn event_data(&mut self, node: &Node) -> Option<Template> {
         if node.as_str().is_none() {
             if node.members().is_none() {

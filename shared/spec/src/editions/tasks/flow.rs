@@ -171,7 +171,7 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        // A name goes before an id.
+        // A name takes precedence over an id.
         assert_eq!(to, [StateId(1), StateId(2), StateId(0)]);
     }
 

@@ -116,7 +116,7 @@ impl Reader<'_, '_> {
             }
         }
         if let Some(node) = root.get("extensions") {
-            // Extensions say nothing about how a workflow runs.
+            // Extensions have no effect on how a workflow runs.
             self.list(node, "'extensions'");
             metadata.set("extensions", node.to_data());
         }

@@ -2,7 +2,7 @@
 
 use swirl_model::workflow::Comparison;
 
-/// A draft, as plain data: readers ask it, and never which draft they read.
+/// A draft, as plain data: readers use it, and never check which draft they read.
 pub(in crate::editions) struct Draft {
     /// The name of the other one in a sentence.
     pub other: &'static str,

@@ -50,7 +50,7 @@ impl Reader<'_, '_> {
         Some(State {
             name: name?.into(),
             kind: read.kind,
-            // A state that has taken the input itself does not select from it once more.
+            // A state that has taken the input itself does not select from it again.
             input: input.filter(|_| !read.takes_input),
             output,
             next: read.next,
@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
         states::KINDS.iter().find(|kind| kind.word == word)
     }
 
-    /// Does the state say `end: true`?
+    /// Whether the state has `end: true`.
     pub fn ends(&mut self, obj: Obj<'_>) -> bool {
         self.flag(obj, "end", false)
     }
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
         id
     }
 
-    /// A state without actions that says where its result goes: its input goes there.
+    /// A state without actions but with a path for its result puts its input there.
     pub fn move_input(&mut self, filter: Filter<'_>) -> Option<ListId> {
         let to = self.target(filter.result)?;
         let expression = match filter.input {

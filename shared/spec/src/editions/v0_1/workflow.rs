@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
         metadata
     }
 
-    /// Says nothing about how a workflow runs: it is kept for people.
+    /// Has no effect on how a workflow runs: it is kept for people.
     fn exec_status(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("exec-status") else {
             return;

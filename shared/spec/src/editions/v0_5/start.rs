@@ -142,8 +142,8 @@ fn same_start(
     }
 }
 
-/// Which of the states is the first: the one that says so, else the one that `startsAt` names, as
-/// drafts have it, else the first in the list.
+/// Finds the first state: the one marked as the start, otherwise the one that `startsAt` names, as
+/// in drafts, otherwise the first in the list.
 pub(super) fn of_states<'n>(ctx: &mut Ctx<'_>, root: Obj<'n>, states: &'n [Node]) -> StateId {
     let ids = ctx.states_of_flow();
     let mut found = None;

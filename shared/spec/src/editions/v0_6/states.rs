@@ -1,4 +1,4 @@
-//! States and timeouts of 0.6, as 0.8 says them.
+//! States and timeouts of 0.6, rewritten in 0.8.
 
 use swirl_model::workflow::{Count, Repeat};
 

@@ -23,7 +23,7 @@ pub(super) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
     }
 }
 
-/// Before 0.8 a sub-workflow that nobody waits for continues when its parent ends (decision 56).
+/// Before 0.8 a sub-workflow that nothing waits for continues when its parent ends (decision 56).
 fn goes_on(reference: &mut Node) {
     let invoke = reference.get("invoke").and_then(Node::as_str);
     let detached = invoke.is_some_and(|word| word.eq_ignore_ascii_case("async"));

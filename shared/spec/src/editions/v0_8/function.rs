@@ -176,7 +176,7 @@ impl Ctx<'_> {
                 args: true,
             };
             let spot = self.spot(node);
-            // Reported here, and not once more by each call of it.
+            // Reported here, and not again by each call of it.
             if !self.check(&spot, &text, sight, false) {
                 return None;
             }

@@ -11,7 +11,7 @@ use crate::source::Node;
 use crate::time::cron;
 
 impl Ctx<'_> {
-    /// The starting state: the one that `start` names, else the first.
+    /// The starting state: the one that `start` names, otherwise the first.
     pub fn start(&mut self, root: Obj<'_>) -> StateId {
         let first = StateId(0);
         let Some(node) = root.get("start") else {

@@ -2,7 +2,7 @@
 //! "Error Handler Definition", "Error Handler Reference", "Error Policy Definition", "Error Outcome
 //! Definition").
 //!
-//! A handler that is defined at the top is read anew where it is referred to: its transition leads
+//! A handler that is defined at the top is read again where it is referred to: its transition leads
 //! on from there, and its expressions see the values in sight there.
 
 use swirl_model::workflow::{ActionHandler, ErrorSet, Handler, HandlerRetry, Retry, Then};

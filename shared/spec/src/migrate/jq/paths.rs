@@ -9,7 +9,7 @@ const OBJECTS: [&str; 3] = ["CONST", "SECRETS", "WORKFLOW"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Selection {
     One(One),
-    /// The values of the list, one by one.
+    /// The values of the list, each by itself.
     Many(String),
 }
 

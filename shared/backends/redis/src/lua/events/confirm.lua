@@ -1,5 +1,5 @@
 -- Marks all effects of an event as done. KEYS: 1 known, 2 open. ARGV: 1 event, 2 at, 3 '1': claims
--- of its starts have been given up. Returns where they are if that is still to be done, else
+-- of its starts have been released. Returns their places if that must still be done, otherwise
 -- nothing.
 
 local open = redis.call('HGET', KEYS[2], ARGV[1])

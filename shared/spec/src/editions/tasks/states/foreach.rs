@@ -48,7 +48,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }))
 }
 
-/// `max` is how many run at once; 0 is without a bound.
+/// `max` is the number that run at a time; 0 means no bound.
 fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
     let Some(node) = obj.get("max") else {
         return IterationMode::Parallel;

@@ -1,4 +1,4 @@
-//! Operation: actions, one after another or at once.
+//! Operation: actions, in sequence or in parallel.
 
 use swirl_model::workflow::StateKind;
 
