@@ -15,8 +15,8 @@ use swirl_functions::secrets::{Chain, Environment, Fixed};
 /// Limits of the instances that a process keeps itself.
 #[derive(Debug, clap::Args)]
 pub struct LimitArgs {
-    /// How much an instance may hold in all of its paths of execution together: what would make it more is the
-    /// error LimitExceeded.
+    /// The data that an instance may hold in all of its paths of execution together; more is the error
+    /// LimitExceeded.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = swirl_config::size)]
     limits_instance_bytes: usize,
 }

@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 /// Serves the small shop that the examples call.
 ///
 /// It keeps everything in memory and describes itself at /openapi.json. Its calls are logged at
-/// /calls, so that it can be seen what a workflow really did.
+/// /calls, so that you can check what a workflow really did.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The output format; by default that of the file name given with -o, else svg.
+    /// The output format; by default that of the file name given with -o, or svg.
     #[arg(long, value_enum)]
     format: Option<Form>,
 

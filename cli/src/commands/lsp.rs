@@ -15,10 +15,10 @@ use crate::terminal::Terminal;
 
 /// Serves editors: findings as you type, completion, hover, rename and more.
 ///
-/// It speaks the Language Server Protocol on stdin and stdout; editors start it. How to set up VS Code, JetBrains, Neovim and Helix
-/// stands in docs/editors.md.
+/// It speaks the Language Server Protocol on stdin and stdout; editors start it. docs/editors.md says how to set up
+/// VS Code, JetBrains, Neovim and Helix.
 ///
-/// Exit code 0 when the editor has ended it, 2 when what came is not the protocol.
+/// Exit code 0 if the editor ended it, 2 if the input was not the protocol.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

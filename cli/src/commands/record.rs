@@ -28,7 +28,7 @@ const INSTANCES_MAX: usize = 1000;
 /// The answers of calls and the events are in the history only where 'history.data' is 'all' ('swirl dev' keeps
 /// all); SWIRL_HISTORY_DATA=all sets it for a worker.
 ///
-/// Exit code 0 when the scenario passes, 1 when it doesn't or the history doesn't say enough, 2 when the server
+/// Exit code 0 if the scenario passes, 1 if it fails or the history is incomplete, 2 if the server
 /// could not be asked or a file not be written.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\

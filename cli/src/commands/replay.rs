@@ -13,15 +13,15 @@ use super::validate::Read;
 use crate::client::Server;
 use crate::terminal::{Output, Terminal};
 
-/// Says where a recorded instance would go another way with a changed definition.
+/// Says where a recorded instance would take a different path with a changed definition.
 ///
 /// The definition as it was recorded and the changed one run in the same virtual time, with the calls, events
 /// and operator actions of the recording, and their histories are compared: the first line that differs is shown,
 /// and how the end does. A call gets the answer that was recorded for it, also if its arguments are others now.
 /// For a call that was never made there is none.
 ///
-/// Exit code 0 when it goes the same way, 1 when it goes another one, the definition is refused or the history
-/// doesn't say enough, 2 when a file could not be read or the server not be asked.
+/// Exit code 0 if the run takes the same path, 1 if it takes a different one, the definition is refused or the
+/// history is incomplete, 2 if a file could not be read or the server not be reached.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

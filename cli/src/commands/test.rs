@@ -116,7 +116,7 @@ pub struct Args {
     )]
     pub patience: u16,
 
-    /// How many scenarios run at once.
+    /// The number of scenarios that run at the same time.
     #[arg(
         long,
         requires = "cluster",

@@ -344,7 +344,7 @@ async fn a_replay_finds_where_a_changed_definition_goes_another_way() {
     };
     let (code, said) = replay(PAYMENT, &[]);
     assert!(
-        said.starts_with(&format!("same: {id} of payment:1.0.0 goes the same way")),
+        said.starts_with(&format!("same: {id} of payment:1.0.0 takes the same path")),
         "{said}"
     );
     assert_eq!(code, Some(0));

@@ -17,9 +17,9 @@ impl Replayed {
         } = self;
         let mut text = match self.is_same() {
             true => {
-                format!("same: {instance} of {definition} goes the same way ({lines} lines)\n")
+                format!("same: {instance} of {definition} takes the same path ({lines} lines)\n")
             }
-            false => format!("different: {instance} of {definition} goes another way\n"),
+            false => format!("different: {instance} of {definition} takes a different path\n"),
         };
         if let Some(first) = &self.first {
             text.push_str(&first.text());

@@ -129,7 +129,9 @@ fn departure_of(text: &str) -> String {
     assert!(!replayed.is_same());
     let text = replayed.text();
     let (first, rest) = text.split_once('\n').unwrap();
-    assert!(first.starts_with("different: ") && first.ends_with(" of pay:1.0.0 goes another way"));
+    assert!(
+        first.starts_with("different: ") && first.ends_with(" of pay:1.0.0 takes a different path")
+    );
     rest.to_owned()
 }
 
@@ -142,7 +144,7 @@ fn the_same_definition_goes_the_same_way() {
         assert!(
             replayed
                 .text()
-                .ends_with(" of pay:1.0.0 goes the same way (26 lines)\n"),
+                .ends_with(" of pay:1.0.0 takes the same path (26 lines)\n"),
             "{}",
             replayed.text()
         );
