@@ -5,7 +5,7 @@
 
 use swirl_model::error::names;
 use swirl_model::event::{Command, Event};
-use swirl_model::scope::{BranchResult, Fork, ForkOrigin, ForkRun, Role, Scope, Work};
+use swirl_model::scope::{BranchResult, Fork, ForkOrigin, ForkRun, Merge, Role, Scope, Work};
 use swirl_model::workflow::{ListId, StateId, StateKind};
 use swirl_model::{Data, WorkflowError};
 
@@ -57,6 +57,14 @@ fn was_left(results: &[(u32, BranchResult)]) -> bool {
     results
         .iter()
         .any(|(_, result)| matches!(result, BranchResult::Done { left: true, .. }))
+}
+
+fn merges_of(results: &[(u32, BranchResult)]) -> Vec<Merge> {
+    let merges = results.iter().filter_map(|(_, result)| match result {
+        BranchResult::Done { merges, .. } => Some(merges.iter().cloned()),
+        _ => None,
+    });
+    merges.flatten().collect()
 }
 
 impl Ctx<'_> {
@@ -288,7 +296,13 @@ impl Ctx<'_> {
     fn join(&mut self, run: &ForkRun, results: Vec<(u32, BranchResult)>) -> Step {
         let def = self.def.clone();
         if let Some(list) = run.list {
+            let alone = self.scope.state().is_none();
+            let reported = alone.then(|| merges_of(&results));
             self.replay_all(results)?;
+            // The scope around it, whose fork this scope is a branch of, merges them too.
+            for merge in reported.into_iter().flatten() {
+                self.emit(Event::Merged(merge));
+            }
             self.close_fork();
             let end = def.workflow[list].actions.len() as u16;
             self.list(swirl_model::scope::ListRun::new(list, end, end));

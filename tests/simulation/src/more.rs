@@ -172,10 +172,14 @@ impl Writer {
             .map(|n| self.sent_event((index + 1) * 100 + n))
             .collect();
         let [a, b, c] = &names[..] else { return };
+        let mode = match self.random.percent(50) {
+            true => "actionMode: parallel, ",
+            false => "",
+        };
+        let actions = self.actions(900 + index, false);
         self.line(&format!(
             "{{name: S{index}, type: event, exclusive: false, onEvents: [{{eventRefs: [{a}, {b}], \
-             eventDataFilter: {{toStateData: \".set{index}\"}}, \
-             actions: [{{functionRef: {{refName: quick, arguments: {{set: {index}}}}}}}]}}, \
+             eventDataFilter: {{toStateData: \".set{index}\"}}, {mode}actions: [{actions}]}}, \
              {{eventRefs: [{c}], eventDataFilter: {{toStateData: \".one{index}\"}}, actions: []}}], {way}}}"
         ));
     }
