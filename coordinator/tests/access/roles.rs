@@ -31,6 +31,7 @@ const ROUTES: &[(&str, &str, &[&str])] = &[
     ("POST", "/api/v1/events/explain", VIEW),
     ("GET", "/api/v1/instances", VIEW),
     ("GET", "/api/v1/instances/{id}", VIEW),
+    ("DELETE", "/api/v1/instances/{id}", OPERATE),
     ("POST", "/api/v1/instances/{id}/cancel", OPERATE),
     ("GET", "/api/v1/instances/{id}/diagram", VIEW),
     ("GET", "/api/v1/instances/{id}/history", VIEW),
