@@ -16,7 +16,7 @@ use swirl_model::redact::Redactor;
 use swirl_model::workflow::{Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::call::CallAuth;
-use swirl_ports::{CallRequest, Clock, FunctionCaller, Seen};
+use swirl_ports::{CallRequest, Clock, FunctionCaller, Seen, Stored};
 use swirl_spec::suggest::did_you_mean;
 
 use super::run::load;
@@ -149,13 +149,17 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         secrets: secrets.clone(),
         trace: None,
         seen: Seen::default(),
+        stored: Stored::default(),
     };
     let watch = match args.dry_run {
         true => Watch::holding(),
         false => Watch::new(),
     };
     let (seen, begun) = (request.seen.clone(), Instant::now());
+    let stored = request.stored.clone();
     let ended = watch.over(loader.caller.call(request)).await;
+    // Nobody else is going to have it.
+    stored.tell().await;
     let took = begun.elapsed();
     let secrets = watch.with_tokens(&secrets);
     let outcome = match ended {

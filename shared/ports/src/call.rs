@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use futures::channel::oneshot;
 use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::redact::Redactor;
 use swirl_model::time::Timestamp;
@@ -31,6 +32,8 @@ pub struct CallRequest {
     pub trace: Option<TraceContext>,
     /// The caller records here which service it called.
     pub seen: Seen,
+    /// For a caller that has something to do once its result is stored.
+    pub stored: Stored,
 }
 
 /// An exchange with a service that a call made, for traces.
@@ -80,6 +83,46 @@ impl Seen {
     pub fn get(&self) -> Option<Exchange> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone()
+    }
+}
+
+/// Tells a caller that its result has been stored. Clones share it; when the last one is dropped, the result is given up.
+#[derive(Debug, Clone, Default)]
+pub struct Stored(Arc<Mutex<Option<oneshot::Sender<Told>>>>);
+
+/// The other end of [`Stored`].
+#[derive(Debug)]
+pub struct Storing(oneshot::Receiver<Told>);
+
+/// The result has been stored: to be dropped when the caller has done what it does then.
+#[derive(Debug)]
+pub struct Told(#[expect(dead_code, reason = "its drop is the message")] oneshot::Sender<()>);
+
+impl Stored {
+    /// For the caller, once for a call.
+    pub fn watch(&self) -> Storing {
+        let (sender, receiver) = oneshot::channel();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        Storing(receiver)
+    }
+
+    /// Tells the caller, if it wants to know, and waits until it has acted on that.
+    pub async fn tell(self) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (told, acted) = oneshot::channel();
+        if let Some(sender) = sender
+            && sender.send(Told(told)).is_ok()
+        {
+            // It is dropped, without a value.
+            let _ = acted.await;
+        }
+    }
+}
+
+impl Storing {
+    /// `None`: the result is given up, by this process.
+    pub async fn stored(self) -> Option<Told> {
+        self.0.await.ok()
     }
 }
 

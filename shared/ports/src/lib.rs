@@ -16,7 +16,9 @@ pub mod queries;
 pub mod queue;
 pub mod store;
 
-pub use call::{CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken};
+pub use call::{
+    CallRequest, Exchange, FunctionCaller, Secrets, Seen, Spoken, Stored, Storing, Told,
+};
 pub use clock::Clock;
 pub use definitions::{
     Changes, Consumed, DefinitionHead, DefinitionRecord, Definitions, Deleted, Interests,

@@ -30,7 +30,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, Lease, Queue,
-    Released, Secrets, Seen,
+    Released, Secrets, Seen, Stored,
 };
 
 pub use self::attempts::Suspects;
@@ -120,6 +120,8 @@ struct Run {
     /// The call that was under way before, elsewhere or in another life.
     left: Option<u32>,
     call: Option<Running>,
+    /// Whom to tell once the answer, which is in the inbox here, is stored.
+    stored: Option<Stored>,
     /// The scope may have something to do by itself.
     wake: bool,
     /// A call has been answered, and it hasn't been checked yet whether an input came before that.
@@ -140,6 +142,7 @@ struct Running {
     function: Option<FunctionId>,
     from: Timestamp,
     seen: Seen,
+    stored: Stored,
     future: Call,
 }
 
@@ -321,6 +324,7 @@ impl Driver {
             left,
             secrets,
             call: None,
+            stored: None,
             wake: true,
             answered: false,
             next: None,

@@ -87,6 +87,7 @@ pub async fn call_seen(
         key: "key-1".to_owned(),
         secrets: Default::default(),
         seen,
+        stored: Default::default(),
         at: Timestamp::default(),
         auth,
     };

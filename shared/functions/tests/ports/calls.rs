@@ -82,6 +82,7 @@ pub fn request(function: &Function, arguments: Data) -> CallRequest {
         key: "key-1".to_owned(),
         secrets: Default::default(),
         seen: Default::default(),
+        stored: Default::default(),
         at: Timestamp::default(),
         auth: None,
     }

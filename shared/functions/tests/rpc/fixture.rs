@@ -102,6 +102,7 @@ impl Callable {
             key: "key-1".to_owned(),
             secrets: Default::default(),
             seen: Default::default(),
+            stored: Default::default(),
             at: Timestamp::default(),
             auth,
         };

@@ -10,7 +10,7 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
 use serde_json::{Value, json};
 use swirl_model::{Data, data};
-use swirl_servers::RabbitServer;
+use swirl_servers::{RabbitServer, eventually};
 use tokio::time::timeout;
 
 use crate::asyncapi::code;
@@ -90,6 +90,20 @@ async fn messages_go_over_amqp() {
     publish(&own, "", "light.7", "{\"lumens\": 2}").await;
     assert_eq!(hear.call(data!({})).await.unwrap(), data!({"lumens": 1}));
     assert_eq!(get(&own, "light.7").await.unwrap().0, json!({"lumens": 2}));
+    // It is acknowledged when it is stored, and goes back to the queue if it isn't going to be.
+    publish(&own, "", "light.7", "{\"lumens\": 4}").await;
+    let (result, stored) = hear.call_unstored(data!({})).await;
+    assert_eq!(result.unwrap(), data!({"lumens": 4}));
+    assert_eq!(get(&own, "light.7").await, None, "it is not given to two");
+    drop(stored);
+    let back = eventually("it is back", async || get(&own, "light.7").await).await;
+    assert_eq!(back.0, json!({"lumens": 4}));
+    publish(&own, "", "light.7", "{\"lumens\": 5}").await;
+    let (result, stored) = hear.call_unstored(data!({})).await;
+    assert_eq!(result.unwrap(), data!({"lumens": 5}));
+    stored.tell().await;
+    assert_eq!(get(&own, "light.7").await, None, "it is acknowledged");
+
     // A wait that was given up takes none.
     assert!(
         timeout(Duration::from_secs(1), hear.call(data!({})))

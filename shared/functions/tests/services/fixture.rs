@@ -15,7 +15,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::workflow::{AuthScheme, Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::call::CallAuth;
-use swirl_ports::{CallRequest, FunctionCaller as _};
+use swirl_ports::{CallRequest, FunctionCaller as _, Stored};
 use tokio::net::TcpListener;
 
 /// A request that a server got.
@@ -171,18 +171,18 @@ impl Callable {
         self.request(arguments, Some(selection), None).await
     }
 
-    pub async fn request(
+    fn made(
         &self,
         arguments: Data,
         selection: Option<&str>,
         auth: Option<(AuthScheme, Data)>,
-    ) -> Result<Data, WorkflowError> {
+    ) -> CallRequest {
         let auth = auth.map(|(scheme, properties)| CallAuth {
             name: "own".to_owned(),
             scheme,
             properties,
         });
-        let request = CallRequest {
+        CallRequest {
             trace: None,
             definition: definition(),
             function: Arc::new(self.function.clone()),
@@ -192,10 +192,30 @@ impl Callable {
             key: "key-1".to_owned(),
             secrets: Default::default(),
             seen: Default::default(),
+            stored: Default::default(),
             at: Timestamp::default(),
             auth,
-        };
-        self.caller.call(request).await
+        }
+    }
+
+    pub async fn request(
+        &self,
+        arguments: Data,
+        selection: Option<&str>,
+        auth: Option<(AuthScheme, Data)>,
+    ) -> Result<Data, WorkflowError> {
+        let request = self.made(arguments, selection, auth);
+        let stored = request.stored.clone();
+        let result = self.caller.call(request).await;
+        stored.tell().await;
+        result
+    }
+
+    /// The result, and by whom to tell that it is stored.
+    pub async fn call_unstored(&self, arguments: Data) -> (Result<Data, WorkflowError>, Stored) {
+        let request = self.made(arguments, None, None);
+        let stored = request.stored.clone();
+        (self.caller.call(request).await, stored)
     }
 }
 

@@ -10,6 +10,7 @@ mod fixture;
 mod graphql;
 mod inline;
 mod kafka;
+mod kafka_sasl;
 mod listen;
 mod nats;
 mod odata;

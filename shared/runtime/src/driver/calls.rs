@@ -6,7 +6,7 @@ use futures::FutureExt;
 use swirl_engine::{Env, pending_request};
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_ports::call::CallAuth;
-use swirl_ports::{CallRequest, Seen};
+use swirl_ports::{CallRequest, Seen, Stored};
 
 use super::record::{Given, shown_arguments};
 use super::{Call, Driver, Run, Running};
@@ -56,7 +56,7 @@ impl Driver {
             }
             _ => None,
         };
-        let seen = Seen::default();
+        let (seen, stored) = (Seen::default(), Stored::default());
         let future: Call = match request {
             Ok(request) => {
                 let auth = request.auth.map(|auth| CallAuth {
@@ -80,6 +80,7 @@ impl Driver {
                         observer.context(&run.header, &run.scope.id, cause)
                     }),
                     seen: seen.clone(),
+                    stored: stored.clone(),
                 };
                 let caller = self.caller.clone();
                 async move { caller.call(request).await }.boxed()
@@ -91,6 +92,7 @@ impl Driver {
             function,
             from: self.clock.now(),
             seen,
+            stored,
             future,
         });
         Ok(())

@@ -41,8 +41,10 @@ pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
         let cancelled = matches!(item.input, Input::Cancel { .. });
         decided.consumed.push(item.id);
         if run.closed && !cancelled || run.scope.ended() {
-            if let Input::Event { event, .. } = item.input {
-                decided.refused.push(event);
+            match item.input {
+                Input::Event { event, .. } => decided.refused.push(event),
+                Input::CallDone { .. } => run.stored = None,
+                _ => {}
             }
             continue;
         }
@@ -56,6 +58,7 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
         Input::Event { event, .. } => Some(event.clone()),
         _ => None,
     };
+    let is_answer = matches!(input, Input::CallDone { .. });
     let recorder = run.recorder;
     let mut brought = recorder.brought(&input, &mut run.given, &run.redactor);
     recorder.starts(&mut brought, &run.scope.start_events, &run.redactor);
@@ -85,6 +88,9 @@ fn tell(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
         }
         Outcome::Rejected(reason) => {
             tracing::debug!(scope = %run.lease.scope, %reason, "an input is refused");
+            if is_answer {
+                run.stored = None;
+            }
             decided.refused.extend(event);
         }
     }

@@ -49,6 +49,7 @@ impl Driver {
                 let call = running.call;
                 let item = InboxItem::new(Input::CallDone { call, result });
                 run.inbox.push_back(item);
+                run.stored = Some(running.stored);
                 run.answered = true;
             }
             None => {
@@ -72,6 +73,7 @@ impl Driver {
             // continues.
             let answer = self.kept(&run.header.id, answer).await?;
             self.store.add_input(&run.lease.scope, answer).await?;
+            tell_stored(run).await;
             // Or resumed again by now: then the scope continues here.
             return self.release(run).await;
         }
@@ -120,6 +122,13 @@ impl Driver {
             Released::Free | Released::Lost => Ok(Next::Done),
             Released::More => self.drain(run).await,
         }
+    }
+}
+
+/// The answer of a call has been stored, with the scope or in its inbox.
+pub(super) async fn tell_stored(run: &mut Run) {
+    if let Some(stored) = run.stored.take() {
+        stored.tell().await;
     }
 }
 

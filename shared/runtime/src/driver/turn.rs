@@ -6,6 +6,7 @@ use swirl_model::event::Command;
 use swirl_ports::{Commit, Committed};
 
 use super::decide::{Decided, decide};
+use super::inbox::tell_stored;
 use super::room::Before;
 use super::{Driver, Next, Run};
 use crate::Error;
@@ -119,6 +120,7 @@ impl Driver {
         }
         self.wake(wake).await;
         self.flush(outbox).await;
+        tell_stored(run).await;
         Ok(match released {
             true => Settled::LetGo { is_woken },
             false => Settled::Held,

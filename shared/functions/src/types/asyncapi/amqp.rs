@@ -1,12 +1,14 @@
 //! Messages over AMQP 0.9.1, as RabbitMQ speaks it.
 //!
 //! Exchanges and queues are the operator's: nothing is declared but a queue that lasts as long as a wait
-//! on an exchange. A message counts as taken when the broker has confirmed it.
+//! on an exchange. A message that is sent counts as taken when the broker has confirmed it. One that came is acknowledged
+//! once it is stored as the call's result, and goes back to its queue if it is not going to be.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions,
     ConfirmSelectOptions, QueueBindOptions, QueueDeclareOptions,
@@ -32,6 +34,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// After how long without a word both sides take a connection for broken.
 const HEARTBEAT_S: u16 = 30;
+
+/// Until the broker has read an acknowledgement.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The credentials that brokers accept from this machine alone, unless configured otherwise.
 const GUEST: &str = "guest";
@@ -128,13 +133,19 @@ impl Key {
 }
 
 impl Amqp {
-    async fn channel(&self, key: &Key, gate: &Gate, what: &str) -> Result<Channel, CallError> {
+    async fn channel(
+        &self,
+        key: &Key,
+        gate: &Gate,
+        what: &str,
+    ) -> Result<(Arc<Link>, Channel), CallError> {
         let is_alive = |kept: Arc<Link>| async move { kept.connection.status().connected() };
         let connected = self.kept.get(key, is_alive, key.connect(gate)).await;
         let link = connected
             .map_err(|(kind, reason)| CallError::new(kind, format!("{what}: {reason}")))?;
         let channel = link.connection.create_channel().await;
-        channel.map_err(|error| failed(what, &error))
+        let channel = channel.map_err(|error| failed(what, &error))?;
+        Ok((link, channel))
     }
 
     pub(super) async fn send(
@@ -167,7 +178,7 @@ impl Amqp {
         if let Some(expiration) = binding.expiration {
             properties = properties.with_expiration(expiration.to_string().into());
         }
-        let channel = self.channel(&key, gate, what).await?;
+        let (_, channel) = self.channel(&key, gate, what).await?;
         let confirming = channel.confirm_select(ConfirmSelectOptions::default());
         confirming.await.map_err(wrong)?;
         let options = BasicPublishOptions {
@@ -209,7 +220,7 @@ impl Amqp {
         let what = &incoming.what;
         let wrong = |error: lapin::Error| failed(what, &error);
         let key = Key::of(sending, auth, tls, what)?;
-        let channel = self.channel(&key, gate, what).await?;
+        let (link, channel) = self.channel(&key, gate, what).await?;
         // The others stay with the broker.
         let prefetching = channel.basic_qos(1, BasicQosOptions::default());
         prefetching.await.map_err(wrong)?;
@@ -230,13 +241,30 @@ impl Amqp {
             Some(Err(error)) => return Err(failed(what, &error)),
             None => return Err(incoming.broken("the broker ended the wait")),
         };
-        let acked = delivery.acker.ack(BasicAckOptions::default());
-        acked.await.map_err(wrong)?;
-        // It answers after it has read the acknowledgement.
-        channel.close(OK, "OK".into()).await.map_err(wrong)?;
-        Ok(Came {
-            payload: delivery.data,
-        })
+        let Delivery { data, acker, .. } = delivery;
+        let storing = incoming.stored.watch();
+        // Beside the call, whose result is stored when it has ended.
+        tokio::spawn(async move {
+            let told = storing.stored().await;
+            let settled = async {
+                if told.is_some() {
+                    acker.ack(BasicAckOptions::default()).await?;
+                }
+                // The broker answers after it has read the acknowledgement. Without one it gives the message to others.
+                channel.close(OK, "OK".into()).await
+            };
+            match tokio::time::timeout(SETTLE_TIMEOUT, settled).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "a message may come again: it is not acknowledged");
+                }
+                Err(_) => {
+                    tracing::warn!("a message may come again: its acknowledgement took too long");
+                }
+            }
+            drop((told, consumer, link));
+        });
+        Ok(Came { payload: data })
     }
 
     async fn queue(

@@ -272,6 +272,7 @@ fn failed(what: &str, error: &Error, refused: Option<String>) -> CallError {
             _ => CallErrorKind::Failed,
         },
         // Those of the handshake have no type that can be named.
+        _ if text.contains("Sasl handshake failed: Request error") => CallErrorKind::Connection,
         _ if text.contains("Sasl handshake failed") => CallErrorKind::Auth,
         Error::InvalidResponse(_) => CallErrorKind::Response,
         _ => CallErrorKind::Connection,

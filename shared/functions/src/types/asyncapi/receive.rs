@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use swirl_ports::CallRequest;
+use swirl_ports::{CallRequest, Stored};
 use tokio::sync::Semaphore;
 
 use super::compile::Sending;
@@ -45,6 +45,8 @@ pub(super) struct Incoming<'a> {
     /// Cut out of answers.
     pub(super) secrets: &'a [String],
     pub(super) bytes_max: usize,
+    /// For protocols in which a message is acknowledged.
+    pub(super) stored: &'a Stored,
     is_waiting: AtomicBool,
 }
 
@@ -73,6 +75,7 @@ impl Incoming<'_> {
                 .collect(),
             secrets: request.secrets.expose(),
             bytes_max,
+            stored: &request.stored,
             is_waiting: AtomicBool::new(false),
         }
     }
