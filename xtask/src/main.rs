@@ -63,6 +63,9 @@ enum Task {
         /// Stop at the first step that fails. Otherwise the rest is run too.
         #[arg(long)]
         fail_fast: bool,
+        /// The tests have been built: build nothing with other features.
+        #[arg(long, hide = true)]
+        built: bool,
     },
     /// Run a real cluster under faults, optimised: its `--help` lists durations and faults.
     #[command(disable_help_flag = true)]
@@ -88,7 +91,11 @@ enum Task {
 
 fn main() -> ExitCode {
     match Args::parse().task {
-        Task::Verify { steps, fail_fast } => verify::run(&steps, fail_fast),
+        Task::Verify {
+            steps,
+            fail_fast,
+            built,
+        } => verify::run(&steps, fail_fast, built),
         Task::Deb { binary, folder } => match deb::run(binary.as_deref(), &folder) {
             Ok(package) => {
                 println!("{}", package.display());

@@ -169,22 +169,34 @@ fn installer() -> Option<Command> {
     Some(command)
 }
 
-/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit
-/// tests.
-pub fn test() -> Result<()> {
-    let crates = with_servers()?;
-    // These are built with the feature only. Chosen from the workspace, so that nothing else is
-    // rebuilt with other features.
-    let wasm = [
+/// Builds all programs and tests.
+pub fn build() -> Result<()> {
+    cargo::run(&["test", "--no-run", "--workspace", "--quiet"])
+}
+
+/// Tests WebAssembly modules, which are a feature.
+pub fn test_wasm() -> Result<()> {
+    if !all_there() {
+        println!("left out: these tests start servers");
+        return Ok(());
+    }
+    // Chosen from the workspace, so that nothing else is rebuilt with other features.
+    let chosen = [
         "--workspace",
         "--features",
         "swirl-functions/wasm",
         "--test",
         "custom",
     ];
+    testing::run(&chosen, &with_servers()?)
+}
+
+/// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit
+/// tests.
+pub fn test() -> Result<()> {
+    let crates = with_servers()?;
     if all_there() {
-        let rest = testing::run(&["--workspace"], &crates);
-        return testing::run(&wasm, &crates).and(rest);
+        return testing::run(&["--workspace"], &crates);
     }
     println!("without their integration tests: {}", crates.join(", "));
     let mut rest: Vec<&str> = vec!["--workspace"];

@@ -1,10 +1,12 @@
 //! `cargo xtask verify`: the steps, their order, their times.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::finding::Finding;
 use crate::{book, cargo, deploy, deps, editors, licences, lint, openapi, scenarios, tools};
@@ -17,8 +19,11 @@ struct Step {
     run: fn(bool) -> Result<Vec<Finding>>,
 }
 
+/// These run beside the tests, whose servers leave the processors idle now and then.
+const BESIDE_TESTS: [&str; 4] = ["scenarios", "editors", "wasm", "doc"];
+
 /// In the order in which they run: quick steps that fail often come first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 15] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -76,6 +81,11 @@ const STEPS: [Step; 13] = [
         run: |_| deploy::check(),
     },
     Step {
+        name: "build",
+        about: "all programs and tests can be built",
+        run: |_| quiet(tools::build()),
+    },
+    Step {
         name: "test",
         about: "unit, integration and documentation tests",
         run: |_| quiet(tools::test()),
@@ -89,6 +99,11 @@ const STEPS: [Step; 13] = [
         name: "editors",
         about: "the VS Code extension is packaged, and drives 'swirl lsp' (by node and npm)",
         run: editors::check,
+    },
+    Step {
+        name: "wasm",
+        about: "tests of functions in WebAssembly modules, which are a feature",
+        run: |_| quiet(tools::test_wasm()),
     },
     Step {
         name: "doc",
@@ -124,13 +139,16 @@ pub fn help() -> String {
 }
 
 /// Runs the named steps, or all; prints a heading and the time of each, and a summary.
-pub fn run(names: &[String], fail_fast: bool) -> ExitCode {
+///
+/// `built`: the named steps are run as a part of all.
+pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
     let all = names.is_empty();
     let chosen: Vec<&Step> = STEPS
         .iter()
         .filter(|step| all || names.iter().any(|name| name == step.name))
         .collect();
     let begun = Instant::now();
+    let mut beside = None;
     let mut results: Vec<(&str, bool, Duration)> = Vec::new();
     for (index, step) in chosen.iter().enumerate() {
         println!(
@@ -141,7 +159,14 @@ pub fn run(names: &[String], fail_fast: bool) -> ExitCode {
             step.about
         );
         let start = Instant::now();
-        let good = report((step.run)(all));
+        if all && step.name == "test" {
+            beside = Some(Beside::start());
+        }
+        let result = match (&mut beside, BESIDE_TESTS.contains(&step.name)) {
+            (Some(beside), true) => beside.result_of(step.name),
+            _ => (step.run)(all || built),
+        };
+        let good = report(result);
         let took = start.elapsed();
         println!("--- {}: {}, {}", step.name, word(good), seconds(took));
         results.push((step.name, good, took));
@@ -165,6 +190,65 @@ pub fn run(names: &[String], fail_fast: bool) -> ExitCode {
     } else {
         println!("verify: failed: {} ({total})", failed.join(", "));
         ExitCode::FAILURE
+    }
+}
+
+/// The steps that run beside the tests, in a process of their own.
+struct Beside {
+    child: Result<Child>,
+    written: PathBuf,
+    /// Its output, once it has ended.
+    output: Option<String>,
+}
+
+impl Beside {
+    fn start() -> Beside {
+        let written = cargo::root().join("target/beside-tests.log");
+        Beside {
+            child: Beside::spawn(&written),
+            written,
+            output: None,
+        }
+    }
+
+    fn spawn(written: &PathBuf) -> Result<Child> {
+        let file = File::create(written).with_context(|| written.display().to_string())?;
+        let child = Command::new(std::env::current_exe()?)
+            .args(["verify", "--built"])
+            .args(BESIDE_TESTS)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()?;
+        Ok(child)
+    }
+
+    /// Prints what a step wrote, and fails if it failed.
+    fn result_of(&mut self, step: &str) -> Result<Vec<Finding>> {
+        if self.output.is_none() {
+            let child = self.child.as_mut();
+            child.map_err(|error| anyhow!("{error:#}"))?.wait()?;
+            self.output = Some(std::fs::read_to_string(&self.written)?);
+        }
+        let output = self.output.as_deref().unwrap_or_default();
+        let begun = format!(" {step}: ");
+        let ended = format!("--- {step}: ");
+        let mut lines = output
+            .lines()
+            .skip_while(|line| !(line.starts_with("=== ") && line.contains(&begun)))
+            .skip(1);
+        for line in lines.by_ref() {
+            let Some(verdict) = line.strip_prefix(&ended) else {
+                println!("{line}");
+                continue;
+            };
+            println!("(beside the tests: {verdict})");
+            if verdict.starts_with("ok, ") {
+                return Ok(Vec::new());
+            }
+            bail!("see above");
+        }
+        bail!("it did not run to its end")
     }
 }
 

@@ -39,9 +39,11 @@ pub struct Recorder {
 /// How much may happen at one moment: enough for a hundred thousand branches.
 pub(crate) const WORK_MAX: u64 = 3_000_000;
 
-/// The weight of a start of a sub-workflow or continuation, and of a produced event, in entries of history: it keeps
-/// about as much memory.
+/// The weight of a start of a sub-workflow or continuation, in entries of history: it keeps about as much memory.
 const START_WORK: u64 = 20;
+
+/// The weight of a produced event, which is also matched and delivered.
+const PUBLISH_WORK: u64 = 60;
 
 impl Recorder {
     /// `work` counts all work.
@@ -81,9 +83,12 @@ impl Effects for Recorder {
         }
         // An event may start an instance, too. A scope that wakes itself by its own events is driven without a pause:
         // only this limit stops it.
-        if let Command::Start(_) | Command::Publish(_) = command
-            && self.work.fetch_add(START_WORK, Ordering::Relaxed) > WORK_MAX
-        {
+        let weight = match command {
+            Command::Start(_) => START_WORK,
+            Command::Publish(_) => PUBLISH_WORK,
+            _ => 0,
+        };
+        if weight > 0 && self.work.fetch_add(weight, Ordering::Relaxed) > WORK_MAX {
             return std::future::pending().await;
         }
         self.inner.carry_out(instance, command).await
