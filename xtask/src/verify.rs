@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::finding::Finding;
-use crate::{book, cargo, deploy, deps, editors, licences, lint, openapi, scenarios, tools};
+use crate::{
+    book, cargo, clients, deploy, deps, editors, licences, lint, openapi, scenarios, tools,
+};
 
 struct Step {
     name: &'static str,
@@ -18,7 +20,7 @@ struct Step {
 }
 
 /// In the order in which they run: what is quick and fails often comes first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -89,6 +91,11 @@ const STEPS: [Step; 13] = [
         name: "editors",
         about: "the VS Code extension is packaged, and drives 'swirl lsp' (by node and npm)",
         run: editors::check,
+    },
+    Step {
+        name: "clients",
+        about: "clients of the API in Go, Python and TypeScript are generated, and run against 'swirl dev'",
+        run: clients::check,
     },
     Step {
         name: "doc",
