@@ -55,10 +55,11 @@ try {
     defaultViewport: { width: 1200, height: 760 },
   });
   const shown = await browser.newPage();
-  for (const [address, name] of [
-    [pathToFileURL(join(folder, "coverage.html")).href, "tour-coverage.png"],
-    [`${server.url}/console/instances/${id}`, "tour-instance.png"],
+  for (const [address, width, height, name] of [
+    [pathToFileURL(join(folder, "coverage.html")).href, 640, 1080, "tour-coverage.png"],
+    [`${server.url}/console/instances/${id}`, 1200, 920, "tour-instance.png"],
   ]) {
+    await shown.setViewport({ width, height });
     await shown.goto(address, { waitUntil: "load" });
     await shown.screenshot({ path: join(pictures, name) });
   }

@@ -11,4 +11,4 @@ rm -rf .generated swirl_client
 ../openapi-generator.sh --generator-name python --package-name swirl_client --output .generated
 mv .generated/swirl_client .
 rm -rf .generated
-.venv/bin/mypy --strict --follow-imports=silent start.py event.py
+.venv/bin/mypy --strict --follow-imports=silent start.py event.py exchange.py
