@@ -1,7 +1,8 @@
 //! Tests and packages the extension for VS Code. Its test connects `swirl lsp` to a client that is not
 //! ours.
 //!
-//! This needs Node.js and the npm registry; without them the step is left out, with a message.
+//! This needs Node.js and the npm registry; without them the step is left out, with a message. VS Code itself is a separate
+//! download: its part runs where it is installed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,40 +10,39 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::finding::Finding;
-use crate::{cargo, scenarios};
+use crate::{cargo, scenarios, tools};
 
 const FOLDER: &str = "editors/vscode";
 
 pub fn check(all: bool) -> Result<Vec<Finding>> {
     let folder = cargo::root().join(FOLDER);
     for program in ["node", "npm"] {
-        if !succeeds(Command::new(program).arg("--version")) {
+        if !tools::succeeds(Command::new(program).arg("--version")) {
             println!("left out: {FOLDER}, without {program}");
             return Ok(Vec::new());
         }
     }
     let install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
-    if !succeeds(Command::new("npm").args(install).current_dir(&folder)) {
+    if !tools::succeeds(Command::new("npm").args(install).current_dir(&folder)) {
         println!("left out: {FOLDER}, whose packages npm cannot fetch");
         return Ok(Vec::new());
     }
     let program = scenarios::program(all)?;
-    run(Command::new("node").arg("test.js").arg(program), &folder)?;
+    run(Command::new("node").arg("test.js").arg(&program), &folder)?;
     let vsce = ["--yes", "@vscode/vsce@3.6.0", "--version"];
-    if !succeeds(Command::new("npx").args(vsce)) {
+    if !tools::succeeds(Command::new("npx").args(vsce)) {
         println!("left out: packaging, whose program npx cannot fetch");
         return Ok(Vec::new());
     }
     run(Command::new("sh").arg("build.sh"), &folder)?;
+    let is_installed = folder.join("headless/.code/ready").exists();
+    if is_installed && tools::succeeds(Command::new("chromium").arg("--version")) {
+        let mut drive = Command::new("sh");
+        run(drive.arg("headless/run.sh").arg(program), &folder)?;
+    } else {
+        println!("left out: VS Code itself, which takes chromium and {FOLDER}/headless/install.sh");
+    }
     Ok(Vec::new())
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
 }
 
 fn run(command: &mut Command, folder: &Path) -> Result<()> {

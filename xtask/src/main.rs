@@ -6,6 +6,7 @@
 
 mod book;
 mod cargo;
+mod clients;
 mod deb;
 mod deploy;
 mod deps;

@@ -75,7 +75,8 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
 }
 
-fn succeeds(command: &mut Command) -> bool {
+/// Whether a command ends well; what it prints is left out.
+pub fn succeeds(command: &mut Command) -> bool {
     let quiet = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::finding::Finding;
-use crate::{book, cargo, deploy, deps, editors, licences, lint, openapi, scenarios, tools};
+use crate::{
+    book, cargo, clients, deploy, deps, editors, licences, lint, openapi, scenarios, tools,
+};
 
 struct Step {
     name: &'static str,
@@ -20,10 +22,10 @@ struct Step {
 }
 
 /// These run beside the tests, whose servers leave the processors idle now and then.
-const BESIDE_TESTS: [&str; 4] = ["scenarios", "editors", "wasm", "doc"];
+const BESIDE_TESTS: [&str; 5] = ["scenarios", "editors", "clients", "wasm", "doc"];
 
 /// In the order in which they run: quick steps that fail often come first.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
@@ -99,6 +101,11 @@ const STEPS: [Step; 15] = [
         name: "editors",
         about: "the VS Code extension is packaged, and drives 'swirl lsp' (by node and npm)",
         run: editors::check,
+    },
+    Step {
+        name: "clients",
+        about: "clients of the API in Go, Python and TypeScript are generated, and run against 'swirl dev'",
+        run: clients::check,
     },
     Step {
         name: "wasm",

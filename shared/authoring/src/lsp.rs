@@ -6,14 +6,18 @@
 //! UTF-16 units, from 0.
 
 mod analysis;
+mod around;
 mod completion;
 mod expressions;
 mod fixes;
+mod flow;
 mod jq;
+mod keys;
 mod names;
 pub(crate) mod properties;
 mod scalar;
 mod serve;
+mod shape;
 mod text;
 
 use std::collections::BTreeMap;
@@ -27,7 +31,8 @@ use swirl_spec::source::{self, Limits};
 
 use crate::format;
 use analysis::Analysis;
-use expressions::Sight;
+use expressions::{Known, Sight};
+use flow::Flow;
 use names::Names;
 use text::{Position, Text};
 
@@ -69,6 +74,8 @@ struct Document {
     analysis: Analysis,
     /// The workflow of the last text without errors.
     picture: Option<Arc<swirl_model::workflow::Workflow>>,
+    /// The schema of its input, also where that stands in another file.
+    input_schema: Option<Value>,
 }
 
 /// Facts about a text that is parsed but not read.
@@ -76,6 +83,7 @@ struct Document {
 struct Outline {
     names: Names,
     sight: Sight,
+    flow: Flow,
     edition: Option<Edition>,
 }
 
@@ -208,6 +216,8 @@ impl Session {
         } = done;
         let document = self.documents.get_mut(&uri)?;
         if let Some(workflow) = analysis.workflow.take() {
+            let schema = workflow.input_schema.as_ref();
+            document.input_schema = schema.map(|input| Value::from(&input.schema));
             document.picture = Some(Arc::new(workflow));
         }
         if changed < document.changed {
@@ -280,7 +290,11 @@ impl Session {
             document.parse();
         }
         let (text, Outline { names, edition, .. }) = (&document.text, &document.outline);
-        let expression = document.outline.sight.complete(text, at, names);
+        let known = Known {
+            flow: &document.outline.flow,
+            schema: document.input_schema.as_ref(),
+        };
+        let expression = document.outline.sight.complete(text, at, names, &known);
         // Elsewhere the text is parsed anyway, with something at the cursor.
         let other = || completion::complete(text, names, *edition, at);
         Ok(expression.unwrap_or_else(other))
@@ -325,6 +339,7 @@ impl Document {
             parsed: Parsed::NotYet,
             analysis: Analysis::default(),
             picture: None,
+            input_schema: None,
         }
     }
 
@@ -364,6 +379,7 @@ impl Outline {
         Some(Outline {
             names: Names::of(&root),
             sight: Sight::of(&root, edition),
+            flow: Flow::of(&root),
             edition,
         })
     }

@@ -9,9 +9,11 @@ use swirl_spec::source::Node;
 use swirl_spec::template::Delimiters;
 use swirl_spec::vocabulary;
 
-use super::jq;
+use super::flow::Flow;
 use super::names::{Kind, Names};
+use super::shape::{Shape, Step, is_of_key};
 use super::text::{Position, Text};
+use super::{around, jq, keys};
 
 /// Properties that are expressions even without delimiters.
 const EXPRESSIONS: [&str; 12] = [
@@ -45,7 +47,6 @@ const OF_WORKFLOW: [&str; 7] = [
 pub struct Sight {
     language: Option<Language>,
     delimiters: Option<Delimiters>,
-    constants: Vec<String>,
     params: Vec<String>,
     functions: Vec<String>,
 }
@@ -62,9 +63,6 @@ impl Sight {
             Some("jsonpath") => sight.language = Some(Language::JsonPath),
             _ => {}
         }
-        let constants = root.get("constants").and_then(Node::members);
-        let constants = constants.unwrap_or_default().iter();
-        sight.constants = constants.map(|member| member.key().to_owned()).collect();
         let functions = root.get("functions").and_then(Node::items);
         for function in functions.unwrap_or_default() {
             let word = |key| function.get(key).and_then(Node::as_str);
@@ -100,14 +98,25 @@ impl Sight {
     }
 
     /// Returns the completions at a position, if it is inside an expression.
-    pub fn complete(&self, text: &Text, at: Position, names: &Names) -> Option<Value> {
+    pub fn complete(
+        &self,
+        text: &Text,
+        at: Position,
+        names: &Names,
+        known: &Known<'_>,
+    ) -> Option<Value> {
         let inner = self.typed(text, at)?;
         let part = |c: char| c.is_alphanumeric() || "_$.:@".contains(c);
         let start = inner.rfind(|c| !part(c)).map_or(0, |at| {
             at + inner[at..].chars().next().map_or(1, char::len_utf8)
         });
         let word = &inner[start..];
-        let (typed, all) = self.offered(word, &inner, names);
+        let here = Here {
+            text,
+            at,
+            inner: &inner,
+        };
+        let (typed, all) = self.offered(word, &here, names, known);
         let length = typed.chars().map(char::len_utf16).sum::<usize>();
         let begin = Position {
             line: at.line,
@@ -127,22 +136,32 @@ impl Sight {
     }
 
     /// Returns the completions for a word, and the part of the word that they replace.
-    fn offered<'w>(&self, word: &'w str, inner: &str, names: &Names) -> (&'w str, Vec<Offer>) {
-        const FIELD: u8 = 5;
-        let fields = |fields: &mut dyn Iterator<Item = &str>| {
-            fields.map(|name| Offer::new(name, FIELD, None)).collect()
-        };
+    fn offered<'w>(
+        &self,
+        word: &'w str,
+        here: &Here<'w>,
+        names: &Names,
+        known: &Known<'_>,
+    ) -> (&'w str, Vec<Offer>) {
+        let is_path = word.starts_with('$') && self.language == Some(Language::JsonPath);
         if let Some((variable, rest)) = word.split_once('.')
             && variable.starts_with('$')
+            && !(is_path && variable == "$")
         {
-            let mut none = std::iter::empty();
-            let all: Vec<Offer> = match (variable, rest.contains('.')) {
-                ("$CONST", false) => fields(&mut self.constants.iter().map(String::as_str)),
-                ("$SECRETS", false) => fields(&mut names.declared(Kind::Secret).into_iter()),
-                ("$WORKFLOW", false) => fields(&mut OF_WORKFLOW.into_iter()),
-                _ => fields(&mut none),
+            let none = (rest, Vec::new());
+            return match (variable, rest.contains('.')) {
+                ("$SECRETS", false) => (rest, fields(names.declared(Kind::Secret))),
+                ("$WORKFLOW", false) => (rest, fields(OF_WORKFLOW)),
+                _ => {
+                    let after = &word[variable.len()..];
+                    let (path, typed) = match keys::after_variable(after) {
+                        Some(found) => found,
+                        None => return none,
+                    };
+                    let data = known.variable(variable, &path, here);
+                    data.map_or(none, |data| (typed, fields(data.keys())))
+                }
             };
-            return (rest, all);
         }
         if let Some(name) = word.strip_prefix("fn:") {
             const FUNCTION: u8 = 3;
@@ -152,10 +171,14 @@ impl Sight {
                 all.map(|name| Offer::new(name, FUNCTION, None)).collect(),
             );
         }
-        if word.starts_with('.') {
-            return (word, Vec::new());
+        if word.starts_with('.') || is_path {
+            let data = known.data(here);
+            let found = data.and_then(|data| keys::offered(here.inner, &data));
+            return found.map_or((word, Vec::new()), |(keys, typed)| {
+                (typed, fields(keys.iter().map(String::as_str)))
+            });
         }
-        let mut all = self.variables(inner);
+        let mut all = self.variables(here.inner);
         if !word.starts_with('$') && self.language == Some(Language::Jq) {
             all.extend(functions());
         }
@@ -212,6 +235,52 @@ impl Sight {
         let is_operation = || key == "operation" && is_of_expression(text, at.line);
         (EXPRESSIONS.contains(&key.as_str()) || is_operation()).then_some(value)
     }
+}
+
+/// What is known of the data of a definition.
+pub struct Known<'a> {
+    pub flow: &'a Flow,
+    /// The schema of the input of the last definition without errors.
+    pub schema: Option<&'a Value>,
+}
+
+/// Where somebody types in an expression.
+struct Here<'h> {
+    text: &'h Text,
+    at: Position,
+    /// What stands of the expression before it.
+    inner: &'h str,
+}
+
+impl Known<'_> {
+    /// The data that an expression sees.
+    fn data(&self, here: &Here<'_>) -> Option<Shape> {
+        let around = around::keys(here.text, here.at);
+        let input = self.flow.input(self.schema);
+        self.flow.seen(here.text.place(here.at), &around, &input)
+    }
+
+    /// What is at a path below a variable.
+    fn variable(&self, name: &str, path: &[Step], here: &Here<'_>) -> Option<Shape> {
+        let input = || self.flow.input(self.schema);
+        let whole = match name {
+            "$CONST" => self.flow.constants().clone(),
+            "$WORKFLOW" => Shape::with("input", input()),
+            _ => {
+                let place = here.text.place(here.at);
+                self.flow.item(name.strip_prefix('$')?, place, &input())?
+            }
+        };
+        whole.at(path).cloned()
+    }
+}
+
+/// Names of fields; those that would need quotes are left out.
+fn fields<'f>(names: impl IntoIterator<Item = &'f str>) -> Vec<Offer> {
+    const FIELD: u8 = 5;
+    let names = names.into_iter();
+    let plain = names.filter(|name| name.chars().all(is_of_key));
+    plain.map(|name| Offer::new(name, FIELD, None)).collect()
 }
 
 struct Offer {
@@ -374,7 +443,12 @@ mod tests {
         let sight = Sight::of(&root, Some(Edition::V0_8));
         let text = Text::new(format!("{before}{after}"));
         let at = text.position(before.len());
-        let Some(items) = sight.complete(&text, at, &Names::of(&root)) else {
+        let flow = Flow::of(&root);
+        let known = Known {
+            flow: &flow,
+            schema: None,
+        };
+        let Some(items) = sight.complete(&text, at, &Names::of(&root), &known) else {
             return vec!["-".to_owned()];
         };
         let items = items.as_array().unwrap().iter();

@@ -176,6 +176,83 @@ fn what_is_offered_is_what_the_reader_takes() {
     assert!(keys.contains(&"errors".to_owned()), "{keys:?}");
 }
 
+/// What is offered where `¦` stands in the text, which was `valid` before.
+fn offered_in(valid: &str, text: &str, source: impl Source + 'static) -> Vec<String> {
+    let (before, after) = text.split_once('\u{a6}').unwrap();
+    let place = Text::new(before.to_owned()).end();
+    let mut session = Session::new(Arc::new(source));
+    let document = json!({"uri": URI, "version": 1, "text": valid});
+    session.notify("textDocument/didOpen", &json!({"textDocument": document}));
+    session.findings();
+    let typed = format!("{before}{after}");
+    session.notify(
+        "textDocument/didChange",
+        &json!({"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"text": typed}]}),
+    );
+    let (line, character) = (place.line, place.character);
+    let items = at(&mut session, "textDocument/completion", line, character);
+    labels(&items).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn keys_of_the_data_are_offered_in_expressions() {
+    struct Beside;
+    impl Source for Beside {
+        fn beside(&self, _: &str) -> Box<dyn Resources> {
+            let mut files = MapResources::default();
+            let line = r#"{"properties": {"price": {}, "count": {}}}"#;
+            let schema = format!(r#"{{"properties": {{"items": {{"items": {line}}}}}}}"#);
+            files.insert("input.json", schema);
+            Box::new(files)
+        }
+    }
+    let text = "id: w
+version: 1.0.0
+specVersion: '0.8'
+dataInputSchema: input.json
+constants: {limits: {day: 3}}
+functions:
+  - {name: pay, type: custom, operation: pay}
+states:
+  - name: First
+    type: inject
+    data: {customer: {name: Ada, 'order-id': 7}}
+    transition: Pay
+  - name: Pay
+    type: operation
+    actions:
+      - functionRef: {refName: pay, arguments: {a: '${ ARGUMENT }'}}
+        actionDataFilter:
+          results: '${ RESULTS }'
+          toStateData: '${ .paid }'
+    transition: Done
+  - name: Done
+    type: switch
+    dataConditions:
+      - condition: 'CONDITION'
+        end: true
+    defaultCondition: {end: true}
+";
+    let offered = |place: &str, typed: &str| {
+        let plain = |text: String| {
+            let places = ["ARGUMENT", "RESULTS", "CONDITION"];
+            places
+                .iter()
+                .fold(text, |text, place| text.replace(place, "."))
+        };
+        let (valid, typed) = (plain(text.to_owned()), plain(text.replace(place, typed)));
+        offered_in(&valid, &typed, Beside).join(" ")
+    };
+    assert_eq!(offered("ARGUMENT", ".¦"), "customer items");
+    assert_eq!(offered("ARGUMENT", ".customer.n¦"), "name");
+    assert_eq!(offered("ARGUMENT", ".items | map(.¦)"), "count price");
+    assert_eq!(offered("ARGUMENT", "$WORKFLOW.input.¦"), "items");
+    assert_eq!(offered("ARGUMENT", "$CONST.limits.¦"), "day");
+    assert_eq!(offered("CONDITION", ".¦"), "customer items paid");
+    // Only the service knows its results.
+    assert_eq!(offered("RESULTS", ".¦"), "");
+}
+
 #[test]
 fn properties_are_explained_and_texts_formatted() {
     let mut session = open(TEXT);

@@ -1,0 +1,3 @@
+module example.org/swirl-clients
+
+go 1.19

@@ -1,0 +1,312 @@
+//! Which keys may follow where somebody types in an expression: the data there, and the path that leads on
+//! from it.
+
+use super::shape::{Shape, Step, is_of_key, path, result};
+
+/// Functions of jq that apply an argument to each item of their input.
+const OF_ITEMS: [&str; 8] = [
+    "all",
+    "any",
+    "group_by",
+    "map",
+    "max_by",
+    "min_by",
+    "sort_by",
+    "unique_by",
+];
+
+/// Functions of jq whose arguments see their input.
+const OF_INPUT: [&str; 16] = [
+    "contains",
+    "del",
+    "endswith",
+    "first",
+    "has",
+    "index",
+    "inside",
+    "isempty",
+    "join",
+    "last",
+    "limit",
+    "ltrimstr",
+    "rtrimstr",
+    "select",
+    "split",
+    "startswith",
+];
+
+/// What is open in an expression: a bracket, a text with an expression in it, or a condition.
+struct Open {
+    /// What `.` is where it begins; `None` if that is not known.
+    begin: Option<Shape>,
+    /// What it is after the last `|`.
+    now: Option<Shape>,
+    /// Where the part after the last `|` begins, in bytes.
+    start: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bracket,
+    Object,
+    /// An expression in a text, which goes on behind it.
+    Insertion,
+    Condition,
+}
+
+/// The keys that may follow the path at the end of `inner`, and how many bytes of the last one are there already.
+/// `None` if no path stands there, or of data that is not known.
+pub fn offered<'i>(inner: &'i str, over: &Shape) -> Option<(Vec<String>, &'i str)> {
+    let (begin, typed) = path_at_end(inner)?;
+    let written = &inner[begin..inner.len() - typed.len()];
+    let steps = path(written)?;
+    let data = match written.starts_with('$') {
+        true => over.clone(),
+        false => here(&inner[..begin], over)?,
+    };
+    let keys = data.at(&steps)?.keys().map(str::to_owned).collect();
+    Some((keys, typed))
+}
+
+/// The path that a variable is followed by, and how much of its last key is there.
+pub fn after_variable(rest: &str) -> Option<(Vec<Step>, &str)> {
+    let start = rest.rfind(|c| !is_of_key(c)).map_or(0, |at| at + 1);
+    let (written, typed) = rest.split_at(start);
+    let written = written.strip_suffix('.')?;
+    let steps = match written {
+        "" => Vec::new(),
+        written => path(written)?,
+    };
+    Some((steps, typed))
+}
+
+/// Where the path begins that ends with the text, and the key that is being typed.
+fn path_at_end(text: &str) -> Option<(usize, &str)> {
+    let key = |text: &str| text.len() - text.chars().rev().take_while(|c| is_of_key(*c)).count();
+    let typed = key(text);
+    let mut begin = text[..typed].strip_suffix('.')?.len();
+    loop {
+        let before = text[..begin].trim_end_matches('?');
+        begin = match before.chars().next_back() {
+            Some(']') => before.rfind('[')?,
+            Some('"') => {
+                let open = before[..before.len() - 1].rfind('"')?;
+                before[..open].strip_suffix('.')?.len()
+            }
+            // `.` alone, before brackets.
+            Some('.') => before.len() - 1,
+            Some('$') => return Some((before.len() - 1, &text[typed..])),
+            Some(c) if is_of_key(c) => {
+                let start = key(before);
+                before[..start].strip_suffix('.')?.len()
+            }
+            // The result of something else.
+            Some(')' | '}') => return None,
+            _ => return Some((begin, &text[typed..])),
+        };
+    }
+}
+
+/// What `.` is at the end of a text of jq.
+fn here(text: &str, over: &Shape) -> Option<Shape> {
+    let open = |now: Option<Shape>, start, kind| Open {
+        begin: now.clone(),
+        now,
+        start,
+        kind,
+    };
+    let mut stack = vec![open(Some(over.clone()), 0, Kind::Bracket)];
+    let mut is_text = false;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let top = stack.last_mut()?;
+        if is_text {
+            match c {
+                '"' => is_text = false,
+                '\\' if chars.next_if(|(_, c)| *c == '(').is_some() => {
+                    let now = top.now.clone();
+                    stack.push(open(now, at + 2, Kind::Insertion));
+                    is_text = false;
+                }
+                '\\' => drop(chars.next()),
+                _ => {}
+            }
+            continue;
+        }
+        match c {
+            '"' => is_text = true,
+            '(' => {
+                let now = argument(&text[top.start..at], top.now.as_ref());
+                stack.push(open(now, at + 1, Kind::Bracket));
+            }
+            '[' => {
+                let now = top.now.clone();
+                stack.push(open(now, at + 1, Kind::Bracket));
+            }
+            '{' => {
+                let now = top.now.clone();
+                stack.push(open(now, at + 1, Kind::Object));
+            }
+            ')' | ']' | '}' => {
+                is_text = stack.pop()?.kind == Kind::Insertion;
+            }
+            '|' if text[at..].starts_with("|=") => (top.begin, top.now) = (None, None),
+            '|' => {
+                top.now = top
+                    .now
+                    .as_ref()
+                    .and_then(|now| piped(&text[top.start..at], now));
+                top.start = at + 1;
+            }
+            ',' if top.kind == Kind::Object => top.begin_anew(at + 1),
+            ';' => top.begin_anew(at + 1),
+            ':' if top.kind == Kind::Object => top.start = at + 1,
+            c if c.is_ascii_alphabetic() && is_word_begin(&text[..at]) => {
+                let end = text[at..].find(|c| !is_of_key(c));
+                let end = end.map_or(text.len(), |end| at + end);
+                match &text[at..end] {
+                    "if" => {
+                        let now = top.now.clone();
+                        stack.push(open(now, end, Kind::Condition));
+                    }
+                    "then" | "elif" | "else" if top.kind == Kind::Condition => {
+                        top.begin_anew(end);
+                    }
+                    "end" if top.kind == Kind::Condition => drop(stack.pop()),
+                    "def" | "catch" => (top.begin, top.now) = (None, None),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    // In a text there are no paths.
+    let top = stack.pop()?;
+    if is_text { None } else { top.now }
+}
+
+impl Open {
+    fn begin_anew(&mut self, start: usize) {
+        self.now.clone_from(&self.begin);
+        self.start = start;
+    }
+}
+
+fn is_word_begin(before: &str) -> bool {
+    let last = before.chars().next_back();
+    !last.is_some_and(|c| is_of_key(c) || matches!(c, '.' | '$' | '@' | ':'))
+}
+
+/// What an argument of a function sees; `before` ends with the function's name, or with none.
+fn argument(before: &str, now: Option<&Shape>) -> Option<Shape> {
+    let before = before.trim_end();
+    let start = before.rfind(|c| !is_of_key(c)).map_or(0, |at| at + 1);
+    let name = &before[start..];
+    let now = now?;
+    match name {
+        "and" | "or" | "not" | "if" | "then" | "elif" | "else" | "as" => Some(now.clone()),
+        // A variable: of `reduce` or `foreach`.
+        _ if before[..start].ends_with('$') => None,
+        "" => Some(now.clone()),
+        name if OF_ITEMS.contains(&name) => now.at(&[Step::Item]).cloned(),
+        name if OF_INPUT.contains(&name) => Some(now.clone()),
+        _ => None,
+    }
+}
+
+/// What `.` is behind a `|`, by what stands before it.
+fn piped(before: &str, now: &Shape) -> Option<Shape> {
+    const SAME: [&str; 6] = [
+        "reverse",
+        "select(",
+        "sort",
+        "sort_by(",
+        "unique",
+        "unique_by(",
+    ];
+    let before = before.trim();
+    let binds = before.rsplit_once(" as ").map(|(_, name)| name.trim());
+    if binds.is_some_and(|name| name.starts_with('$') && name[1..].chars().all(is_of_key)) {
+        return Some(now.clone());
+    }
+    let is_call = |name: &&str| match name.strip_suffix('(') {
+        Some(_) => before.starts_with(*name) && before.find(')') == Some(before.len() - 1),
+        None => before == *name,
+    };
+    if SAME.iter().any(|name| is_call(name)) {
+        return Some(now.clone());
+    }
+    match path(before) {
+        Some(steps) => now.at(&steps).cloned(),
+        None => Some(result(before, now)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn keys(inner: &str) -> String {
+        let line = json!({"properties": {"price": {}, "count": {}}});
+        let schema = json!({"properties": {
+            "order": {"properties": {"id": {}, "lines": {"items": line}}},
+            "vip": {},
+        }});
+        match offered(inner, &Shape::of_schema(&schema)) {
+            Some((keys, typed)) if !keys.is_empty() => {
+                format!("{} < {typed}", keys.join(" "))
+            }
+            _ => "-".to_owned(),
+        }
+    }
+
+    #[test]
+    fn keys_by_what_stands_before() {
+        const ALL: &str = "order vip < ";
+        const LINE: &str = "count price < ";
+        for (inner, offered) in [
+            (".", ALL),
+            (".or", "order vip < or"),
+            ("1 + .", ALL),
+            ("(.vip and .", ALL),
+            ("{a: .order.id, b: .", ALL),
+            ("[.vip, .", ALL),
+            (".order.", "id lines < "),
+            (".order.li", "id lines < li"),
+            (".order.lines[0].", LINE),
+            (".order.lines[].p", "count price < p"),
+            (".order | .", "id lines < "),
+            (".order.lines[] | .", LINE),
+            (".order.lines | map(.", LINE),
+            (".order.lines | map(select(.", LINE),
+            (".order.lines | sort_by(.price) | .[0].", LINE),
+            (".order as $o | .", ALL),
+            ("{n: .order} | .n.", "id lines < "),
+            ("if .vip then .order | .id else .", ALL),
+            ("if .order | .id then 1 end | .", "-"),
+            ("\"a \\(.order.", "id lines < "),
+            (".order.lines[.", ALL),
+            ("{a: (.order | .id), b: .", ALL),
+            ("$.order.", "id lines < "),
+            ("$.order.lines[*].", LINE),
+            // Nothing is known there.
+            ("", "-"),
+            ("vip", "-"),
+            (".nothing.", "-"),
+            ("\"a .", "-"),
+            ("$x.", "-"),
+            ("first.", "-"),
+            ("(.order).", "-"),
+            (".order | keys | .[0].", "-"),
+            ("reduce .order.lines[] as $l (0; . + .", "-"),
+            ("with_entries(.", "-"),
+            (".order |= .", "-"),
+            ("def f: .", "-"),
+        ] {
+            assert_eq!(keys(inner), offered, "{inner}");
+        }
+    }
+}

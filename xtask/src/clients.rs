@@ -1,0 +1,202 @@
+//! Clients of the API in other languages: generated from its OpenAPI document, compiled, and run against `swirl dev`.
+//!
+//! That takes each language's tools and its registry. Where they are not to be had a language is left out, by name.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::finding::Finding;
+use crate::{cargo, scenarios, tools};
+
+const FOLDER: &str = "examples/clients";
+
+struct Language {
+    /// Its folder.
+    name: &'static str,
+    /// What it takes, beside what its script fetches.
+    tools: &'static [&'static str],
+    /// The command that runs a program of it, in its folder.
+    run: fn(&str) -> Vec<String>,
+}
+
+const LANGUAGES: [Language; 3] = [
+    Language {
+        name: "go",
+        tools: &["go", "python3"],
+        run: |program| vec![format!("bin/{program}")],
+    },
+    Language {
+        name: "python",
+        tools: &["python3"],
+        run: |program| vec![".venv/bin/python".to_owned(), format!("{program}.py")],
+    },
+    Language {
+        name: "typescript",
+        tools: &["node", "npm"],
+        run: |program| vec!["node".to_owned(), format!("build/{program}.js")],
+    },
+];
+
+pub fn check(all: bool) -> Result<Vec<Finding>> {
+    let folder = cargo::root().join(FOLDER);
+    let mut ready = Vec::new();
+    for language in &LANGUAGES {
+        if generated(language, &folder.join(language.name))? {
+            ready.push(language);
+        }
+    }
+    if ready.is_empty() {
+        return Ok(Vec::new());
+    }
+    let swirl = scenarios::program(all)?;
+    let server = Server::start(&swirl, &folder)?;
+    let hello = cargo::root().join("examples/hello/hello.sw.yaml");
+    let mut deploy = Command::new(&swirl);
+    deploy.arg("deploy").arg(hello);
+    output(deploy.args(["--server", &server.url]))?;
+    let mut findings = Vec::new();
+    for language in ready {
+        let folder = folder.join(language.name);
+        for (program, expected) in [
+            ("start", is_greeting as fn(&Value) -> bool),
+            ("event", is_shipped),
+        ] {
+            let arguments = (language.run)(program);
+            let mut command = Command::new(within(&folder, &arguments[0]));
+            command.args(&arguments[1..]).current_dir(&folder);
+            let printed = output(command.env("SWIRL_SERVER", &server.url))?;
+            let value: Value = serde_json::from_str(&printed).unwrap_or_default();
+            if !expected(&value) {
+                let place = format!("{FOLDER}/{}", language.name);
+                findings.push(Finding::new(
+                    place,
+                    format!("'{program}' printed {printed}"),
+                ));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn is_greeting(output: &Value) -> bool {
+    output["message"] == "Hello, Ada!"
+}
+
+fn is_shipped(output: &Value) -> bool {
+    output["status"] == "shipped" && output["confirmation"]["by"] == "Ada"
+}
+
+/// Generates a language's client and compiles its programs; false if its tools are not to be had.
+fn generated(language: &Language, folder: &Path) -> Result<bool> {
+    let name = language.name;
+    for tool in language.tools {
+        if !tools::succeeds(Command::new(tool).arg(if *tool == "go" {
+            "version"
+        } else {
+            "--version"
+        })) {
+            println!("left out: {FOLDER}/{name}, without {tool}");
+            return Ok(false);
+        }
+    }
+    let script = |argument: &[&str]| {
+        let mut command = Command::new("sh");
+        command
+            .arg("generate.sh")
+            .args(argument)
+            .current_dir(folder);
+        command
+    };
+    if !tools::succeeds(&mut script(&["fetch"])) {
+        println!("left out: {FOLDER}/{name}, whose packages cannot be fetched");
+        return Ok(false);
+    }
+    println!("$ {FOLDER}/{name}/generate.sh");
+    output(&mut script(&[]))?;
+    Ok(true)
+}
+
+/// A program of the folder, or one that is found in `PATH`.
+fn within(folder: &Path, program: &str) -> PathBuf {
+    match program.contains('/') {
+        true => folder.join(program),
+        false => PathBuf::from(program),
+    }
+}
+
+/// What a command prints; an error with all of it if it doesn't end well.
+fn output(command: &mut Command) -> Result<String> {
+    let shown = format!("{command:?}");
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot run {shown}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if !output.status.success() {
+        let (printed, said) = (text(&output.stdout), text(&output.stderr));
+        bail!("{shown}: {}\n{printed}{said}", output.status);
+    }
+    Ok(text(&output.stdout))
+}
+
+/// `swirl dev` on a free port, until this is dropped.
+struct Server {
+    process: Child,
+    url: String,
+}
+
+impl Server {
+    /// Returns once it has said where its API is.
+    fn start(swirl: &Path, folder: &Path) -> Result<Server> {
+        let mut command = Command::new(swirl);
+        command
+            .args([
+                "dev",
+                "--memory",
+                "--listen",
+                "127.0.0.1:0",
+                "--color",
+                "never",
+            ])
+            .arg(folder)
+            .env_remove("SWIRL_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut process = command.spawn().context("cannot run 'swirl dev'")?;
+        let lines = process.stderr.take().map(BufReader::new);
+        let mut server = Server {
+            process,
+            url: String::new(),
+        };
+        let mut lines = lines.into_iter().flat_map(BufRead::lines);
+        let mut said = String::new();
+        for line in lines.by_ref() {
+            let line = line.context("the log of 'swirl dev'")?;
+            if let Some((_, url)) = line.split_once("the API is at ") {
+                url.trim_end_matches("/api/v1/openapi.json")
+                    .clone_into(&mut server.url);
+                break;
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+        if server.url.is_empty() {
+            bail!("'swirl dev' did not start:\n{said}");
+        }
+        // Read to its end, or the process stops once the pipe is full.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended by itself otherwise.
+        if self.process.kill().is_ok() {
+            let _ = self.process.wait();
+        }
+    }
+}
