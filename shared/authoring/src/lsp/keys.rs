@@ -234,7 +234,7 @@ fn piped(before: &str, now: &Shape) -> Option<Shape> {
         Some(_) => before.starts_with(*name) && before.find(')') == Some(before.len() - 1),
         None => before == *name,
     };
-    if SAME.iter().any(|name| is_call(name)) {
+    if SAME.iter().any(is_call) {
         return Some(now.clone());
     }
     match path(before) {
