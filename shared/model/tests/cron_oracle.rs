@@ -2,6 +2,8 @@
 //! day fields left open. (With both, that crate wants a day that fits both; crontab(5) and this project take either.
 //! It knows no `L`, `W` and `#`.)
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};

@@ -1,5 +1,7 @@
 //! CloudEvents from and to the SDK of the specification's authors: what one side writes, the other reads alike.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::collections::BTreeMap;
 
 use cloudevents::binding::http::{Builder, Serializer, to_event};
