@@ -209,3 +209,28 @@ fn an_instance_may_hold_as_much_as_is_said() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("not a valid size"));
 }
+
+#[test]
+fn what_a_workflow_logs_is_shown() {
+    let workflow = "id: w\nversion: 1.0.0\nspecVersion: '0.8'
+functions:
+- {name: say, type: custom, operation: sysout}
+- {name: detail, type: custom, operation: 'sysout:DEBUG'}
+states:
+- name: A
+  type: operation
+  actions:
+  - {functionRef: {refName: say, arguments: {message: '${ \"hello \" + .name }'}}}
+  - {functionRef: {refName: detail, arguments: {message: a detail}}}
+  end: true
+";
+    let folder = folder(&[("w.sw.yaml", workflow)]);
+    let arguments = ["w.sw.yaml", "--input", r#"{"name": "Ada"}"#];
+    let output = swirl(folder.path(), &arguments);
+    let messages = text(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    assert!(!text(&output.stdout).contains("hello"));
+    assert!(messages.contains("hello Ada"), "{messages}");
+    assert!(messages.contains("a detail"), "{messages}");
+    assert_eq!(messages.lines().count(), 2, "{messages}");
+}

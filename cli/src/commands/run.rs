@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use put_off::{GIVEN_UP_AFTER, GivenUp, PutOff};
 use swirl_deployment::{Loader, RESOURCE_BYTES_MAX, Refusal};
 use swirl_engine::{Definition, continuation_id, derive};
+use swirl_functions::types::custom::SYSOUT_TARGET;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
@@ -32,8 +33,9 @@ const EVENT_HELD: Duration = Duration::from_secs(10);
 
 /// Runs a workflow and prints its output.
 ///
-/// The output is JSON, and stdout has nothing else. Exit code 1 when the workflow ends without
-/// completing; its error goes to stderr then. Exit code 2 when it could not be started.
+/// The output is JSON, and stdout has nothing else. Messages that the workflow logs with 'sysout' go to
+/// stderr. Exit code 1 when the workflow ends without completing; its error goes to stderr then. Exit
+/// code 2 when it could not be started.
 ///
 /// A workflow that continues as another one ('continueAs') is followed to the end of the last. When
 /// the instance has ended, the command prints its output. It then waits for everything else that the
@@ -111,8 +113,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         .iter()
         .map(read_event)
         .collect::<anyhow::Result<Vec<_>>>()?;
-    // Only the outcome is reported, unless SWIRL_LOG says more.
-    logging::start("off", logging::Form::text());
+    // The outcome and what the workflow itself logs are shown, unless SWIRL_LOG says otherwise.
+    let filter = format!("off,{SYSOUT_TARGET}=trace");
+    logging::start(&filter, logging::Form::text());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(swirl_worker::process::threads())
         .enable_all()

@@ -154,6 +154,7 @@ impl Definition {
         let version = match &workflow.version {
             Version::Literal(version) => version.as_str(),
             Version::Expression(id) => &workflow[*id].text,
+            Version::Latest => "",
         };
         DefinitionId {
             workflow: workflow.id.as_str().into(),

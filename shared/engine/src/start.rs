@@ -121,8 +121,12 @@ pub fn new_instance(
         };
         view.template(template, &header.input)
     };
-    if let Version::Expression(expression) = def.workflow.version {
-        header.version = over_input(&header, &Template::Expression(expression))?.to_text();
+    match def.workflow.version {
+        Version::Literal(_) => {}
+        Version::Expression(expression) => {
+            header.version = over_input(&header, &Template::Expression(expression))?.to_text();
+        }
+        Version::Latest => Version::LATEST.clone_into(&mut header.version),
     }
     if let Some(template) = &def.workflow.instance_key {
         let key = over_input(&header, template)?;

@@ -131,6 +131,13 @@ pub enum Version {
     Literal(String),
     /// Evaluated over the workflow's input when an instance starts.
     Expression(ExprId),
+    /// None is given, in an edition that assumes `latest` then. `$WORKFLOW` shows that word; the id has no version.
+    Latest,
+}
+
+impl Version {
+    /// The word for the version that is the latest, in references and where none is given.
+    pub const LATEST: &'static str = "latest";
 }
 
 impl Default for Version {

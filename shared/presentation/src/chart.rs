@@ -102,6 +102,7 @@ impl Chart {
         let version = match &workflow.version {
             swirl_model::workflow::Version::Literal(text) => text.clone(),
             swirl_model::workflow::Version::Expression(id) => workflow[*id].text.clone(),
+            swirl_model::workflow::Version::Latest => String::new(),
         };
         let title = workflow.name.clone().unwrap_or_else(|| workflow.id.clone());
         let mut captions = Vec::new();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use swirl_engine::{Definition, Sizes};
 use swirl_model::attribute::AttributeKind;
 use swirl_model::ids::DefinitionId;
-use swirl_model::workflow::Workflow;
+use swirl_model::workflow::{Version, Workflow};
 use swirl_ports::{DefinitionRecord, Definitions};
 
 use crate::Error;
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     /// The definition that a reference means: without a version the highest SemVer, or the latest deployed where
-    /// versions aren't SemVer (decision 50).
+    /// versions aren't SemVer (decision 50). `latest` means the same, unless there is a version of that name.
     pub async fn resolve(
         &self,
         workflow: &str,
@@ -146,7 +146,11 @@ impl Registry {
                     version: version.into(),
                 };
                 let one = catalog.one(&id);
-                one.filter(|one| one.head.deleted.is_none())
+                let one = one.filter(|one| one.head.deleted.is_none());
+                match version {
+                    Version::LATEST => one.or_else(|| catalog.latest_of(workflow)),
+                    _ => one,
+                }
             }
             None => catalog.latest_of(workflow),
         };

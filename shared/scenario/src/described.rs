@@ -18,7 +18,7 @@ use super::observed::RefusedDocument;
 use super::resources::ScenarioResources;
 
 /// Checks against the documents that the scenario gives, or that are files next to it. Nothing is fetched,
-/// and functions without a document aren't checked. Also returns the definitions that they refuse.
+/// and functions whose document is missing aren't checked. Also returns the definitions that are refused.
 pub fn check(
     scenario: &Scenario,
     readings: &[(String, Reading)],
@@ -32,9 +32,6 @@ pub fn check(
         let from = ScenarioResources::new(&scenario.resources, Path::new(name));
         let mut resources = Vec::new();
         let missing = fetch::find(workflow, &from, &mut resources);
-        if resources.is_empty() {
-            continue;
-        }
         let mut checked = Checks::new(workflow, &resources, &settings);
         if !checked.refused().is_empty() {
             let served = served(workflow, checked.refused());
@@ -44,7 +41,8 @@ pub fn check(
             WorkflowSource::Inline(node) => Text::within(node),
             WorkflowSource::Path(path) => Text::new(&std::fs::read(path).unwrap_or_default()),
         };
-        let found = text.checked(workflow, &checked, &missing);
+        let mut found = text.checked(workflow, &checked, &missing);
+        found.extend(text.built_in(workflow));
         if !found.is_empty() {
             refused.push(RefusedDocument::new(name.clone(), found));
         }

@@ -402,6 +402,10 @@ expect:
     fn what_contradicts_itself() {
         insta::assert_snapshot!(give("workflows: [a]\nexpect: {rejected: [], status: completed}"), @"f/x.scenario.yaml:2:9: 'expect' has 'rejected' and other keys: nothing runs where a definition is refused");
         insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect:"), @"f/x.scenario.yaml:3:7: 'expect' must be an object, and is null");
+        insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect: {}"), @r#"
+        f/x.scenario.yaml:3:9: 'expect' is empty: the scenario would check nothing
+          help: add 'status: completed', or what else must hold
+        "#);
         insta::assert_snapshot!(give("workflows: [a]"), @"f/x.scenario.yaml:1:1: a scenario needs 'expect'");
         insta::assert_snapshot!(give("- a"), @"f/x.scenario.yaml:1:1: a scenario must be an object, and is a list");
         insta::assert_snapshot!(give("a: [1"), @"f/x.scenario.yaml:1:4: this is not valid YAML: unclosed bracket '['");

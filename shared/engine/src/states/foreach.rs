@@ -18,6 +18,13 @@ struct Pace {
     staggered: bool,
 }
 
+impl Pace {
+    /// Whether another iteration may begin, while `open` of them have begun and `done` are done.
+    fn has_room(&self, open: u32, done: u32, total: u32) -> bool {
+        open < total && open.saturating_sub(done) < self.at_once
+    }
+}
+
 impl Ctx<'_> {
     pub(super) fn begin_foreach(&mut self, id: StateId, foreach: &Foreach) -> Step {
         let items = self
@@ -44,7 +51,7 @@ impl Ctx<'_> {
             pace.first.min(total),
             pace.look.min(total),
         )?;
-        if pace.staggered {
+        if pace.staggered && total.min(pace.at_once) > 1 {
             self.pause_iterations(foreach)?;
         }
         Ok(())
@@ -112,31 +119,14 @@ impl Ctx<'_> {
         }
         // At least this many are done: one less than the number at which the next ones are
         // considered.
-        self.open_one(
-            foreach,
-            &run,
-            run.needed.saturating_sub(1),
-            run.needed,
-            &pace,
-        )
-    }
-
-    /// Opens another iteration of those that begin after a pause each, if there is room.
-    fn open_one(
-        &mut self,
-        foreach: &Foreach,
-        run: &ForkRun,
-        done: u32,
-        needed: u32,
-        pace: &Pace,
-    ) -> Step {
-        let room = run.open < run.total && run.open.saturating_sub(done) < pace.at_once;
-        let (open, needed) = (run.open + u32::from(room), needed.min(run.total));
-        // Otherwise known results would be reported again.
-        if (open, needed) != (run.open, run.needed) {
-            self.extend_fork(run, open, needed);
+        let done = run.needed.saturating_sub(1);
+        if !pace.has_room(run.open, done, run.total) {
+            return Ok(());
         }
-        if room && open < run.total {
+        let open = run.open + 1;
+        self.extend_fork(&run, open, run.needed);
+        // The pause before an iteration begins as soon as there is room for it.
+        if pace.has_room(open, done, run.total) {
             return self.pause_iterations(foreach);
         }
         Ok(())
@@ -173,11 +163,12 @@ impl Ctx<'_> {
         if done < run.total {
             let pace = self.pace(foreach, run.total)?;
             if pace.staggered {
-                if self.is_armed(TimerKind::Pause) || run.open == run.total {
-                    self.extend_fork(run, run.open, (done + 1).min(run.total));
-                    return Ok(());
+                self.extend_fork(run, run.open, (done + 1).min(run.total));
+                let waits = self.is_armed(TimerKind::Pause);
+                if !waits && pace.has_room(run.open, done, run.total) {
+                    return self.pause_iterations(foreach);
                 }
-                return self.open_one(foreach, run, done, done + 1, &pace);
+                return Ok(());
             }
             if foreach.pause.is_some() && !matches!(foreach.mode, IterationMode::Parallel) {
                 return self.pause_iterations(foreach);

@@ -34,7 +34,7 @@ fn covered(folder: &Path, answers: &[&str]) -> Coverage {
     let covering = Covering::new(&VirtualRunner);
     for answer in answers {
         let text = format!(
-            "workflows: [./w.sw.yaml]\ninput: {{}}\nfunctions: {{f: {answer}}}\nexpect: {{}}\n"
+            "workflows: [./w.sw.yaml]\ninput: {{}}\nfunctions: {{f: {answer}}}\nexpect: {{status: completed}}\n"
         );
         let path = folder.join("x.scenario.yaml");
         let scenario = Scenario::parse(text.as_bytes(), &path).unwrap();

@@ -30,6 +30,14 @@ pub(super) fn expect(r: &mut Reader, node: &Node) -> Expect {
         return Expect::default();
     }
     let members = node.members().map_or(0, |members| members.len());
+    if members == 0 {
+        let message = "'expect' is empty: the scenario would check nothing";
+        r.wrong(
+            node,
+            message,
+            Some("add 'status: completed', or what else must hold"),
+        );
+    }
     if node.get("rejected").is_some() && members > 1 {
         let message =
             "'expect' has 'rejected' and other keys: nothing runs where a definition is refused";

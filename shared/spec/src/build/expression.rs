@@ -389,7 +389,11 @@ impl Checked {
 fn other_language(language: Language, text: &str) -> Option<&'static str> {
     let text = text.trim();
     let is_path = text == "$" || text.starts_with("$.") || text.starts_with("$[");
-    if language != Language::Jq {
+    if language == Language::JsonPath && text.starts_with("${") {
+        Some(
+            "'${ }' is of edition 0.6 and later: an expression here is JSONPath in '{{ }}', such as '{{ $.name }}'",
+        )
+    } else if language != Language::Jq {
         None
     } else if text.starts_with("{{") {
         Some("'{{ }}' is of edition 0.5: an expression here is jq in '${ }', such as '${ .name }'")

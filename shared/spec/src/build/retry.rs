@@ -120,7 +120,16 @@ impl Ctx<'_> {
 
     fn jitter(&mut self, node: &Node) -> Jitter {
         match number(node) {
-            Some(fraction) if (0.0..=1.0).contains(&fraction) => Jitter::Fraction(fraction),
+            Some(fraction) if (0.0..=1.0).contains(&fraction) => {
+                if let Some(text) = node.as_str() {
+                    let message = format!(
+                        "'jitter' is the text '{text}': it is taken as a number, a part of the delay"
+                    );
+                    let hint = format!("write {} without quotes", text.trim());
+                    self.loose(node, message, hint);
+                }
+                Jitter::Fraction(fraction)
+            }
             None if node.as_str().is_some() => self
                 .duration(node, "'jitter'")
                 .map_or(Jitter::None, Jitter::Absolute),
@@ -252,6 +261,11 @@ mod tests {
                 "error bad-number /retries/0/jitter 4",
             ),
             ("{name: r, maxAttempts: 1, jitter: PT1S}", ""),
+            ("{name: r, maxAttempts: 1, jitter: 0.5}", ""),
+            (
+                "{name: r, maxAttempts: 1, jitter: '0.5'}",
+                "warning loose-form /retries/0/jitter 4",
+            ),
             (
                 "{name: r, maxAttempts: 1, jitter: soon}",
                 "error bad-duration /retries/0/jitter 4",

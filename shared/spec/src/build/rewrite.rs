@@ -288,7 +288,7 @@ impl Ctx<'_> {
         let others = node.members().unwrap_or_default().iter();
         let others = others.map(|member| member.key()).filter(|key| *key != name);
         let hint = did_you_mean(name, others).unwrap_or_else(|| {
-            format!("remove '{name}', or write the document in a later edition")
+            format!("remove '{name}', or write the document in an edition that has it")
         });
         self.error_as_is(&spot, codes::UNKNOWN_PROPERTY, message, hint);
         node.take(name);

@@ -28,7 +28,7 @@ mod text;
 mod workflow;
 mod writer;
 
-use swirl_model::workflow::Workflow;
+use swirl_model::workflow::{Version, Workflow};
 
 use crate::diagnostic::Place;
 use crate::reader::{self, Options};
@@ -83,6 +83,10 @@ pub fn migrate(
 ) -> Result<Migrated, Vec<Obstacle>> {
     let mut whole = workflow.clone();
     let mut notes = Vec::new();
+    if whole.version == Version::Latest {
+        // Edition 0.8 assumes no version.
+        whole.version = Version::Literal(Version::LATEST.to_owned());
+    }
     let parts = flows::parted(&mut whole, assume, &mut notes);
     let mut obstacles = Vec::new();
     let mut written = Vec::new();

@@ -19,6 +19,7 @@ impl Writer<'_> {
         match &workflow.version {
             Version::Literal(text) if text.is_empty() => {}
             Version::Literal(text) => root.set("version", Data::string(text.as_str())),
+            Version::Latest => root.set("version", Data::string(Version::LATEST)),
             Version::Expression(id) => {
                 let version = self.expression(*id);
                 root.set("version", version);

@@ -12,6 +12,10 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 pub(super) const NO_COMMENTS: &str =
     "JSON has no comments: remove it, or write the document in YAML";
 
+/// That of the finding for a comma behind the last element.
+pub(super) const NO_LAST_COMMA: &str =
+    "JSON has no comma after the last element: remove it, or write the document in YAML";
+
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
     let budget = Budget::new(limits);
     let mut parser = Parser {
@@ -20,13 +24,20 @@ pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) 
         column: 1,
         budget,
         diagnostics,
+        last_comma: None,
     };
     parser.space();
     let root = parser.value(String::new(), 0)?;
     parser.space();
-    match parser.peek() {
-        None => Ok(root),
-        Some(c) => Err(parser.wrong(format!(
+    match (parser.peek(), parser.last_comma.take()) {
+        (None, None) => Ok(root),
+        (None, Some(place)) => {
+            let message = "a comma is followed by the end of its list or object";
+            let mut error = fatal(codes::SYNTAX_ERROR, place, message);
+            error.hint = Some(NO_LAST_COMMA.to_owned());
+            Err(error)
+        }
+        (Some(c), _) => Err(parser.wrong(format!(
             "nothing may follow the document's value, but {c:?} does"
         ))),
     }
@@ -38,6 +49,9 @@ struct Parser<'t> {
     column: usize,
     budget: Budget<'t>,
     diagnostics: &'t mut Diagnostics,
+    /// The first comma behind a last element. In YAML it may be there, so the document is only refused for it if all
+    /// else is JSON.
+    last_comma: Option<Place>,
 }
 
 impl Parser<'_> {
@@ -270,6 +284,19 @@ impl Parser<'_> {
         Ok(code)
     }
 
+    /// Reads a comma; if nothing but the end of the list or object comes next, that too, which is reported later.
+    fn comma(&mut self, end: char) -> bool {
+        let place = self.here();
+        self.bump();
+        self.space();
+        let is_last = self.peek() == Some(end);
+        if is_last {
+            self.last_comma.get_or_insert(place);
+            self.bump();
+        }
+        is_last
+    }
+
     fn array(&mut self, pointer: &str, depth: usize) -> Result_<Value> {
         self.bump();
         let mut items = Vec::new();
@@ -283,7 +310,8 @@ impl Parser<'_> {
             items.push(self.value(format!("{pointer}/{}", items.len()), depth)?);
             self.space();
             match self.peek() {
-                Some(',') => drop(self.bump()),
+                Some(',') if self.comma(']') => return Ok(Value::Array(items)),
+                Some(',') => {}
                 Some(']') => {
                     self.bump();
                     return Ok(Value::Array(items));
@@ -330,7 +358,8 @@ impl Parser<'_> {
             }
             self.space();
             match self.peek() {
-                Some(',') => drop(self.bump()),
+                Some(',') if self.comma('}') => return Ok(Value::Object(members)),
+                Some(',') => {}
                 Some('}') => {
                     self.bump();
                     return Ok(Value::Object(members));
@@ -436,7 +465,7 @@ mod tests {
         for (text, error) in [
             (
                 "{\"a\": 1,}",
-                "1:9 expected a key in double quotes, found '}'",
+                "1:8 a comma is followed by the end of its list or object",
             ),
             (
                 "[1,\n 2",

@@ -86,7 +86,8 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
             Err(json_error)
                 if json_error.code != codes::SYNTAX_ERROR
                     // YAML would take a comment of JavaScript's for a part of the next key.
-                    || json_error.hint.as_deref() == Some(json::NO_COMMENTS) =>
+                    || json_error.hint.as_deref() == Some(json::NO_COMMENTS)
+                    || json_error.hint.as_deref() == Some(json::NO_LAST_COMMA) =>
             {
                 diagnostics.push(*json_error);
                 None
@@ -230,6 +231,9 @@ mod tests {
     fn braces_may_be_yaml() {
         let root = parse(b"{a: [1, two,], b: 'x'}", &Limits::default()).unwrap();
         assert_eq!(root.to_data().to_string(), r#"{"a":[1,"two"],"b":"x"}"#);
+        let root = parse(b"{\"a\": [1,], b: 2}", &Limits::default()).unwrap();
+        assert_eq!(root.to_data().to_string(), r#"{"a":[1],"b":2}"#);
+        assert_eq!(findings(b"{\"a\": [1,], \"b\": 2,}"), ["syntax-error 1:9 "]);
         assert_eq!(findings(b"{\"a\": 1,\n \"b\" 2}"), ["syntax-error 2:6 "]);
         assert_eq!(findings(b"{\"a\": 1, \"a\": 2}"), ["duplicate-key 1:10 /a"]);
     }

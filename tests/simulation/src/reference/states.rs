@@ -447,16 +447,18 @@ fn begins(
             size => size,
         },
     };
-    let due = if index == 0 { at } else { later(last) };
+    if index == 0 {
+        return Ok(at);
+    }
     let mut known: Vec<i64> = Vec::new();
     for end in ends {
         known.push(end.clone()?);
     }
     known.sort_unstable();
-    // Enough must be done that there is room for another one.
+    // Enough must be done that there is room for another one: then its pause begins.
     Ok(match (index + 1).saturating_sub(window) {
-        0 => due,
-        done => due.max(known[done - 1]),
+        0 => later(last),
+        done => later(last.max(known[done - 1])),
     })
 }
 

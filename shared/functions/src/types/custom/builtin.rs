@@ -10,11 +10,12 @@ use swirl_ports::CallRequest;
 use url::Url;
 
 use crate::CallError;
+use crate::types::fits::{self, nearest};
 use crate::types::rest::{
     BodyKind, CallContext, Location, Operation, Parameter, RequestBody, Style,
 };
 use crate::types::service::{TRACEPARENT, service_url};
-use crate::types::{Clients, CompileResult, Compiled, CompiledFunction, Context};
+use crate::types::{Clients, CompileResult, Compiled, CompiledFunction, Context, Known, Misfit};
 
 /// The content types that an answer may have.
 const ACCEPT: &str = "application/json, text/plain;q=0.9, */*;q=0.8";
@@ -23,6 +24,9 @@ const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST",
 
 /// Levels of `sysout:LEVEL`, as loggers call them.
 const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR"];
+
+/// The target of the log entries of `sysout`, by which filters of the log know them.
+pub const SYSOUT_TARGET: &str = "swirl_functions::sysout";
 
 /// How other runtimes mark arguments that are headers or go into the query.
 const PREFIXES: [(&str, Location); 2] =
@@ -84,11 +88,11 @@ impl CompiledFunction for Sysout {
         let message = request.secrets.text(&message);
         let workflow = &request.definition.workflow;
         match self.level {
-            "TRACE" => tracing::trace!(%workflow, "{message}"),
-            "DEBUG" => tracing::debug!(%workflow, "{message}"),
-            "WARN" | "WARNING" => tracing::warn!(%workflow, "{message}"),
-            "ERROR" => tracing::error!(%workflow, "{message}"),
-            _ => tracing::info!(%workflow, "{message}"),
+            "TRACE" => tracing::trace!(target: SYSOUT_TARGET, %workflow, "{message}"),
+            "DEBUG" => tracing::debug!(target: SYSOUT_TARGET, %workflow, "{message}"),
+            "WARN" | "WARNING" => tracing::warn!(target: SYSOUT_TARGET, %workflow, "{message}"),
+            "ERROR" => tracing::error!(target: SYSOUT_TARGET, %workflow, "{message}"),
+            _ => tracing::info!(target: SYSOUT_TARGET, %workflow, "{message}"),
         }
         Ok(Data::NULL)
     }
@@ -251,6 +255,30 @@ impl CompiledFunction for Direct {
     ) -> Result<Data, CallError> {
         let (operation, arguments) = self.request(&request.arguments)?;
         call(clients, request, context, &operation, &arguments).await
+    }
+
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+        let given: Vec<&str> = match arguments {
+            Known::Unknown => return Vec::new(),
+            Known::Null => Vec::new(),
+            Known::Object(members) => {
+                let members = members.iter().filter(|(_, value)| *value != Known::Null);
+                members.map(|(name, _)| name.as_str()).collect()
+            }
+            other => {
+                let kind = other.kind();
+                return vec![format!("the arguments must be an object, and are {kind}").into()];
+            }
+        };
+        let is_known = |name: &&str| self.names.iter().any(|known| known == name);
+        let strays = || given.iter().copied().filter(|name| !is_known(name));
+        let mut missing: Vec<&String> = self.names.iter().collect();
+        missing.retain(|name| !given.contains(&name.as_str()));
+        let missing = missing.into_iter().map(|name| {
+            let what = format!("the argument `{name}`, which the URL names,");
+            fits::missing(&what, name, nearest(name, strays())).into()
+        });
+        missing.collect()
     }
 }
 

@@ -14,7 +14,7 @@ mod function;
 mod wasm;
 mod wire;
 
-pub use builtin::is_sysout;
+pub use builtin::{SYSOUT_TARGET, is_sysout};
 pub(crate) use caller::CustomCaller;
 pub use connectors::{Connector, ConnectorError, Connectors};
 pub(crate) use function::TYPE;

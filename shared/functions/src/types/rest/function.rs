@@ -57,7 +57,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     let compiled = functions.iter().zip(operations);
     compiled
         .map(|(function, operation)| match operation {
-            None => inline::compile(function),
+            None => inline::compile(function, documents.for_checks),
             Some(operation) => {
                 let (uri, _) = parts(function)?;
                 let document = read.get(uri).cloned();

@@ -16,7 +16,7 @@ use super::OpenApi;
 use super::function::RestFunction;
 use crate::CallError;
 use crate::types::service::service_url;
-use crate::types::{Clients, CompileResult, CompiledFunction, Context};
+use crate::types::{Clients, CompileResult, CompiledFunction, Context, Known, Misfit};
 
 /// The key of a function's `metadata` with the service's address.
 const SERVER: &str = "server";
@@ -43,7 +43,7 @@ pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
     Ok(Some(text.to_owned()))
 }
 
-pub(super) fn compile(function: &Function) -> CompileResult {
+pub(super) fn compile(function: &Function, for_checks: bool) -> CompileResult {
     let mut paths: Value = serde_json::from_str(&function.operation)
         .map_err(|error| format!("the inline OpenAPI paths are not valid JSON: {error}"))?;
     let server = server(function)?;
@@ -67,14 +67,22 @@ pub(super) fn compile(function: &Function) -> CompileResult {
     let document = OpenApi::parse(document.to_string().as_bytes(), "inline:")
         .map_err(|error| error.to_string())?;
     let operation = document.operation(ID).map_err(|error| error.to_string())?;
+    let document = for_checks.then(|| Arc::new(document));
+    let described = RestFunction::new(operation, document);
     if has_server {
-        return Ok(Arc::new(RestFunction::new(operation, None)));
+        return Ok(Arc::new(described));
     }
-    Ok(Arc::new(NoServer(function.name.to_string())))
+    Ok(Arc::new(NoServer {
+        name: function.name.to_string(),
+        described,
+    }))
 }
 
 /// Deployed, but the server of the service is unknown.
-struct NoServer(String);
+struct NoServer {
+    name: String,
+    described: RestFunction,
+}
 
 #[async_trait]
 impl CompiledFunction for NoServer {
@@ -82,8 +90,16 @@ impl CompiledFunction for NoServer {
         let message = format!(
             "the function `{}` has an inline OpenAPI document without `servers`; say where the \
              service is with `metadata: {{server: \"https://host\"}}`",
-            self.0
+            self.name
         );
         Err(CallError::arguments(message))
+    }
+
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+        self.described.check(arguments)
+    }
+
+    fn check_answer(&self, answer: &Known) -> Vec<String> {
+        self.described.check_answer(answer)
     }
 }

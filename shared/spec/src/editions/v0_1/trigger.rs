@@ -30,16 +30,20 @@ impl Reader<'_, '_> {
         let source = self.origin(obj, "source");
         let kind = self.origin(obj, "type");
         let correlation: Vec<Correlation> = self.token(obj).into_iter().collect();
-        let Some(name) = self.ctx.need_string(obj, "a trigger", "name") else {
-            self.ctx.names.events.unread = true;
-            return;
+        let name = self.ctx.need_string(obj, "a trigger", "name");
+        let what = match &name {
+            Some(name) => format!("the trigger '{name}'"),
+            None => "a trigger".to_owned(),
         };
         for needed in ["source", "type"] {
             if !obj.has(needed) {
-                self.ctx
-                    .missing(obj, &format!("the trigger '{name}'"), &[needed]);
+                self.ctx.missing(obj, &what, &[needed]);
             }
         }
+        let Some(name) = name else {
+            self.ctx.names.events.unread = true;
+            return;
+        };
         let name_node = obj.get("name").unwrap_or(node);
         self.ctx.check_name(name_node, "a trigger's name", &name);
         if self.ctx.names.events.get(&name).is_some() {

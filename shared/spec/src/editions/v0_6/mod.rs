@@ -7,7 +7,7 @@ mod errors;
 mod snapshots;
 mod states;
 
-use super::v0_7::{function_word, name_for_id, state_ids, state_word};
+use super::v0_7::{function_word, name_for_id, start_missing, state_ids, state_word};
 use super::v0_8::loose::in_action;
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
@@ -48,6 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("")
         .with(snapshots::start_in_a_state)
         .knowing(&["start"]),
+    Rule::at("").with(start_missing),
     Rule::at("/states/*/stateDataFilter")
         .with(snapshots::state_filter)
         .knowing(&["dataInputPath", "dataOutputPath"]),

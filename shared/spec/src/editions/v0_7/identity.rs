@@ -21,6 +21,17 @@ pub(in crate::editions) fn name_for_id(ctx: &mut Ctx<'_>, root: &mut Node) {
     root.put("id", name);
 }
 
+/// A document without a `start` begins with its first state, as from 0.8 on (decision 3).
+pub(in crate::editions) fn start_missing(ctx: &mut Ctx<'_>, root: &mut Node) {
+    let states = root.get("states").and_then(Node::items).unwrap_or_default();
+    if root.get("start").is_some() || states.is_empty() {
+        return;
+    }
+    let message = "the workflow definition has no 'start': it begins with the first state";
+    let hint = "add 'start' with the state's name".to_owned();
+    ctx.warn(root, codes::MISSING_PROPERTY, message, hint);
+}
+
 /// The properties that name a state.
 const REFERENCES: [&str; 6] = [
     "start",

@@ -13,7 +13,7 @@ use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::Rule;
 use crate::source::Node;
 
-pub(super) use identity::{name_for_id, state_ids};
+pub(super) use identity::{name_for_id, start_missing, state_ids};
 pub(super) use words::{function_word, state_word};
 
 /// jq in `${ }`, with the older habits of words and retries (decisions 4 and 20).
@@ -39,6 +39,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/states/*/action").with(in_action),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
+    Rule::at("").with(start_missing),
     Rule::at("/states/*")
         .with(words::state_of_0_6)
         .knowing(&["timeDelay", "default"]),

@@ -7,6 +7,7 @@ use crate::build::expression::Sight;
 use crate::codes;
 use crate::graphql;
 use crate::source::Node;
+use crate::template::Delimiters;
 
 impl Ctx<'_> {
     /// `selectionSet`; one without expressions is checked at once. `None` after a finding.
@@ -138,11 +139,29 @@ impl Ctx<'_> {
             let hint = format!("put it into '{pair}' if it is one");
             self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
         }
+        self.warn_other_marks(node);
         for item in node.items().unwrap_or_default() {
             self.warn_unmarked(item);
         }
         for member in node.members().unwrap_or_default() {
             self.warn_unmarked(member.value());
+        }
+    }
+
+    /// A text that is an expression as another edition marks it.
+    fn warn_other_marks(&mut self, node: &Node) {
+        let (pair, other) = match self.dialect.delimiters {
+            Delimiters::Dollar => ("${ .name }", Delimiters::Braces),
+            Delimiters::Braces => ("{{ $.name }}", Delimiters::Dollar),
+        };
+        let text = node.as_str().map(str::trim).unwrap_or_default();
+        let inner = text.strip_prefix(other.open());
+        let inner = inner.and_then(|rest| rest.strip_suffix(other.close()));
+        if inner.is_some_and(|inner| inner.trim_start().starts_with(['.', '$'])) {
+            let message =
+                format!("'{text}' is marked as in another edition, and is sent as this text");
+            let hint = format!("expressions are written as '{pair}' here");
+            self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
         }
     }
 }

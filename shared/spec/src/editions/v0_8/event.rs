@@ -130,7 +130,7 @@ impl Ctx<'_> {
             if !has_attribute_letters(&attribute) {
                 let place = obj.get("contextAttributeName").unwrap_or(item);
                 let message = format!("'{name}' is not a valid name of a CloudEvents attribute");
-                let hint = "names have the letters a to z and digits only".to_owned();
+                let hint = "names have letters, digits, '-' and '_' only".to_owned();
                 self.error(place, codes::BAD_ATTRIBUTE, message, hint);
             }
             if list.iter().any(|known| *known.attribute == *attribute) {

@@ -12,8 +12,20 @@ pub(in crate::editions) const RULES: &[Rule] = &[
         .with(in_action)
         .knowing(&["args", "actionFilter"]),
     Rule::at("/states/*/action").with(in_action),
+    Rule::at("/**/actions/*").with(action_id),
+    Rule::at("/states/*/action").with(action_id),
     Rule::at("").with(state_ids),
 ];
+
+/// The release had an `id` of actions, too, which nothing referred to.
+fn action_id(ctx: &mut Ctx<'_>, action: &mut Node) {
+    if let Some(id) = action.take("id") {
+        let message =
+            "'id' of an action is of the release of 0.8, which was changed since; it has no effect";
+        warn(ctx, &id, message, "remove 'id'");
+        ctx.text(&id, "'id'");
+    }
+}
 
 /// The release had an `id` of states besides their names, which transitions could use.
 fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {

@@ -72,7 +72,10 @@ impl Ctx<'_> {
                 self.check_next_of_switch(node, kind);
                 self.object(node, &format!("a state of type '{}'", kind.word), &known)?
             }
-            None => Obj { node },
+            None => {
+                self.misspelt(node, "a state", "name");
+                Obj { node }
+            }
         };
         let name = self.need_string(obj, "a state", "name");
         if let (Some(name), Some(node)) = (&name, obj.get("name")) {

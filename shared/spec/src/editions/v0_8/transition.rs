@@ -36,19 +36,19 @@ impl Ctx<'_> {
     }
 
     fn transition(&mut self, node: &Node) -> Option<Transition> {
-        let (target, compensate, produce) = match node.members() {
+        let (target, what, compensate, produce) = match node.members() {
             None if node.as_str().is_none() => {
                 self.wrong_type(node, "'transition'", "a state's name or an object");
                 return None;
             }
-            None => (node, false, Vec::new()),
+            None => (node, "a transition", false, Vec::new()),
             Some(_) => {
                 let known = &["nextState", "compensate", "produceEvents"];
                 let obj = self.object(node, "a transition", known)?;
                 let compensate = self.compensate(obj);
                 let produce = self.produced(obj);
                 match obj.get("nextState") {
-                    Some(target) => (target, compensate, produce),
+                    Some(target) => (target, "'nextState'", compensate, produce),
                     None => {
                         self.missing(obj, "a transition", &["nextState"]);
                         return None;
@@ -56,7 +56,7 @@ impl Ctx<'_> {
                 }
             }
         };
-        let to = self.state_ref(target, "a transition")?;
+        let to = self.state_ref(target, what)?;
         let spot = self.spot(target);
         self.edges.push(Edge {
             from: self.state,
@@ -262,7 +262,7 @@ impl Ctx<'_> {
                         "'{}' is not a valid name of a CloudEvents attribute",
                         member.key()
                     );
-                    let hint = "names have the letters a to z and digits only".to_owned();
+                    let hint = "names have letters, digits, '-' and '_' only".to_owned();
                     self.error(member.value(), codes::BAD_ATTRIBUTE, message, hint);
                 } else if attributes.iter().any(|(known, _)| *known == name) {
                     self.duplicate(member.value(), "context attribute", &name);
@@ -339,7 +339,7 @@ mod tests {
             ),
             (
                 "order id",
-                "'order id' is not a valid name of a CloudEvents attribute: names have the letters a to z and digits only",
+                "'order id' is not a valid name of a CloudEvents attribute: names have letters, digits, '-' and '_' only",
             ),
         ] {
             assert_eq!(finding(attribute), expected, "{attribute}");

@@ -17,7 +17,11 @@ pub(super) fn invocation(ctx: &mut Ctx<'_>, name: &str, node: &Node) -> Option<A
 
 fn publish(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     let obj = ctx.object(node, "'publish'", &["event", "data", "contextAttributes"])?;
-    let produce = ctx.produce(obj, "event", "'publish'")?;
+    let produce = ctx.produce(obj, "event", "'publish'");
+    if obj.get("data").is_none() {
+        ctx.missing(obj, "'publish'", &["data"]);
+    }
+    let produce = produce?;
     Some(ActionKind::Event(EventAction {
         produce: Some(produce),
         ..EventAction::default()

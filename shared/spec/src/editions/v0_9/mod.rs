@@ -10,7 +10,7 @@ mod function;
 mod handlers;
 mod names;
 
-use swirl_model::workflow::FunctionKind;
+use swirl_model::workflow::{FunctionKind, Version};
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{ActionReader, Dialect, ErrorReader, FunctionReader, Parts};
@@ -71,5 +71,6 @@ pub(super) const RULES: &[Rule] = &[
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     ctx.workflow.problems = true;
+    ctx.workflow.version = Version::Latest;
     super::v0_8::read_rewritten(ctx, root, RULES);
 }

@@ -67,10 +67,28 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Branch> {
         None => "a branch".to_owned(),
     };
     let flow = reader.flow(obj, &what, items);
+    if !items.is_empty() && !items.iter().any(is_end) {
+        let hint = match reader.draft.start_is_marked {
+            true => "add a state of type END",
+            false => "set 'end: true' in the state that comes last",
+        };
+        let message = format!("{what} has no end state");
+        let code = codes::MISSING_PROPERTY;
+        reader.ctx.error(node, code, message, hint.to_owned());
+    }
     Some(Branch {
         name: name?.into(),
         body: Body::Flow(flow),
         timeout: None,
         awaited,
     })
+}
+
+/// Whether a branch may end in the state, as each draft writes that.
+fn is_end(state: &Node) -> bool {
+    let text = |name: &str| state.get(name).and_then(Node::as_str).unwrap_or_default();
+    let flag = state.get("end").and_then(Node::as_bool);
+    flag == Some(true)
+        || text("end").eq_ignore_ascii_case("true")
+        || text("type").eq_ignore_ascii_case("end")
 }
