@@ -358,10 +358,12 @@ fn not_finite(text: &str) -> Option<f64> {
         None => (1.0, text),
     };
     let is = |name: &str| word.eq_ignore_ascii_case(name);
-    match () {
-        () if is("nan") => Some(f64::NAN),
-        () if is("inf") || is("infinity") => Some(sign * f64::INFINITY),
-        () => None,
+    if is("nan") {
+        Some(f64::NAN)
+    } else if is("inf") || is("infinity") {
+        Some(sign * f64::INFINITY)
+    } else {
+        None
     }
 }
 

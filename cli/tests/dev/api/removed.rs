@@ -116,8 +116,9 @@ async fn with_a_sub_workflow(dev: &Dev) {
     )
     .await;
     having(dev, &parent, "faulted").await;
-    let [(_, child)] = &children(dev, &parent).await[..] else {
-        panic!("it has one");
+    let all = children(dev, &parent).await;
+    let [(_, child)] = &all[..] else {
+        panic!("it has one: {all:?}");
     };
     let refused = remove(dev, child).await.refused(409, "still-needed");
     assert!(refused.to_string().contains(&parent), "{refused}");
