@@ -42,9 +42,10 @@ fn what_the_reader_accepts_the_schema_accepts() {
         };
         let checked = schemas[&edition.edition].check(&node.to_data(), &SchemaLimits::default());
         match (&reading.workflow, checked) {
-            (Some(_), Ok(())) => accepted += 1,
-            // An editor should not offer forms that are only read with this warning.
-            (Some(_), Err(_)) if is_loose(&reading) => loose += 1,
+            (Some(_), Ok(())) => {
+                accepted += 1;
+                loose += usize::from(is_loose(&reading));
+            }
             (Some(_), Err(error)) => {
                 accepted += 1;
                 wrong.push(format!("{name} ({}): {error}", edition.edition));
@@ -67,8 +68,9 @@ fn what_the_reader_accepts_the_schema_accepts() {
         wrong.join("\n")
     );
     assert!(accepted > 1300, "{accepted}");
-    assert!(loose < 5, "{loose}");
-    println!("{accepted} accepted, {refused} of {shapeless} refused");
+    // Documents with harmless habits are among them.
+    assert!(loose > 5, "{loose}");
+    println!("{accepted} accepted ({loose} loose), {refused} of {shapeless} refused");
     assert!(
         refused * 10 >= shapeless * 7,
         "{refused} of {shapeless} are refused, not\n{}",

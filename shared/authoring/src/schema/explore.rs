@@ -23,12 +23,18 @@ pub(super) struct Known {
     pub(super) is_open: bool,
     /// Of each set one property must be there.
     pub(super) required: Vec<Vec<String>>,
-    /// Of each pair only one may be there.
-    pub(super) exclusive: Vec<(String, String)>,
+    pub(super) exclusive: Vec<Pair>,
     /// A property whose word says which properties there are, and the object for each word.
     pub(super) variants: Option<(String, Vec<(String, usize)>)>,
     /// The least that the reader takes for this object.
     sample: Value,
+}
+
+/// Two properties of which only one may be there, and the values with which each counts as absent.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) one: (String, Vec<Value>),
+    pub(super) other: (String, Vec<Value>),
 }
 
 #[derive(Debug)]
@@ -415,12 +421,7 @@ impl<'r> Explorer<'r> {
     }
 
     /// The pairs that the reader refuses whatever their values are.
-    fn exclusive(
-        &self,
-        place: &Place,
-        least: &Value,
-        shapes: &[(String, Shape)],
-    ) -> Vec<(String, String)> {
+    fn exclusive(&self, place: &Place, least: &Value, shapes: &[(String, Shape)]) -> Vec<Pair> {
         let mut whole = least.clone();
         for (name, shape) in shapes {
             if let Some(sample) = self.samples(shape).into_iter().next() {
@@ -448,14 +449,24 @@ impl<'r> Explorer<'r> {
                             .any(|all| all.contains(one) && all.contains(other))
                     };
                     let always = first.iter().all(|a| second.iter().all(|b| refused(a, b)));
-                    if always && !first.is_empty() && !second.is_empty() {
-                        pairs.push((one.clone(), other.clone()));
+                    if !always || first.is_empty() || second.is_empty() {
+                        continue;
                     }
+                    // Serialisers write null or nothing for what is not set.
+                    let mut absent = [Value::Null, json!("")].to_vec();
+                    let mut of_other = absent.clone();
+                    absent.retain(|a| !second.iter().any(|b| refused(a, b)));
+                    of_other.retain(|b| !first.iter().any(|a| refused(a, b)));
+                    pairs.push(Pair {
+                        one: (one.clone(), absent),
+                        other: (other.clone(), of_other),
+                    });
                 }
             }
         }
-        pairs.sort();
-        pairs.dedup();
+        let names = |pair: &Pair| (pair.one.0.clone(), pair.other.0.clone());
+        pairs.sort_by_key(names);
+        pairs.dedup_by_key(|pair| names(pair));
         pairs
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::explore::{Known, Property};
+use super::explore::{Known, Pair, Property};
 use super::shape::{Number, Object, Shape, Text};
 use crate::lsp::properties::about;
 
@@ -93,8 +93,14 @@ fn object(known: &Known, objects: &[Known], names: &[String]) -> Value {
         let one = set.iter().map(|name| json!({"required": [name]}));
         all.push(json!({"anyOf": one.collect::<Vec<_>>()}));
     }
-    for (one, other) in &known.exclusive {
-        all.push(json!({"not": {"required": [one, other]}}));
+    for Pair { one, other } in &known.exclusive {
+        let mut both = json!({"required": [one.0, other.0]});
+        for (name, absent) in [one, other] {
+            if !absent.is_empty() {
+                both["properties"][name] = json!({"not": {"enum": absent}});
+            }
+        }
+        all.push(json!({"not": both}));
     }
     if !all.is_empty() {
         schema.insert("allOf".to_owned(), Value::Array(all));
