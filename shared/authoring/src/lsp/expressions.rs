@@ -154,9 +154,8 @@ impl Sight {
                 ("$WORKFLOW", false) => (rest, fields(OF_WORKFLOW)),
                 _ => {
                     let after = &word[variable.len()..];
-                    let (path, typed) = match keys::after_variable(after) {
-                        Some(found) => found,
-                        None => return none,
+                    let Some((path, typed)) = keys::after_variable(after) else {
+                        return none;
                     };
                     let data = known.variable(variable, &path, here);
                     data.map_or(none, |data| (typed, fields(data.keys())))

@@ -109,12 +109,14 @@ impl Flow {
         let names = self.states.iter().enumerate();
         let names = names.map(|(index, state)| (state.name.clone(), index));
         let names: BTreeMap<String, usize> = names.collect();
-        for index in 0..self.states.len() {
-            for name in std::mem::take(&mut self.states[index].leads) {
-                if let Some(next) = names.get(&name) {
-                    self.states[*next].before.push(index);
-                }
+        let mut ways = Vec::new();
+        for (index, state) in self.states.iter_mut().enumerate() {
+            for name in std::mem::take(&mut state.leads) {
+                ways.extend(names.get(&name).map(|next| (index, *next)));
             }
+        }
+        for (index, next) in ways {
+            self.states[next].before.push(index);
         }
     }
 
@@ -144,7 +146,7 @@ impl Flow {
             | ("data", "eventDataFilter")
             | ("dataOutputPath", "actionDataFilter" | "eventDataFilter") => return None,
             ("input" | "dataInputPath", "stateDataFilter") => {
-                return Some(self.into(index, input, &mut found));
+                return Some(self.arriving(index, input, &mut found));
             }
             _ => {}
         }
@@ -197,7 +199,7 @@ impl Flow {
     }
 
     /// The data that comes into a state.
-    fn into(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
+    fn arriving(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
         let mut data = Shape::default();
         if self.is_start(index) {
             data.merge(input.clone());
@@ -226,7 +228,7 @@ impl Flow {
 
     /// The data within a state, before it has done anything.
     fn inside(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
-        let data = self.into(index, input, found);
+        let data = self.arriving(index, input, found);
         match &self.states[index].input {
             Some(filter) => result(filter, &data),
             None => data,
